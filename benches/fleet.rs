@@ -7,11 +7,11 @@
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on stops")]
 
-use fledge::driver::{Asker, Settings};
-use fledge::process::wall::WallChoice;
-use fledge::provider::{Endpoint, Kind, connect};
+use fledge::driver::{Asker, DriverSettings};
+use fledge::process::sandbox::SandboxChoice;
+use fledge::provider::{Endpoint, WireFormat, connect};
 use fledge::task::{Baseline, GateChoice, Tier};
-use fledge::tool::Mask;
+use fledge::tool::SecretMask;
 use fledge::{Agent, Task};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -93,12 +93,12 @@ thread_local! {
     static MOST: std::cell::Cell<(usize, usize)> = const { std::cell::Cell::new((0, 0)) };
 }
 
-fn settings(home: &Path, url: &str) -> Settings {
+fn settings(home: &Path, url: &str) -> DriverSettings {
     let workspace = home.join("workspace");
     std::fs::create_dir_all(&workspace).unwrap();
     std::fs::write(workspace.join("notes.txt"), "a line of notes\n".repeat(100)).unwrap();
-    let endpoint = Endpoint { base_url: Some(format!("{url}/v1")), ..Endpoint::new(Kind::OpenAi, "scripted") };
-    Settings {
+    let endpoint = Endpoint { base_url: Some(format!("{url}/v1")), ..Endpoint::new(WireFormat::OpenAi, "scripted") };
+    DriverSettings {
         workspace: workspace.canonicalize().unwrap(),
         project: None,
         state_dir: home.join("state"),
@@ -113,14 +113,14 @@ fn settings(home: &Path, url: &str) -> Settings {
         mcp: Vec::new(),
         earlier: None,
         memory: None,
-        secrets: Mask::default(),
+        secrets: SecretMask::default(),
         holdout: None,
         lanes_from: None,
-        limits: fledge::process::wall::WallLimits::default(),
+        limits: fledge::process::sandbox::SandboxLimits::default(),
         hooks: Vec::new(),
         asker: Asker::default(),
         baseline: Baseline::Never,
-        wall: WallChoice::Off,
+        wall: SandboxChoice::Off,
         network: false,
         helper: None,
     }

@@ -6,11 +6,11 @@
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on stops")]
 
-use fledge::driver::{Agent, Settings};
-use fledge::provider::{Endpoint, Kind, connect};
-use fledge::store::{Filter, Store};
+use fledge::driver::{Agent, DriverSettings};
+use fledge::provider::{Endpoint, WireFormat, connect};
+use fledge::store::{RunListFilter, Store};
 use fledge::task::{GateChoice, Task};
-use fledge::tool::Mask;
+use fledge::tool::SecretMask;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -40,9 +40,10 @@ async fn run(place: &Path) -> Duration {
         )
     };
     let turns: String = (0..TURNS).map(turn).collect();
-    let kind = Kind::Cassette { text: format!("turns:\n{turns}  - {{ text: Done. }}\n"), path: "journal.yaml".into() };
+    let kind =
+        WireFormat::Cassette { text: format!("turns:\n{turns}  - {{ text: Done. }}\n"), path: "journal.yaml".into() };
     let workspace = tree.path().canonicalize().unwrap();
-    let mut agent = Agent::new(Settings {
+    let mut agent = Agent::new(DriverSettings {
         workspace: workspace.clone(),
         project: None,
         state_dir: state.path().to_owned(),
@@ -59,10 +60,10 @@ async fn run(place: &Path) -> Duration {
         mcp: Vec::new(),
         earlier: None,
         memory: None,
-        secrets: Mask::default(),
-        wall: fledge::process::wall::WallChoice::Off,
+        secrets: SecretMask::default(),
+        wall: fledge::process::sandbox::SandboxChoice::Off,
         network: false,
-        limits: fledge::process::wall::WallLimits::default(),
+        limits: fledge::process::sandbox::SandboxLimits::default(),
         hooks: Vec::new(),
         asker: fledge::driver::Asker::default(),
         helper: None,
@@ -74,7 +75,7 @@ async fn run(place: &Path) -> Duration {
     let result = agent.run_task(task).await.unwrap();
     let took = start.elapsed();
     let store = Store::open(state.path(), &workspace).unwrap();
-    assert_eq!(store.runs(&Filter::default()).unwrap().len(), 1);
+    assert_eq!(store.runs(&RunListFilter::default()).unwrap().len(), 1);
     assert_eq!(store.events(&result.run, 0).unwrap().count(), 3 * TURNS + 4);
     took
 }

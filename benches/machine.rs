@@ -15,10 +15,10 @@ mod support {
 mod world;
 
 use fledge::chat::{Block, Delta, Reply, StopReason, ToolCall, ToolInput, ToolOutcome, Usage};
+use fledge::elapsed::Elapsed;
 use fledge::id::{CallId, RunId};
 use fledge::limits::Limits;
-use fledge::moment::Moment;
-use fledge::run::{Charter, Event, Run};
+use fledge::run::{Event, Run, RunSpec};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -50,11 +50,11 @@ fn converse(turns: u64) -> u64 {
     let mut events = 0;
     let mut feed = |event| {
         events += 1;
-        black_box(run.handle(Moment(events), event));
+        black_box(run.handle(Elapsed(events), event));
         run.awaited().first().copied().unwrap_or(CallId(0))
     };
     let limits = Limits { turns: turns + 1, ..Limits::default() };
-    let charter = Charter { limits, ..Charter::new(RunId::new("bench"), "title", "prompt") };
+    let charter = RunSpec { limits, ..RunSpec::new(RunId::new("bench"), "title", "prompt") };
     let call = feed(Event::TaskSubmitted { charter: Box::new(charter) });
     let mut call = feed(Event::PlanReady { call, plan: Box::new(world::nature::plan()) });
     for turn in 0..turns {

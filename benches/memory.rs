@@ -7,7 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on stops")]
 
 use fledge::id::RunId;
-use fledge::store::{Memory, Store};
+use fledge::store::{Store, StoredMemory};
 use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -31,9 +31,9 @@ fn main() {
     });
 }
 
-fn memory(number: u32) -> Memory {
+fn memory(number: u32) -> StoredMemory {
     let (task, run) = (format!("task-{number}"), RunId::new(format!("run-{number}")));
-    Memory::of_task(&task, "verified", run, text(number), i64::from(number))
+    StoredMemory::of_task(&task, "verified", run, text(number), i64::from(number))
 }
 
 /// What a run leaves: some words that all have, some that some have, few that one has.

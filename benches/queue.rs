@@ -6,7 +6,7 @@
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on stops")]
 
-use fledge::queue::{BatchId, JobId, JobSpec, Manifest, PoolName, Priority, Queue, Worker, WorkerId};
+use fledge::queue::{BatchId, JobId, JobSpec, PoolName, Priority, Queue, ResultText, Worker, WorkerId};
 use fledge::store::SqliteQueue;
 use std::fs;
 use std::num::NonZeroU32;
@@ -64,7 +64,7 @@ async fn all(jobs: u32) {
 async fn work(queue: &SqliteQueue, jobs: u32) {
     for _ in 0..jobs {
         let lease = queue.claim(&worker(), &[pool()], LONG).await.unwrap().unwrap();
-        queue.complete(&lease, &Manifest(lease.job.to_string())).await.unwrap();
+        queue.complete(&lease, &ResultText(lease.job.to_string())).await.unwrap();
     }
 }
 

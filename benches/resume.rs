@@ -9,13 +9,13 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on stops")]
 
 use fledge::chat::{
-    Block, Message, ModelError, ModelFault, Reply, StopReason, ToolCall, ToolInput, ToolOutcome, Usage,
+    Block, Message, ModelError, ModelErrorKind, Reply, StopReason, ToolCall, ToolInput, ToolOutcome, Usage,
 };
 use fledge::driver::replay;
+use fledge::elapsed::Elapsed;
 use fledge::id::{CallId, RunId};
 use fledge::limits::Limits;
-use fledge::moment::Moment;
-use fledge::run::{Action, Charter, Event, Plan, Run, ToolAccess, ToolRole, ToolRule};
+use fledge::run::{Action, Event, Run, RunPlan, RunSpec, ToolAccess, ToolRole, ToolRule};
 use fledge::store::{Journal, RunHead, Store, TaskCopy, sha256};
 use std::path::Path;
 use std::time::Instant;
@@ -59,7 +59,7 @@ fn write(home: &Path, events: u64) -> usize {
         let record = record.to_string();
         journal.append(at, event.name(), &record).unwrap();
         bytes += record.len();
-        let actions = run.handle(Moment(at), event);
+        let actions = run.handle(Elapsed(at), event);
         if actions.iter().any(Action::is_irrevocable) && at.is_multiple_of(100) {
             journal.sync().unwrap(); // a real run does at each, which is measured elsewhere
         }
@@ -67,15 +67,15 @@ fn write(home: &Path, events: u64) -> usize {
         run.awaited().first().copied().unwrap_or(CallId(0))
     };
     let limits = Limits { turns: u64::MAX, time_ms: u64::MAX, ..Limits::default() };
-    let charter = Charter { limits, ..Charter::new(RunId::new("long"), "title", "prompt") };
+    let charter = RunSpec { limits, ..RunSpec::new(RunId::new("long"), "title", "prompt") };
     let call = feed(0, Event::TaskSubmitted { charter: Box::new(charter) });
     let rule = ToolRule { name: "files-read".into(), access: ToolAccess::Allowed, role: ToolRole::Reader };
-    let plan = Plan { messages: vec![Message::user("do it")], rules: vec![rule], ..Plan::default() };
+    let plan = RunPlan { messages: vec![Message::user("do it")], rules: vec![rule], ..RunPlan::default() };
     let mut call = feed(1, Event::PlanReady { call, plan: Box::new(plan) });
     let mut at = 2;
     while at < events {
         if at.is_multiple_of(202) {
-            let error = ModelError::new(ModelFault::ContextTooLong, "too long");
+            let error = ModelError::new(ModelErrorKind::ContextTooLong, "too long");
             call = feed(at, Event::ModelFailed { call, error });
             let usage = Usage::default();
             call = feed(

@@ -8,7 +8,7 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on stops")]
 
 use fledge::id::RunId;
-use fledge::store::{Filter, Journal, Outcome, Retention, RunHead, Store, TaskCopy};
+use fledge::store::{Journal, Retention, RunHead, RunListFilter, RunOutcome, Store, TaskCopy};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -40,10 +40,10 @@ fn main() {
     let read = || store.events(&RunId::new("run-0"), 0).unwrap().map(Result::unwrap).count();
     let (count, time) = took(read);
     println!("read and verify {count} events: {time:.1?}");
-    (1..events).for_each(|at| begin(&store, at).finish(&Outcome::default()).unwrap());
-    let everything = Filter { limit: u32::MAX, ..Filter::default() };
+    (1..events).for_each(|at| begin(&store, at).finish(&RunOutcome::default()).unwrap());
+    let everything = RunListFilter { limit: u32::MAX, ..RunListFilter::default() };
     measure(&format!("list {events} runs"), 5, |_| assert_eq!(store.runs(&everything).unwrap().len() as u32, events));
-    measure("list 50 of them", 20, |_| store.runs(&Filter::default()).unwrap());
+    measure("list 50 of them", 20, |_| store.runs(&RunListFilter::default()).unwrap());
     let all = Retention { age_ms: None, runs: None, bytes: None };
     measure("prune nothing", 5, |_| store.prune(&all, 0).unwrap());
 }

@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement is printed, and may not fail")]
 
 use fledge::id::CallId;
-use fledge::process::wall::{Holes, Wall, WallChoice, WallLimits};
+use fledge::process::sandbox::{PathRules, Sandbox, SandboxChoice, SandboxLimits};
 use fledge::tool::{HostSettings, ToolHost, ToolRequest};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -29,7 +29,7 @@ struct Walled {
 }
 
 impl Walled {
-    async fn new(name: &'static str, wall: Wall) -> Self {
+    async fn new(name: &'static str, wall: Sandbox) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join("w");
         std::fs::create_dir(&root).unwrap();
@@ -43,9 +43,9 @@ impl Walled {
             env: vec![("PATH".to_owned(), PATH.to_owned())],
             max_result: 30_000,
             shell_timeout: Duration::from_secs(60),
-            bounds: WallLimits::default().bounds(),
+            bounds: SandboxLimits::default().bounds(),
         };
-        let mut holes = Holes::of_workspace(&root);
+        let mut holes = PathRules::of_workspace(&root);
         holes.writable.push(settings.outputs_dir.clone());
         let host = ToolHost::behind(settings, None, wall, holes).unwrap();
         let mut walled = Self { name, host, first: Duration::ZERO, _folder: folder };
@@ -65,10 +65,10 @@ impl Walled {
 
 async fn measure(calls: u64) {
     let helper = Path::new(env!("CARGO_BIN_EXE_fledge"));
-    let mut hosts = vec![Walled::new("off", Wall::off()).await];
+    let mut hosts = vec![Walled::new("off", Sandbox::off()).await];
     for (name, wall) in [
-        ("bubblewrap", Wall::raise(WallChoice::Required, Some(helper), PATH).await),
-        ("landlock", Wall::landlock(helper, PATH).await),
+        ("bubblewrap", Sandbox::raise(SandboxChoice::Required, Some(helper), PATH).await),
+        ("landlock", Sandbox::landlock(helper, PATH).await),
     ] {
         match wall {
             Ok(wall) => hosts.push(Walled::new(name, wall).await),

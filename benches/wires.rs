@@ -5,7 +5,7 @@
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on stops")]
 
-use fledge::provider::{Form, Framing, Kind, decode};
+use fledge::provider::{EventFraming, FramingFormat, WireFormat, decode};
 use serde_json::json;
 use std::{
     hint::black_box,
@@ -20,12 +20,12 @@ const PIECES: u64 = 20_000;
 const TIMES: usize = 7;
 
 fn main() {
-    for kind in [Kind::Anthropic, Kind::OpenAi, Kind::OpenAiResponses, Kind::Ollama] {
-        let form = if kind == Kind::Ollama { Form::Lines } else { Form::Events };
+    for kind in [WireFormat::Anthropic, WireFormat::OpenAi, WireFormat::OpenAiResponses, WireFormat::Ollama] {
+        let form = if kind == WireFormat::Ollama { FramingFormat::Lines } else { FramingFormat::Events };
         for (size, piece) in [("short", 16), ("long", 4096)] {
             let bytes = answer(&kind, PIECES * 16 / piece, &"a word ".repeat(600)[..piece as usize]);
             let reader = best(&bytes, |chunks| {
-                let (mut framing, mut events) = (Framing::new(form), 0_u64);
+                let (mut framing, mut events) = (EventFraming::new(form), 0_u64);
                 for chunk in chunks {
                     framing.push(chunk);
                     while let Some(event) = framing.next_event().unwrap() {
@@ -53,12 +53,12 @@ fn best<'b, T>(bytes: &'b [u8], read: impl Fn(std::slice::Chunks<'b, u8>) -> T) 
 }
 
 /// An answer of so many pieces of text.
-fn answer(kind: &Kind, pieces: u64, piece: &str) -> Vec<u8> {
+fn answer(kind: &WireFormat, pieces: u64, piece: &str) -> Vec<u8> {
     let event =
         |value: serde_json::Value| format!("event: {}\ndata: {value}\n\n", value["type"].as_str().unwrap_or("x"));
     let all = piece.repeat(pieces as usize);
     let (begin, middle, end) = match kind {
-        Kind::Anthropic => (
+        WireFormat::Anthropic => (
             [
                 json!({"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 5}}}),
                 json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
@@ -74,7 +74,7 @@ fn answer(kind: &Kind, pieces: u64, piece: &str) -> Vec<u8> {
             .map(event)
             .concat(),
         ),
-        Kind::OpenAi => {
+        WireFormat::OpenAi => {
             let chunk = |delta, reason| {
                 let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": reason});
                 let chunk = json!({"id": "chatcmpl-0123456789", "object": "chat.completion.chunk", "model": "m", "choices": [choice]});
@@ -83,7 +83,7 @@ fn answer(kind: &Kind, pieces: u64, piece: &str) -> Vec<u8> {
             let end = chunk(json!({}), json!("stop")) + "data: [DONE]\n\n";
             (chunk(json!({"role": "assistant"}), json!(null)), chunk(json!({"content": piece}), json!(null)), end)
         }
-        Kind::OpenAiResponses => (
+        WireFormat::OpenAiResponses => (
             [
                 json!({"type": "response.created", "response": {"model": "m"}}),
                 json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}}),
@@ -99,13 +99,13 @@ fn answer(kind: &Kind, pieces: u64, piece: &str) -> Vec<u8> {
             .map(event)
             .concat(),
         ),
-        Kind::Ollama => {
+        WireFormat::Ollama => {
             let line = |content: &str, more: &str| {
                 format!("{{\"model\":\"m\",\"created_at\":\"2026-11-22T00:00:00.0Z\",\"message\":{{\"role\":\"assistant\",\"content\":\"{content}\"}},{more}}}\n")
             };
             (String::new(), line(piece, "\"done\":false"), line("", "\"done\":true,\"done_reason\":\"stop\""))
         }
-        Kind::Cassette { .. } => Default::default(),
+        WireFormat::Cassette { .. } => Default::default(),
     };
     [begin, middle.repeat(pieces as usize), end].concat().into_bytes()
 }

@@ -5,7 +5,7 @@
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement is printed, and may not fail")]
 
 use fledge::id::RunId;
-use fledge::workspace::worktree::{Record, Worktree};
+use fledge::workspace::worktree::{Worktree, WorktreeRecord};
 use futures_util::future::join_all;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ impl Scene {
     }
 
     async fn remove(&self, worktree: &Worktree) {
-        let record = Record::read(&worktree.folder).unwrap().unwrap();
+        let record = WorktreeRecord::read(&worktree.folder).unwrap().unwrap();
         let left = record.remove(false, &self.env, self.home.path(), &self.stop).await.unwrap();
         assert_eq!(left.stays, None);
     }

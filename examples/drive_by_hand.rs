@@ -7,18 +7,18 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use fledge::chat::{Block, Reply, StopReason, ToolCall, ToolInput, ToolOutcome};
+use fledge::elapsed::Elapsed;
 use fledge::id::{CallId, RunId};
-use fledge::moment::Moment;
-use fledge::run::{Action, Charter, Event, Plan, Run, ToolAccess, ToolRole, ToolRule};
+use fledge::run::{Action, Event, Run, RunPlan, RunSpec, ToolAccess, ToolRole, ToolRule};
 use fledge::verdict::{Ruling, Verdict};
 
 fn main() {
     let mut run = Run::new();
-    let mut clock = Moment(0);
-    let mut event = Event::TaskSubmitted { charter: Box::new(Charter::new(RunId::new("by-hand"), "Example", "Do it")) };
+    let mut clock = Elapsed(0);
+    let mut event = Event::TaskSubmitted { charter: Box::new(RunSpec::new(RunId::new("by-hand"), "Example", "Do it")) };
     let mut attempt = 0;
     loop {
-        clock = Moment(clock.0 + 100);
+        clock = Elapsed(clock.0 + 100);
         let name = event.name();
         let actions = run.handle(clock, event);
         let asked: Vec<_> = actions.iter().map(Action::name).filter(|name| *name != "Emit").collect();
@@ -36,7 +36,7 @@ fn answer(action: Action, attempt: &mut u32) -> Event {
     match action {
         Action::Plan { call } => {
             let tool = ToolRule { name: "touch".into(), access: ToolAccess::Allowed, role: ToolRole::Writer };
-            Event::PlanReady { call, plan: Box::new(Plan { rules: vec![tool], ..Plan::default() }) }
+            Event::PlanReady { call, plan: Box::new(RunPlan { rules: vec![tool], ..RunPlan::default() }) }
         }
         Action::CallModel { call, .. } => Event::ModelCompleted { call, reply: Box::new(reply(*attempt, call)) },
         Action::RunTool { call, .. } => Event::ToolFinished { call, outcome: ToolOutcome::ok("done") },

@@ -6,9 +6,9 @@
 //! ```
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use fledge::driver::{Agent, MemoryTerms, Model, Settings};
+use fledge::driver::{Agent, DriverModel, DriverSettings, MemorySettings};
 use fledge::provider::Cassette;
-use fledge::tool::Mask;
+use fledge::tool::SecretMask;
 use fledge::{AgentEvent, Task};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -29,11 +29,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(workspace.path().join("lanes/verify.yaml"), "steps: [{ run: grep -q hello greeting.txt }]")?;
 
     let token = CancellationToken::new();
-    let mut agent = Agent::new(Settings {
+    let mut agent = Agent::new(DriverSettings {
         workspace: workspace.path().canonicalize()?,
         project: None,
         state_dir: state.path().to_owned(),
-        models: vec![Model::new(Cassette::parse(ANSWERS, "answers")?)],
+        models: vec![DriverModel::new(Cassette::parse(ANSWERS, "answers")?)],
         no_models: None,
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         step_env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
@@ -46,11 +46,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         jobs: 2,
         mcp: Vec::new(),
         earlier: None,
-        memory: Some(MemoryTerms::default()),
-        secrets: Mask::default(),
-        wall: fledge::process::wall::WallChoice::Off,
+        memory: Some(MemorySettings::default()),
+        secrets: SecretMask::default(),
+        wall: fledge::process::sandbox::SandboxChoice::Off,
         network: false,
-        limits: fledge::process::wall::WallLimits::default(),
+        limits: fledge::process::sandbox::SandboxLimits::default(),
         hooks: Vec::new(),
         asker: fledge::driver::Asker::default(),
         helper: None,

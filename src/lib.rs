@@ -13,11 +13,11 @@
 //! | 5 | | [`driver`] |
 //! | 4 | [`report`] | [`gate`] |
 //! | 3c | | [`tool`] |
-//! | 3b | | [`provider`] · [`lane_runner`] · [`mcp`] · [`courier`] |
+//! | 3b | | [`provider`] · [`lane_runner`] · [`mcp`] · [`http`] |
 //! | 3a | [`run`] · [`lane`] · [`spec`] | |
-//! | 2 | [`chat`] · [`task`] · [`verdict`] · [`monitor`] | [`workspace`] · [`store`] · `watch` |
+//! | 2 | [`chat`] · [`task`] · [`verdict`] · [`monitor`] | [`workspace`] · [`store`] · `file_watch` |
 //! | 1b | [`queue`] · [`yaml`] · [`schedule`] | [`process`] |
-//! | 1a | [`id`] · [`moment`] · [`limits`] · [`duration`] · [`causes`] | [`fail_point`] |
+//! | 1a | [`id`] · [`elapsed`] · [`limits`] · [`duration`] · [`error_chain`] | [`fail_point`] |
 //!
 //! Start with [`driver::Agent`] to run a task from a program, or with [`run::Run`] to drive the
 //! machine by hand.
@@ -25,20 +25,20 @@
 #![cfg_attr(test, expect(clippy::duplicate_mod, reason = "a server for tests, of which siblings have one each"))]
 
 pub mod batch;
-pub mod causes;
 pub mod chat;
 pub mod config;
-pub mod courier;
 pub mod driver;
 pub mod duration;
+pub mod elapsed;
+pub mod error_chain;
 pub mod fail_point;
 pub mod gate;
+pub mod http;
 pub mod id;
 pub mod lane;
 pub mod lane_runner;
 pub mod limits;
 pub mod mcp;
-pub mod moment;
 pub mod monitor;
 pub mod process;
 pub mod provider;
@@ -58,14 +58,14 @@ pub mod yaml;
 
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "cli")]
+pub mod file_watch;
 #[cfg(feature = "serve")]
 pub mod serve;
-#[cfg(feature = "cli")]
-pub mod watch;
 
 #[cfg(test)]
 pub(crate) mod test_support;
 
-pub use driver::{Agent, RunError, Settings};
+pub use driver::{Agent, DriverSettings, RunError};
 pub use run::{AgentEvent, StateName, TaskResult};
 pub use task::Task;

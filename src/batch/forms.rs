@@ -1,8 +1,8 @@
 //! Result of a batch in formats for other programs: JUnit with a test for each job, a page in
 //! Markdown, and step outputs. Pure.
 
-use super::outcome::Standing;
-use super::summary::{JobSummary, Summary};
+use super::outcome::JobStatus;
+use super::summary::{BatchSummary, JobSummary};
 use crate::report::lane::junit::{name, time, valid};
 use crate::report::lane::markdown::{cell, code};
 use crate::report::{money, seconds};
@@ -18,7 +18,7 @@ const UNBEGUN: &str = "the batch did not begin";
 type Xml = Writer<Vec<u8>>;
 
 /// Returns a JUnit document.
-pub(crate) fn junit(summary: &Summary) -> String {
+pub(crate) fn junit(summary: &BatchSummary) -> String {
     let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
     let _memory_takes_all = write(&mut xml, summary);
     let mut bytes = xml.into_inner();
@@ -26,7 +26,7 @@ pub(crate) fn junit(summary: &Summary) -> String {
     String::from_utf8(bytes).unwrap_or_default() // it is built from text
 }
 
-fn write(xml: &mut Xml, summary: &Summary) -> io::Result<()> {
+fn write(xml: &mut Xml, summary: &BatchSummary) -> io::Result<()> {
     let count = |wanted: &str| summary.jobs.iter().filter(|job| element(job) == Some(wanted)).count().to_string();
     let (tests, failures, errors, skipped) =
         (summary.jobs.len().to_string(), count("failure"), count("error"), count("skipped"));
@@ -125,17 +125,17 @@ fn case(xml: &mut Xml, job: &JobSummary) -> io::Result<()> {
 /// Returns the JUnit element for the outcome of a job; `None` for a verified job.
 fn element(job: &JobSummary) -> Option<&'static str> {
     match job.standing {
-        Standing::Verified => None,
+        JobStatus::Verified => None,
         _ if job.outcome.beaten => Some("skipped"),
-        Standing::Failed => Some("failure"),
-        Standing::Errored => Some("error"),
-        Standing::Cancelled | Standing::Skipped | Standing::NotStarted => Some("skipped"),
+        JobStatus::Failed => Some("failure"),
+        JobStatus::Errored => Some("error"),
+        JobStatus::Cancelled | JobStatus::Skipped | JobStatus::NotStarted => Some("skipped"),
     }
 }
 
 /// Returns a page with the overall result and a row for each job. A very large batch lists only the
 /// jobs with a remark.
-pub(crate) fn page(summary: &Summary) -> String {
+pub(crate) fn page(summary: &BatchSummary) -> String {
     let mark = if summary.verified { "✓" } else { "✗" };
     let mut text = format!("# {mark} {}\n\n", summary.counts.words());
     let bound = summary.max_usd_micros.map(|limit| format!(" of {}", money(limit))).unwrap_or_default();
@@ -157,8 +157,8 @@ pub(crate) fn page(summary: &Summary) -> String {
         text.push_str(&format!("\nand {} more\n", summary.jobs.len() - rows.len()));
     }
     let committed = summary.jobs.iter().filter_map(|job| match &job.outcome.end {
-        super::End::Ran(ran) => Some((job, ran.branch.as_ref()?)),
-        super::End::NotRun(_) => None,
+        super::JobEnding::Ran(ran) => Some((job, ran.branch.as_ref()?)),
+        super::JobEnding::NotRun(_) => None,
     });
     let branches: Vec<String> = committed
         .take(ROWS)
@@ -173,8 +173,8 @@ pub(crate) fn page(summary: &Summary) -> String {
 }
 
 /// Returns the step outputs for a workflow, one `name=value` a line.
-pub(crate) fn outputs(summary: &Summary) -> String {
-    let Summary { batch, verified, exit_code, counts, .. } = summary;
+pub(crate) fn outputs(summary: &BatchSummary) -> String {
+    let BatchSummary { batch, verified, exit_code, counts, .. } = summary;
     let failed = counts.jobs - counts.verified;
     format!(
         "verified={verified}\nexit-code={exit_code}\nbatch={batch}\njobs={}\nverified-jobs={}\nunverified-jobs={failed}\n",
@@ -185,8 +185,8 @@ pub(crate) fn outputs(summary: &Summary) -> String {
 fn mark_of(job: &JobSummary) -> &'static str {
     match job.standing {
         _ if job.outcome.beaten => "-",
-        Standing::Verified => "✓",
-        Standing::Failed | Standing::Errored => "✗",
-        Standing::Cancelled | Standing::Skipped | Standing::NotStarted => "-",
+        JobStatus::Verified => "✓",
+        JobStatus::Failed | JobStatus::Errored => "✗",
+        JobStatus::Cancelled | JobStatus::Skipped | JobStatus::NotStarted => "-",
     }
 }

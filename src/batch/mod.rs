@@ -7,23 +7,23 @@
 //! evaluation  what models came to on the same tasks                   decides
 //! ```
 
-mod course;
+mod batch_store;
+mod budget;
 pub mod evaluation;
-mod fleet;
 #[cfg(feature = "cli")]
 pub(crate) mod forms;
-mod ledger;
+mod job_scheduler;
 mod outcome;
 pub mod plan;
-mod purse;
 mod record;
+mod running_jobs;
 mod summary;
 
-pub use course::{Before, Bounds, Course, Seat, Step};
-pub use fleet::{As, Errand, News, Refusal, Source, Tell, run};
-pub use ledger::{Ledger, LedgerFault, Wanted};
-pub use outcome::{End, NotRun, Outcome, Ran, Standing};
+pub use batch_store::{BatchSelector, BatchStore, BatchStoreError};
+pub use job_scheduler::{BatchLimits, BatchScheduler, JobSlot, KnownJob, SchedulerStep};
+pub use outcome::{FinishedJob, JobEnding, JobStatus, NotRunReason, RunSummary};
 pub use record::{BatchEvent, BatchRecord};
+pub use running_jobs::{BatchListener, BatchUpdate, JobRefusal, JobSource, PreparedJob, RunIdentity, run};
 #[cfg(feature = "cli")]
 pub(crate) use summary::EXIT_CODES_ALONE;
-pub use summary::{BATCH_SCHEMA_VERSION, Counts, JobSummary, Summary};
+pub use summary::{BATCH_SCHEMA_VERSION, BatchSummary, JobCounts, JobSummary};

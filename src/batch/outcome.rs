@@ -15,7 +15,7 @@ const FILES: usize = 200;
 /// A job that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-pub struct Outcome {
+pub struct FinishedJob {
     /// The name of the job, unique in its batch.
     pub job: String,
     /// The title of its task.
@@ -28,24 +28,24 @@ pub struct Outcome {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beaten: bool,
     /// The end of the job.
-    pub end: End,
+    pub end: JobEnding,
 }
 
 /// The end of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum JobEnding {
     /// With a run that ended.
-    Ran(Box<Ran>),
+    Ran(Box<RunSummary>),
     /// Without a run.
-    NotRun(NotRun),
+    NotRun(NotRunReason),
 }
 
 /// The main data of a run's result. The report has the rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-pub struct Ran {
+pub struct RunSummary {
     /// The id of the run.
     pub run: RunId,
     /// The reason why the run ended.
@@ -95,7 +95,7 @@ pub struct Ran {
     pub protected: Vec<HeldBack>,
 }
 
-impl Ran {
+impl RunSummary {
     /// Returns the worktree if it still exists.
     pub fn left(&self) -> Option<&Workplace> {
         let stays = |worktree: &&Workplace| matches!(worktree.state, WorkplaceState::Kept | WorkplaceState::Unclear);
@@ -107,7 +107,7 @@ impl Ran {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum NotRun {
+pub enum NotRunReason {
     /// It needs these jobs, and they were not verified.
     Need(Vec<String>),
     /// The money limit of the batch or of the race was reached.
@@ -127,7 +127,7 @@ pub enum NotRun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum JobStatus {
     /// The gate passed, or was skipped on purpose.
     Verified,
     /// The gate failed, or a limit was reached: the attempt did not succeed.
@@ -142,7 +142,7 @@ pub enum Standing {
     NotStarted,
 }
 
-impl Standing {
+impl JobStatus {
     /// All values, in the order of a summary.
     pub const ALL: [Self; 6] =
         [Self::Verified, Self::Failed, Self::Errored, Self::Cancelled, Self::Skipped, Self::NotStarted];
@@ -169,19 +169,21 @@ impl Standing {
     }
 }
 
-impl Outcome {
+impl FinishedJob {
     /// Returns true if the gate passed, or was skipped on purpose.
     pub fn is_verified(&self) -> bool {
-        self.standing() == Standing::Verified
+        self.standing() == JobStatus::Verified
     }
 
     /// Returns how the job ended, in one word.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> JobStatus {
         match &self.end {
-            End::Ran(ran) => ran.standing(),
-            End::NotRun(NotRun::Need(_)) => Standing::Skipped,
-            End::NotRun(NotRun::Money | NotRun::FailFast | NotRun::Lost | NotRun::Stopped(_)) => Standing::NotStarted,
-            End::NotRun(NotRun::Refused { .. }) => Standing::Errored,
+            JobEnding::Ran(ran) => ran.standing(),
+            JobEnding::NotRun(NotRunReason::Need(_)) => JobStatus::Skipped,
+            JobEnding::NotRun(
+                NotRunReason::Money | NotRunReason::FailFast | NotRunReason::Lost | NotRunReason::Stopped(_),
+            ) => JobStatus::NotStarted,
+            JobEnding::NotRun(NotRunReason::Refused { .. }) => JobStatus::Errored,
         }
     }
 
@@ -190,11 +192,11 @@ impl Outcome {
     pub fn exit_code(&self) -> u8 {
         match &self.end {
             _ if self.beaten => 0,
-            End::Ran(ran) => ran.exit_code,
-            End::NotRun(NotRun::Need(_) | NotRun::FailFast | NotRun::Lost) => 0,
-            End::NotRun(NotRun::Money) => Reason::BudgetMoney.row().exit_code,
-            End::NotRun(NotRun::Stopped(cause)) => Reason::Cancelled.exit_code(Some(*cause)),
-            End::NotRun(NotRun::Refused { reason, .. }) => reason.row().exit_code,
+            JobEnding::Ran(ran) => ran.exit_code,
+            JobEnding::NotRun(NotRunReason::Need(_) | NotRunReason::FailFast | NotRunReason::Lost) => 0,
+            JobEnding::NotRun(NotRunReason::Money) => Reason::BudgetMoney.row().exit_code,
+            JobEnding::NotRun(NotRunReason::Stopped(cause)) => Reason::Cancelled.exit_code(Some(*cause)),
+            JobEnding::NotRun(NotRunReason::Refused { reason, .. }) => reason.row().exit_code,
         }
     }
 
@@ -202,9 +204,15 @@ impl Outcome {
     /// verdict of the gate is final.
     pub fn is_worth_another_try(&self) -> bool {
         let reason = match &self.end {
-            End::Ran(ran) => ran.reason,
-            End::NotRun(NotRun::Refused { reason, .. }) => *reason,
-            End::NotRun(NotRun::Need(_) | NotRun::Money | NotRun::FailFast | NotRun::Lost | NotRun::Stopped(_)) => {
+            JobEnding::Ran(ran) => ran.reason,
+            JobEnding::NotRun(NotRunReason::Refused { reason, .. }) => *reason,
+            JobEnding::NotRun(
+                NotRunReason::Need(_)
+                | NotRunReason::Money
+                | NotRunReason::FailFast
+                | NotRunReason::Lost
+                | NotRunReason::Stopped(_),
+            ) => {
                 return false;
             }
         };
@@ -213,30 +221,30 @@ impl Outcome {
 
     /// Returns true if the gate passed by exit codes alone.
     pub fn is_by_exit_codes_alone(&self) -> bool {
-        matches!(&self.end, End::Ran(ran) if ran.exit_codes_alone)
+        matches!(&self.end, JobEnding::Ran(ran) if ran.exit_codes_alone)
     }
 
     /// Describes in one line how the job ended.
     pub fn says(&self) -> String {
         match &self.end {
-            End::Ran(ran) if self.beaten && (ran.cancelled || ran.verified) => {
+            JobEnding::Ran(ran) if self.beaten && (ran.cancelled || ran.verified) => {
                 "another candidate was verified first".into()
             }
-            End::Ran(ran) if ran.verified => ran.reason.row().meaning.to_owned(),
-            End::Ran(ran) => ran.message.strip_prefix("failed: ").unwrap_or(&ran.message).to_owned(),
-            End::NotRun(NotRun::Need(jobs)) => format!("needed but not verified: {}", jobs.join(", ")),
-            End::NotRun(NotRun::Money) => "the batch has reached its money limit".into(),
-            End::NotRun(NotRun::FailFast) => "fail-fast: another job was not verified".into(),
-            End::NotRun(NotRun::Lost) => "another candidate was verified first".into(),
-            End::NotRun(NotRun::Stopped(_)) => "the batch stopped before this job began".into(),
-            End::NotRun(NotRun::Refused { message, .. }) => message.clone(),
+            JobEnding::Ran(ran) if ran.verified => ran.reason.row().meaning.to_owned(),
+            JobEnding::Ran(ran) => ran.message.strip_prefix("failed: ").unwrap_or(&ran.message).to_owned(),
+            JobEnding::NotRun(NotRunReason::Need(jobs)) => format!("needed but not verified: {}", jobs.join(", ")),
+            JobEnding::NotRun(NotRunReason::Money) => "the batch has reached its money limit".into(),
+            JobEnding::NotRun(NotRunReason::FailFast) => "fail-fast: another job was not verified".into(),
+            JobEnding::NotRun(NotRunReason::Lost) => "another candidate was verified first".into(),
+            JobEnding::NotRun(NotRunReason::Stopped(_)) => "the batch stopped before this job began".into(),
+            JobEnding::NotRun(NotRunReason::Refused { message, .. }) => message.clone(),
         }
     }
 }
 
-impl Ran {
+impl RunSummary {
     /// Extracts the main data of a result.
-    pub fn of(result: &TaskResult) -> Self {
+    pub fn from_result(result: &TaskResult) -> Self {
         let usage = &result.usage.total;
         Self {
             run: result.run.clone(),
@@ -264,10 +272,10 @@ impl Ran {
     }
 
     /// Returns how the run ended, in one word.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> JobStatus {
         match self.reason {
-            Reason::Verified | Reason::Skipped => Standing::Verified,
-            Reason::Cancelled => Standing::Cancelled,
+            Reason::Verified | Reason::Skipped => JobStatus::Verified,
+            Reason::Cancelled => JobStatus::Cancelled,
             Reason::GateFailed
             | Reason::Stuck
             | Reason::MaxTurns
@@ -275,7 +283,7 @@ impl Ran {
             | Reason::BudgetMoney
             | Reason::BudgetTime
             | Reason::LoopDetected
-            | Reason::GateTampered => Standing::Failed,
+            | Reason::GateTampered => JobStatus::Failed,
             Reason::BadInput
             | Reason::PlanFailed
             | Reason::ProviderFailed
@@ -287,7 +295,7 @@ impl Ran {
             | Reason::NoSandbox
             | Reason::Blocked
             | Reason::IoError
-            | Reason::Internal => Standing::Errored,
+            | Reason::Internal => JobStatus::Errored,
         }
     }
 }
@@ -299,7 +307,7 @@ mod tests {
     #[test]
     fn what_a_resume_does_again_is_what_the_documentation_says() {
         let page = include_str!("../../docs/reference/batch.md");
-        for standing in Standing::ALL {
+        for standing in JobStatus::ALL {
             let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", standing.word())));
             let last = row.and_then(|row| row.trim_end_matches(['|', ' ']).rsplit('|').next()).map(str::trim);
             assert_eq!(last, Some(if standing.stays() { "stays" } else { "is done again" }), "{}", standing.word());

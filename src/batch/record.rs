@@ -2,8 +2,8 @@
 //! `--json`. Pure.
 
 use super::evaluation::Evaluation;
-use super::outcome::{Outcome, Standing};
-use super::summary::Summary;
+use super::outcome::{FinishedJob, JobStatus};
+use super::summary::BatchSummary;
 use serde::Serialize;
 use std::borrow::Cow;
 
@@ -34,12 +34,12 @@ pub enum BatchEvent<'r> {
     /// A run begins for a job. `tries` is the number of the try.
     JobStarted { tries: u32 },
     /// A job will be tried again after a pause. `outcome` is the result of its last run.
-    JobRetried { tries: u32, wait_ms: u64, outcome: &'r Outcome },
+    JobRetried { tries: u32, wait_ms: u64, outcome: &'r FinishedJob },
     /// A job ended: its standing in one word, its exit code, one line on how it ended, and the full
     /// outcome.
-    JobFinished { standing: Standing, exit_code: u8, says: String, outcome: &'r Outcome },
+    JobFinished { standing: JobStatus, exit_code: u8, says: String, outcome: &'r FinishedJob },
     /// All jobs of the batch ended.
-    BatchFinished(Cow<'r, Summary>),
+    BatchFinished(Cow<'r, BatchSummary>),
     /// All runs of an evaluation ended.
     EvalFinished(Cow<'r, Evaluation>),
 }

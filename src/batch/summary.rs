@@ -1,11 +1,11 @@
 //! Result of a batch as data: every job, counts, cost, and one exit code for all. Pure.
 
-use super::outcome::{End, Outcome, Standing};
+use super::outcome::{FinishedJob, JobEnding, JobStatus};
 use crate::verdict::{gravest, mildest};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The version of [`Summary`].
+/// The version of [`BatchSummary`].
 pub const BATCH_SCHEMA_VERSION: u32 = 1;
 
 /// The remark on a job whose gate counted no test and saw no canary.
@@ -14,7 +14,7 @@ pub(crate) const EXIT_CODES_ALONE: &str = "by exit codes alone";
 /// The result of a batch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-pub struct Summary {
+pub struct BatchSummary {
     /// The version of this format.
     pub schema_version: u32,
     /// The version of fledge that wrote it.
@@ -27,7 +27,7 @@ pub struct Summary {
     /// True if every job is verified, apart from beaten candidates.
     pub verified: bool,
     /// Counts of jobs by how they ended.
-    pub counts: Counts,
+    pub counts: JobCounts,
     /// The known cost of all runs, in millionths of a US dollar.
     pub usd_micros: u64,
     /// The money limit for all runs.
@@ -43,7 +43,7 @@ pub struct Summary {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[expect(missing_docs, reason = "the fields are named after the words of `Standing`")]
-pub struct Counts {
+pub struct JobCounts {
     pub jobs: usize,
     pub verified: usize,
     /// Verified jobs whose gate passed by exit codes alone.
@@ -70,7 +70,7 @@ pub struct JobSummary {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
     /// The result of the job in one word.
-    pub standing: Standing,
+    pub standing: JobStatus,
     /// The exit code of the job, as for a single run.
     pub exit_code: u8,
     /// One line on how the job ended.
@@ -80,12 +80,12 @@ pub struct JobSummary {
     pub report: Option<String>,
     /// The full outcome.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: FinishedJob,
 }
 
 impl JobSummary {
     /// Creates the summary of a job from its outcome.
-    pub fn new(outcome: Outcome, task: String, repository: String, report: Option<String>) -> Self {
+    pub fn new(outcome: FinishedJob, task: String, repository: String, report: Option<String>) -> Self {
         let (standing, exit_code, says) = (outcome.standing(), outcome.exit_code(), outcome.says());
         let (candidate_of, models) = (None, Vec::new());
         Self { task, repository, candidate_of, models, standing, exit_code, says, report, outcome }
@@ -101,8 +101,8 @@ impl JobSummary {
     /// ended.
     pub fn word(&self) -> &'static str {
         match (&self.candidate_of, self.standing) {
-            (Some(_), Standing::Verified) if self.outcome.beaten => "beaten",
-            (Some(_), Standing::Verified) => "won",
+            (Some(_), JobStatus::Verified) if self.outcome.beaten => "beaten",
+            (Some(_), JobStatus::Verified) => "won",
             (_, standing) => standing.word(),
         }
     }
@@ -111,7 +111,7 @@ impl JobSummary {
     /// passed by exit codes alone. Otherwise empty.
     pub fn remark(&self) -> &str {
         match self.standing {
-            Standing::Verified if !self.outcome.beaten => self.doubt().unwrap_or_default(),
+            JobStatus::Verified if !self.outcome.beaten => self.doubt().unwrap_or_default(),
             _ => &self.says,
         }
     }
@@ -124,46 +124,46 @@ impl JobSummary {
     /// Returns attempts, model turns and milliseconds of the last run; `None` without a run.
     pub fn effort(&self) -> Option<(u64, u64, u64)> {
         match &self.outcome.end {
-            End::Ran(ran) => Some((ran.attempts, ran.turns, ran.duration_ms)),
-            End::NotRun(_) => None,
+            JobEnding::Ran(ran) => Some((ran.attempts, ran.turns, ran.duration_ms)),
+            JobEnding::NotRun(_) => None,
         }
     }
 }
 
-impl Counts {
+impl JobCounts {
     /// Counts outcomes.
-    pub fn of<'o>(outcomes: impl IntoIterator<Item = &'o Outcome>) -> Self {
+    pub fn count<'o>(outcomes: impl IntoIterator<Item = &'o FinishedJob>) -> Self {
         let mut counts = Self::default();
         for outcome in outcomes {
             counts.jobs += 1;
             counts.exit_codes_alone += usize::from(outcome.is_by_exit_codes_alone() && outcome.is_verified());
             *match outcome.standing() {
-                Standing::Verified => &mut counts.verified,
-                Standing::Failed => &mut counts.failed,
-                Standing::Errored => &mut counts.errored,
-                Standing::Cancelled => &mut counts.cancelled,
-                Standing::Skipped => &mut counts.skipped,
-                Standing::NotStarted => &mut counts.not_started,
+                JobStatus::Verified => &mut counts.verified,
+                JobStatus::Failed => &mut counts.failed,
+                JobStatus::Errored => &mut counts.errored,
+                JobStatus::Cancelled => &mut counts.cancelled,
+                JobStatus::Skipped => &mut counts.skipped,
+                JobStatus::NotStarted => &mut counts.not_started,
             } += 1;
         }
         counts
     }
 
     /// Returns the number of jobs that ended like this.
-    pub fn get(&self, standing: Standing) -> usize {
+    pub fn get(&self, standing: JobStatus) -> usize {
         match standing {
-            Standing::Verified => self.verified,
-            Standing::Failed => self.failed,
-            Standing::Errored => self.errored,
-            Standing::Cancelled => self.cancelled,
-            Standing::Skipped => self.skipped,
-            Standing::NotStarted => self.not_started,
+            JobStatus::Verified => self.verified,
+            JobStatus::Failed => self.failed,
+            JobStatus::Errored => self.errored,
+            JobStatus::Cancelled => self.cancelled,
+            JobStatus::Skipped => self.skipped,
+            JobStatus::NotStarted => self.not_started,
         }
     }
 
     /// Formats the counts: `3 of 5 verified (2 by exit codes alone), 1 failed, 1 skipped`.
     pub fn words(&self) -> String {
-        let others = Standing::ALL.into_iter().filter(|standing| *standing != Standing::Verified);
+        let others = JobStatus::ALL.into_iter().filter(|standing| *standing != JobStatus::Verified);
         let others = others.filter(|standing| self.get(*standing) > 0);
         let doubt = match self.exit_codes_alone {
             0 => String::new(),
@@ -175,10 +175,10 @@ impl Counts {
     }
 }
 
-impl Summary {
+impl BatchSummary {
     /// Creates the summary of a batch from its jobs.
     pub fn new(batch: String, jobs: Vec<JobSummary>, max_usd_micros: Option<u64>, duration_ms: u64) -> Self {
-        let counts = Counts::of(jobs.iter().map(|job| &job.outcome));
+        let counts = JobCounts::count(jobs.iter().map(|job| &job.outcome));
         Self {
             schema_version: BATCH_SCHEMA_VERSION,
             fledge: env!("CARGO_PKG_VERSION"),

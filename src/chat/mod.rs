@@ -3,16 +3,16 @@
 //! Providers translate to and from their wire formats. Data that a provider must get back unchanged
 //! (signatures, encrypted reasoning) is kept as opaque values.
 
-mod fault;
+mod error;
 mod image;
 mod outcome;
 mod price;
 mod strict;
 mod usage;
 
-pub use fault::{ModelError, ModelFault, Spent};
+pub use error::{ModelError, ModelErrorKind, Spent};
 pub use image::Image;
-pub use outcome::{ChangeKind, Detail, FileChange, ToolOutcome};
+pub use outcome::{FileChange, FileChangeKind, OutcomeDetail, ToolOutcome};
 pub use price::{Price, money};
 pub use strict::strictly;
 pub use usage::{ModelUsage, Usage};

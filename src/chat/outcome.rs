@@ -16,7 +16,7 @@ pub struct ToolOutcome {
     /// The change in the workspace, if a file tool made one.
     pub change: Option<FileChange>,
     /// Additional information for people.
-    pub detail: Detail,
+    pub detail: OutcomeDetail,
     /// Images for the model, beside the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
@@ -26,7 +26,14 @@ impl ToolOutcome {
     /// Creates a success without a change.
     pub fn ok(content: impl Into<String>) -> Self {
         let images = Vec::new();
-        Self { content: content.into(), is_error: false, transient: false, change: None, detail: Detail::None, images }
+        Self {
+            content: content.into(),
+            is_error: false,
+            transient: false,
+            change: None,
+            detail: OutcomeDetail::None,
+            images,
+        }
     }
 
     /// Creates a failure with a text for the model.
@@ -42,7 +49,7 @@ pub struct FileChange {
     /// The path, relative to the workspace, with `/` between its parts.
     pub path: String,
     /// The kind of change.
-    pub kind: ChangeKind,
+    pub kind: FileChangeKind,
     /// Lines added, compared with the file when the run first touched it.
     pub added: u64,
     /// Lines removed, compared with the same state.
@@ -53,7 +60,7 @@ pub struct FileChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum ChangeKind {
+pub enum FileChangeKind {
     /// The file did not exist before.
     Created,
     /// The file existed and its content changed.
@@ -66,7 +73,7 @@ pub enum ChangeKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Detail {
+pub enum OutcomeDetail {
     /// No additional information.
     None,
     /// A unified diff, bounded in size.

@@ -4,10 +4,10 @@
 //! something. It stays below all other output. Keys typed before the question appeared do not count
 //! as an answer.
 
-use super::failure::Failure;
+use super::failure::CliError;
 use super::live::{cells, pin, settle, unpin};
 use super::paint::{self, Tone};
-use crate::driver::{Consent, Question, Watcher};
+use crate::driver::{Consent, EventWatcher, Question};
 use crate::duration::milliseconds;
 use crate::report::seconds;
 use anyhow::{Context as _, anyhow};
@@ -28,15 +28,15 @@ const LONGEST: usize = 16 * 1024;
 ///
 /// # Errors
 /// When standard input or standard error is no terminal, or the answer cannot be read.
-pub(super) fn confirm(what: &str) -> Result<bool, Failure> {
+pub(super) fn confirm(what: &str) -> Result<bool, CliError> {
     if !is_somebody_there() {
         let nobody = anyhow!("{what}: cannot ask for confirmation without a terminal");
-        return Err(Failure::input(nobody).hint("pass --yes to confirm"));
+        return Err(CliError::input(nobody).hint("pass --yes to confirm"));
     }
     paint::write(&[(Tone::Plain, &format!("{what}; continue? [y/N] "))]);
     let mut answer = String::new();
     let heard = stdin().lock().read_line(&mut answer);
-    heard.context("cannot read the answer").map_err(Failure::own)?;
+    heard.context("cannot read the answer").map_err(CliError::own)?;
     Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
 }
 
@@ -48,7 +48,7 @@ pub(super) fn is_somebody_there() -> bool {
 /// A message for the thread that shows questions. The thread does nothing else, so a terminal that
 /// accepts no output does not block a run.
 #[derive(Debug)]
-pub(super) enum Shown {
+pub(super) enum ScreenThread {
     /// Text that stays above the question.
     Above(String),
     /// The question below all other output, and true if the terminal can move its cursor.
@@ -60,21 +60,21 @@ pub(super) enum Shown {
 }
 
 /// The thread that shows questions, in their order.
-pub(super) type Screen = Arc<Watcher<Shown>>;
+pub(super) type QuestionScreen = Arc<EventWatcher<ScreenThread>>;
 
 /// Returns the screen for the questions of a run.
-pub(super) fn screen() -> Screen {
+pub(super) fn screen() -> QuestionScreen {
     let show = |shown, _| match shown {
-        Shown::Above(text) => paint::log(&text),
-        Shown::Question(text, can_move) => pin(&text, can_move),
-        Shown::Answered => settle(),
-        Shown::Withdrawn => unpin(),
+        ScreenThread::Above(text) => paint::log(&text),
+        ScreenThread::Question(text, can_move) => pin(&text, can_move),
+        ScreenThread::Answered => settle(),
+        ScreenThread::Withdrawn => unpin(),
     };
-    Arc::new(Watcher::new(|_| 1, show))
+    Arc::new(EventWatcher::new(|_| 1, show))
 }
 
 /// Asks the question and waits for the answer. Dropping the future withdraws the question.
-pub(super) async fn ask(question: Question, can_move: bool, screen: Screen) -> Consent {
+pub(super) async fn ask(question: Question, can_move: bool, screen: QuestionScreen) -> Consent {
     let size: usize = question
         .args
         .as_object()
@@ -88,7 +88,7 @@ pub(super) async fn ask(question: Question, can_move: bool, screen: Screen) -> C
     }
     let Ok(keys) = keys() else { return Consent::No("the terminal cannot be read".into()) };
     let _pinned = Pinned(screen.clone());
-    let show = |shown| screen.tell(shown, false);
+    let show = |shown| screen.send(shown, false);
     let body = body(&question);
     let prompt = prompt(&question);
     let whole = format!("{body}\n{prompt}");
@@ -98,18 +98,18 @@ pub(super) async fn ask(question: Question, can_move: bool, screen: Screen) -> C
     let shown = if rows < height.max(4) {
         whole
     } else {
-        show(Shown::Above(body + "\n")); // too long to stay at the bottom; the question names the tool instead
+        show(ScreenThread::Above(body + "\n")); // too long to stay at the bottom; the question names the tool instead
         format!("? {} (above): allow this call?\n{prompt}", spelled(&question.tool))
     };
-    show(Shown::Question(shown, can_move));
+    show(ScreenThread::Question(shown, can_move));
     screen.settled().await;
     loop {
         match line(&keys).await {
             Ok(Some(answer)) => {
-                show(Shown::Answered);
+                show(ScreenThread::Answered);
                 match understood(&answer) {
                     Some(consent) => return consent,
-                    None => show(Shown::Question(format!("answer y, n or a\n{prompt}"), can_move)),
+                    None => show(ScreenThread::Question(format!("answer y, n or a\n{prompt}"), can_move)),
                 }
             }
             Ok(None) => return Consent::No(String::new()),
@@ -119,11 +119,11 @@ pub(super) async fn ask(question: Question, can_move: bool, screen: Screen) -> C
 }
 
 /// Withdraws the question when dropped.
-struct Pinned(Screen);
+struct Pinned(QuestionScreen);
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        self.0.tell(Shown::Withdrawn, false);
+        self.0.send(ScreenThread::Withdrawn, false);
     }
 }
 

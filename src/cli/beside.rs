@@ -1,14 +1,14 @@
 //! Settings of a run that come from the configuration and not from the task: hooks and MCP servers.
 
-use crate::config::{self, Environment, McpAt, McpServer, Woven};
-use crate::driver::Hook;
+use crate::config::{self, EnvTemplate, EnvironmentLayer, McpAt, McpServer};
+use crate::driver::RunHook;
 use crate::limits::{HOOK_TIMEOUT, MCP_TIMEOUT};
-use crate::mcp::{Reach, Server};
+use crate::mcp::{ServerConfig, ServerTransport};
 use std::collections::BTreeMap;
 
 /// Returns the commands to run after every turn that may have changed files.
-pub(super) fn hooks(set: &config::Settings) -> Vec<Hook> {
-    let hook = |hook: &config::Hook| Hook {
+pub(super) fn hooks(set: &config::ProjectConfig) -> Vec<RunHook> {
+    let hook = |hook: &config::HookConfig| RunHook {
         name: hook.name.clone(),
         run: hook.run.clone(),
         timeout: hook.timeout.unwrap_or(HOOK_TIMEOUT),
@@ -18,18 +18,18 @@ pub(super) fn hooks(set: &config::Settings) -> Vec<Hook> {
 }
 
 /// Returns the MCP servers that tasks may name, with the current values of their variables.
-pub(super) fn servers(set: &config::Settings, environment: &Environment) -> Vec<Server> {
+pub(super) fn servers(set: &config::ProjectConfig, environment: &EnvironmentLayer) -> Vec<ServerConfig> {
     let server = |(name, server): (&String, &McpServer)| {
         let (texts, command) = match &server.at {
             McpAt::Command { command, env } => (env, Ok(command.clone())),
             McpAt::Url { url, headers } => (headers, Err(url.clone())),
         };
         let (filled, lacks) = filled(texts, environment);
-        Server {
+        ServerConfig {
             name: name.clone(),
             reach: match command {
-                Ok(command) => Reach::Program { command, env: filled },
-                Err(url) => Reach::Http { url, headers: filled },
+                Ok(command) => ServerTransport::Program { command, env: filled },
+                Err(url) => ServerTransport::Http { url, headers: filled },
             },
             lacks,
             timeout: server.timeout.unwrap_or(MCP_TIMEOUT),
@@ -43,7 +43,10 @@ pub(super) fn servers(set: &config::Settings, environment: &Environment) -> Vec<
 }
 
 /// Returns the texts with their variables filled in, and the first variable that is not set.
-fn filled(texts: &BTreeMap<String, Woven>, environment: &Environment) -> (Vec<(String, String)>, Option<String>) {
+fn filled(
+    texts: &BTreeMap<String, EnvTemplate>,
+    environment: &EnvironmentLayer,
+) -> (Vec<(String, String)>, Option<String>) {
     let (mut all, mut lacks) = (Vec::new(), None);
     for (name, woven) in texts {
         match woven.filled(|variable| environment.get(variable)) {
@@ -67,11 +70,12 @@ mod tests {
             b: { url: 'https://mcp.example', headers: { Authorization: 'Bearer ${GONE}', x-a: '${OWN_TOKEN}' } }\n";
         fs::write(folder.path().join("fledge/config.yaml"), config).unwrap();
         let home = folder.path().display().to_string();
-        let environment = Environment::from_vars([("XDG_CONFIG_HOME", home.as_str()), ("OWN_TOKEN", "t-1")]);
+        let environment = EnvironmentLayer::from_vars([("XDG_CONFIG_HOME", home.as_str()), ("OWN_TOKEN", "t-1")]);
         let all = servers(&config::load(&environment, folder.path()).unwrap(), &environment);
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let program = Reach::Program { command: vec!["srv".into()], env: vec![pair("T", "t-1"), pair("U", "plain")] };
-        let address = Reach::Http { url: "https://mcp.example".into(), headers: vec![pair("x-a", "t-1")] };
+        let program =
+            ServerTransport::Program { command: vec!["srv".into()], env: vec![pair("T", "t-1"), pair("U", "plain")] };
+        let address = ServerTransport::Http { url: "https://mcp.example".into(), headers: vec![pair("x-a", "t-1")] };
         assert_eq!(all.iter().map(|server| &server.reach).collect::<Vec<_>>(), [&program, &address]);
         assert_eq!(all.iter().map(|server| server.lacks.as_deref()).collect::<Vec<_>>(), [None, Some("GONE")]);
     }

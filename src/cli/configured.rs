@@ -2,7 +2,7 @@
 //! to it.
 
 use super::paint::{self, Tone};
-use crate::config::{self, ConfigFault, Environment, Settings};
+use crate::config::{self, ConfigError, EnvironmentLayer, ProjectConfig};
 use crate::driver::settle_configuration;
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// Those of [`config::load`].
-pub(super) fn load(environment: &Environment, workspace: &Path) -> Result<Settings, ConfigFault> {
+pub(super) fn load(environment: &EnvironmentLayer, workspace: &Path) -> Result<ProjectConfig, ConfigError> {
     settle(environment, workspace);
     config::load(environment, workspace)
 }
@@ -21,7 +21,10 @@ pub(super) fn load(environment: &Environment, workspace: &Path) -> Result<Settin
 ///
 /// # Errors
 /// Those of [`config::load_without_models`].
-pub(super) fn load_without_models(environment: &Environment, workspace: &Path) -> Result<Settings, ConfigFault> {
+pub(super) fn load_without_models(
+    environment: &EnvironmentLayer,
+    workspace: &Path,
+) -> Result<ProjectConfig, ConfigError> {
     settle(environment, workspace);
     let (settings, left_out) = config::load_without_models(environment, workspace)?;
     left_out.iter().for_each(|note| warn(note));
@@ -30,7 +33,7 @@ pub(super) fn load_without_models(environment: &Environment, workspace: &Path) -
 
 /// Restores the configuration and prints a note for each change. For callers that read it, or ask
 /// the user's git, without [`load`].
-pub(super) fn settle(environment: &Environment, workspace: &Path) {
+pub(super) fn settle(environment: &EnvironmentLayer, workspace: &Path) {
     for note in settled(environment, workspace) {
         warn(&note);
     }
@@ -41,6 +44,6 @@ fn warn(note: &str) {
 }
 
 /// Restores the configuration and returns notes for the user.
-pub(super) fn settled(environment: &Environment, workspace: &Path) -> Vec<String> {
+pub(super) fn settled(environment: &EnvironmentLayer, workspace: &Path) -> Vec<String> {
     environment.state_dir().map_or_else(|_| Vec::new(), |state| settle_configuration(&state, workspace))
 }

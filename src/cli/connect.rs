@@ -3,18 +3,21 @@
 mod again;
 
 use super::block_on;
-use super::failure::Failure;
+use super::failure::CliError;
 use crate::config::{
-    self, Environment, KeyPlace, ModelChoice, ModelSettings, ProviderKind, Sent, ToolsMode, auto_name, resolve_model,
+    self, EnvironmentLayer, KeyPlace, ModelChoice, ModelSettings, ProviderKind, SentHeader, ToolsMode, auto_name,
+    resolve_model,
 };
-use crate::driver::Model;
+use crate::driver::DriverModel;
 use crate::limits::{Limits, MAX_CASSETTE};
 use crate::process::Variables;
-use crate::provider::{self, Endpoint, KeyCommand, KeyCommands, Kind, Pacer, Provider, Rate, Secret, TextTools, Told};
+use crate::provider::{
+    self, Endpoint, KeyCommand, KeyCommands, Pacer, Provider, RateLimit, Secret, SecretListener, TextTools, WireFormat,
+};
 use crate::run::ModelTerms;
 use crate::store;
 use crate::task::Tier;
-use crate::tool::Late;
+use crate::tool::LateSecrets;
 use anyhow::{Context, anyhow};
 use std::fs::File;
 use std::io::Read;
@@ -30,11 +33,11 @@ use again::place_of;
 const LONGEST_KEY: u64 = 16 * 1024;
 
 /// Connected models and those secrets that are in no variable, including secrets fetched later.
-pub(super) type Connected = (Vec<Model>, Late);
+pub(super) type ConnectedModels = (Vec<DriverModel>, LateSecrets);
 
 /// The requested models.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct RequestedModels<'a> {
     /// Their names in order of preference; if empty, the configured model for the tier.
     pub(super) names: &'a [String],
     /// The tier of the task.
@@ -46,8 +49,8 @@ pub(super) struct Asked<'a> {
 /// A connection in the making.
 struct Making<'a> {
     name: &'a str,
-    environment: &'a Environment,
-    told: Told,
+    environment: &'a EnvironmentLayer,
+    told: SecretListener,
 }
 
 /// Connects models by name; without names, the configured one.
@@ -55,13 +58,13 @@ struct Making<'a> {
 /// # Errors
 /// When a name is unknown, a key is unavailable, or the settings of a model do not work.
 pub(super) fn connect_models(
-    asked: &Asked<'_>,
-    set: &config::Settings,
-    environment: &Environment,
+    asked: &RequestedModels<'_>,
+    set: &config::ProjectConfig,
+    environment: &EnvironmentLayer,
     pacer: &Pacer,
-) -> Result<Connected, Failure> {
+) -> Result<ConnectedModels, CliError> {
     let choices = choices(asked, set, environment)?;
-    let late = Late::default();
+    let late = LateSecrets::default();
     let models = choices.into_iter().map(|choice| connect(choice, asked, set, environment, pacer, &late));
     Ok((models.collect::<Result<_, _>>()?, late))
 }
@@ -69,29 +72,29 @@ pub(super) fn connect_models(
 /// Models that several runs share. Cassettes are connected anew for each run, which plays them from
 /// their start.
 #[derive(Debug)]
-pub(super) struct Shared {
-    models: Vec<Result<Model, ModelChoice>>,
-    keys: Late,
+pub(super) struct SharedModels {
+    models: Vec<Result<DriverModel, ModelChoice>>,
+    keys: LateSecrets,
 }
 
-impl Shared {
+impl SharedModels {
     /// Connects models like [`connect_models`].
     ///
     /// # Errors
     /// Those of [`connect_models`].
     pub(super) fn connect(
-        asked: &Asked<'_>,
-        set: &config::Settings,
-        environment: &Environment,
+        asked: &RequestedModels<'_>,
+        set: &config::ProjectConfig,
+        environment: &EnvironmentLayer,
         pacer: &Pacer,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliError> {
         let choices = choices(asked, set, environment)?;
-        let keys = Late::default();
+        let keys = LateSecrets::default();
         let model = |choice: ModelChoice| {
             let model = connect(choice.clone(), asked, set, environment, pacer, &keys)?;
             Ok(if choice.entry.provider == ProviderKind::Cassette { Err(choice) } else { Ok(model) })
         };
-        let models = choices.into_iter().map(model).collect::<Result<_, Failure>>()?;
+        let models = choices.into_iter().map(model).collect::<Result<_, CliError>>()?;
         Ok(Self { models, keys })
     }
 
@@ -101,11 +104,11 @@ impl Shared {
     /// When a cassette does not exist any more.
     pub(super) fn models(
         &self,
-        asked: &Asked<'_>,
-        set: &config::Settings,
-        environment: &Environment,
-    ) -> Result<Vec<Model>, Failure> {
-        let model = |model: &Result<Model, ModelChoice>| match model {
+        asked: &RequestedModels<'_>,
+        set: &config::ProjectConfig,
+        environment: &EnvironmentLayer,
+    ) -> Result<Vec<DriverModel>, CliError> {
+        let model = |model: &Result<DriverModel, ModelChoice>| match model {
             Ok(model) => Ok(model.clone()),
             Err(choice) => connect(choice.clone(), asked, set, environment, &Pacer::default(), &self.keys),
         };
@@ -125,7 +128,7 @@ impl Shared {
     }
 
     /// The keys that do not come from the environment.
-    pub(super) fn keys(&self) -> &Late {
+    pub(super) fn keys(&self) -> &LateSecrets {
         &self.keys
     }
 }
@@ -135,16 +138,16 @@ impl Shared {
 /// # Errors
 /// When a name is unknown.
 pub(super) fn choices(
-    asked: &Asked<'_>,
-    set: &config::Settings,
-    environment: &Environment,
-) -> Result<Vec<ModelChoice>, Failure> {
+    asked: &RequestedModels<'_>,
+    set: &config::ProjectConfig,
+    environment: &EnvironmentLayer,
+) -> Result<Vec<ModelChoice>, CliError> {
     let names = match asked.names {
-        [] => vec![auto_name(set, asked.tier, environment).map_err(Failure::input)?.to_owned()],
+        [] => vec![auto_name(set, asked.tier, environment).map_err(CliError::input)?.to_owned()],
         names => names.to_vec(),
     };
     let choices: Result<Vec<ModelChoice>, _> = names.iter().map(|name| resolve_model(name, set, environment)).collect();
-    choices.map_err(Failure::input)
+    choices.map_err(CliError::input)
 }
 
 /// Connects one model. Adds secrets that are in no variable to `late`.
@@ -153,12 +156,12 @@ pub(super) fn choices(
 /// When its key is unavailable, one of its files cannot be read, or its endpoint is invalid.
 pub(super) fn connect(
     choice: ModelChoice,
-    asked: &Asked<'_>,
-    set: &config::Settings,
-    environment: &Environment,
+    asked: &RequestedModels<'_>,
+    set: &config::ProjectConfig,
+    environment: &EnvironmentLayer,
     pacer: &Pacer,
-    late: &Late,
-) -> Result<Model, Failure> {
+    late: &LateSecrets,
+) -> Result<DriverModel, CliError> {
     let ModelChoice { name, entry, key } = choice;
     let terms = ModelTerms {
         price: entry.price().map(|(price, _)| price),
@@ -167,11 +170,11 @@ pub(super) fn connect(
         largest_output: entry.largest_output(),
         compact_at_percent: None,
     };
-    let told: Told = {
+    let told: SecretListener = {
         let late = late.clone();
         Arc::new(move |secret| late.add(secret.reveal()))
     };
-    let rate = Rate {
+    let rate = RateLimit {
         per_minute: entry.per_minute,
         at_once: entry.at_once,
         max_wait: Duration::from_millis(set.defaults.max_wait_ms.unwrap_or(Limits::default().max_wait_ms)),
@@ -192,12 +195,12 @@ pub(super) fn connect(
         ToolsMode::Native => provider,
         ToolsMode::Text => Arc::new(TextTools::new(provider)),
     };
-    Ok(Model { provider, terms, place: asked_at })
+    Ok(DriverModel { provider, terms, place: asked_at })
 }
 
 impl Making<'_> {
     /// Returns the provider, after reading all that it sends.
-    fn provider(self, entry: ModelSettings, key: Option<Secret>, folder: &Path) -> Result<Arc<dyn Provider>, Failure> {
+    fn provider(self, entry: ModelSettings, key: Option<Secret>, folder: &Path) -> Result<Arc<dyn Provider>, CliError> {
         let mut commands = KeyCommands::default();
         let key = match &entry.key {
             Some(KeyPlace::Variable(_)) | None => key,
@@ -206,23 +209,23 @@ impl Making<'_> {
         let mut headers = Vec::new();
         for (header, sent) in &entry.headers {
             let value = match sent {
-                Sent::Text(text) => Some(text.clone()),
-                Sent::At(place) => self.at(place, |command| commands.headers.push((header.clone(), command)))?,
+                SentHeader::Text(text) => Some(text.clone()),
+                SentHeader::At(place) => self.at(place, |command| commands.headers.push((header.clone(), command)))?,
             };
             headers.extend(value.map(|value| (header.clone(), value)));
         }
         let key_from = whence(&entry);
         let endpoint = Endpoint { headers, key_from, ..endpoint(self.name, entry, key, folder, self.environment)? };
         if commands.is_empty() {
-            return provider::connect(endpoint).map_err(Failure::input);
+            return provider::connect(endpoint).map_err(CliError::input);
         }
         let fetched = block_on(commands.fetch(endpoint, &self.told))?;
-        let endpoint = fetched.map_err(|why| Failure::input(anyhow!("the model `{}`: {why}", self.name)))?;
-        provider::connect_keyed(endpoint, commands, self.told).map_err(Failure::input)
+        let endpoint = fetched.map_err(|why| CliError::input(anyhow!("the model `{}`: {why}", self.name)))?;
+        provider::connect_keyed(endpoint, commands, self.told).map_err(CliError::input)
     }
 
     /// Returns the value from a file or a variable. Passes a program to `later`.
-    fn at(&self, place: &KeyPlace, later: impl FnOnce(KeyCommand)) -> Result<Option<Secret>, Failure> {
+    fn at(&self, place: &KeyPlace, later: impl FnOnce(KeyCommand)) -> Result<Option<Secret>, CliError> {
         match place {
             KeyPlace::Variable(name) => Ok(self.environment.get(name).map(Secret::new)),
             KeyPlace::File(path) => {
@@ -253,17 +256,17 @@ fn whence(entry: &ModelSettings) -> Option<String> {
 /// Returns the identity of a model's rate limits. Models share limits if they have the same
 /// address, key and headers, because some headers name the account. Includes secrets only as a
 /// digest.
-fn shared(entry: &ModelSettings, key: Option<&Secret>, environment: &Environment) -> String {
+fn shared(entry: &ModelSettings, key: Option<&Secret>, environment: &EnvironmentLayer) -> String {
     let at = |place: &KeyPlace| match place {
         KeyPlace::Variable(name) => environment.get(name).unwrap_or_default().to_owned(),
         KeyPlace::File(path) => path.display().to_string(),
         KeyPlace::Command { command, .. } => command.join("\0"),
     };
     let key = key.map(|key| key.reveal().to_owned()).or_else(|| entry.key.as_ref().map(at));
-    let sent = |(name, sent): (&String, &Sent)| {
+    let sent = |(name, sent): (&String, &SentHeader)| {
         let value = match sent {
-            Sent::Text(text) => text.reveal().to_owned(),
-            Sent::At(place) => at(place),
+            SentHeader::Text(text) => text.reveal().to_owned(),
+            SentHeader::At(place) => at(place),
         };
         format!("{name}\0{value}")
     };
@@ -285,18 +288,18 @@ fn endpoint(
     entry: ModelSettings,
     key: Option<Secret>,
     folder: &Path,
-    environment: &Environment,
-) -> Result<Endpoint, Failure> {
+    environment: &EnvironmentLayer,
+) -> Result<Endpoint, CliError> {
     let kind = match entry.provider {
-        ProviderKind::Anthropic => Kind::Anthropic,
-        ProviderKind::OpenAi => Kind::OpenAi,
-        ProviderKind::OpenAiResponses => Kind::OpenAiResponses,
-        ProviderKind::Ollama => Kind::Ollama,
+        ProviderKind::Anthropic => WireFormat::Anthropic,
+        ProviderKind::OpenAi => WireFormat::OpenAi,
+        ProviderKind::OpenAiResponses => WireFormat::OpenAiResponses,
+        ProviderKind::Ollama => WireFormat::Ollama,
         ProviderKind::Cassette => {
             let path = folder.join(&entry.model);
-            let text = store::read_text(&path, MAX_CASSETTE).map_err(Failure::input)?;
-            let text = text.ok_or_else(|| Failure::no_file("cassette", &path))?;
-            Kind::Cassette { text, path: path.strip_prefix(".").unwrap_or(&path).display().to_string() }
+            let text = store::read_text(&path, MAX_CASSETTE).map_err(CliError::input)?;
+            let text = text.ok_or_else(|| CliError::no_file("cassette", &path))?;
+            WireFormat::Cassette { text, path: path.strip_prefix(".").unwrap_or(&path).display().to_string() }
         }
     };
     let ca_file = entry.ca_file.as_ref().map(|path| {
@@ -308,7 +311,7 @@ fn endpoint(
         key,
         base_url: entry.base_url.clone(),
         proxy: entry.proxy.clone(),
-        ca_file: ca_file.transpose().map_err(Failure::input)?,
+        ca_file: ca_file.transpose().map_err(CliError::input)?,
         max_output_tokens: entry.max_output_tokens,
         context_window: entry.window(),
         reasoning: entry.reasoning,
@@ -319,8 +322,8 @@ fn endpoint(
 }
 
 /// Reads a key from a file that no other user may read.
-pub(super) fn key_in(path: &Path) -> Result<Secret, Failure> {
-    let refused = |why: &str| Failure::input(anyhow!("the key file {}: {why}", path.display()));
+pub(super) fn key_in(path: &Path) -> Result<Secret, CliError> {
+    let refused = |why: &str| CliError::input(anyhow!("the key file {}: {why}", path.display()));
     let unread = |error: std::io::Error| refused(&error.to_string());
     if !path.metadata().map_err(unread)?.is_file() {
         return Err(refused("not a regular file")); // reading a pipe could block
@@ -346,7 +349,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn said(failure: Result<Secret, Failure>) -> String {
+    fn error_text(failure: Result<Secret, CliError>) -> String {
         failure.map_or_else(|failure| failure.message(), |key| key.reveal().to_owned())
     }
 
@@ -357,19 +360,19 @@ mod tests {
         let written = |text: &[u8], mode: u32| {
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            said(key_in(&path)).replace(&path.display().to_string(), "K")
+            error_text(key_in(&path)).replace(&path.display().to_string(), "K")
         };
         assert_eq!(written(b"sk-1\n", 0o600), "sk-1");
         assert_eq!(written(b"sk-1\n", 0o640), "the key file K: others can read it (mode 640)");
         assert_eq!(written(b"sk-1\n", 0o604), "the key file K: others can read it (mode 604)");
         assert_eq!(written(b" \n", 0o600), "the key file K: the file is empty");
         assert_eq!(written(b"a\nb\n", 0o600), "the key file K: the file has more than one line with a key");
-        assert!(said(key_in(folder.path())).ends_with("not a regular file"));
+        assert!(error_text(key_in(folder.path())).ends_with("not a regular file"));
     }
 
     #[test]
     fn each_key_has_limits_of_its_own_wherever_it_comes_from() {
-        let environment = Environment::from_vars([("ONE", "k-1"), ("SAME", "k-1"), ("OTHER", "k-2")]);
+        let environment = EnvironmentLayer::from_vars([("ONE", "k-1"), ("SAME", "k-1"), ("OTHER", "k-2")]);
         let entry = |key: Option<KeyPlace>| ModelSettings {
             key,
             ..ModelSettings::new(ProviderKind::OpenAi, "m", "config.yaml")
@@ -380,7 +383,7 @@ mod tests {
         assert_eq!(one, by("SAME"));
         assert_eq!(one, shared(&entry(None), Some(&Secret::new("k-1")), &environment));
         let mut team = entry(Some(KeyPlace::Variable("ONE".into())));
-        team.headers.insert("openai-organization".into(), Sent::Text(Secret::new("blue")));
+        team.headers.insert("openai-organization".into(), SentHeader::Text(Secret::new("blue")));
         let near = ModelSettings { base_url: Some("http://near/v1/".into()), ..entry(None) };
         let all = [one, by("OTHER"), file, of(&team), of(&near), of(&entry(None))];
         assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len(), "{all:?}");

@@ -12,7 +12,7 @@ pub(super) use call::{gist_of_args, upshot, verb};
 pub(super) use ending::{closing, fact};
 pub(super) use expected::expected;
 
-use super::live::{self, Live, Status};
+use super::live::{self, LiveView, StatusLine};
 use super::paint::{self, Tone};
 use super::signals::STOPPING;
 use super::steps;
@@ -21,8 +21,8 @@ use crate::limits::Limits;
 use crate::process::Stopwatch;
 use crate::report::{self, number, seconds};
 use crate::run::{AgentEvent, Phase, StateName};
-use crate::verdict::Finding;
-use call::Ended;
+use crate::verdict::TamperFinding;
+use call::EndedCall;
 use gate::GateView;
 use prose::Prose;
 use std::collections::BTreeMap;
@@ -37,8 +37,8 @@ const REASONS: usize = 8;
 
 /// The state of the screen, as far as later lines depend on it.
 #[derive(Debug)]
-pub(super) struct Display {
-    live: Live,
+pub(super) struct RunDisplay {
+    live: LiveView,
     /// The current activity, if it is not a step.
     doing: String,
     gate: GateView,
@@ -47,24 +47,24 @@ pub(super) struct Display {
     /// True if the screen ends with a piece of text without a line end.
     is_mid_line: bool,
     /// The status line of a terminal. Other lines use its counts too.
-    status: Status,
+    status: StatusLine,
     /// True if the tool call that will be shown next succeeded.
     succeeded: bool,
     /// For each sub-agent by path, true if its tool call that will be shown next succeeded.
     nested: BTreeMap<String, bool>,
 }
 
-impl Display {
+impl RunDisplay {
     /// Returns a display. `before_ms` is the time that the run has taken so far.
     pub(super) fn new(is_live: bool, before_ms: u64) -> Self {
         let (limits, usage, since) = (Limits::default(), Usage::default(), Stopwatch::start());
         Self {
-            live: Live::new(is_live),
+            live: LiveView::new(is_live),
             doing: String::new(),
             gate: GateView::default(),
             prose: Prose::default(),
             is_mid_line: false,
-            status: Status { attempt: (0, 1), turn: 0, checks: None, usage, limits, since, before_ms },
+            status: StatusLine { attempt: (0, 1), turn: 0, checks: None, usage, limits, since, before_ms },
             succeeded: true,
             nested: BTreeMap::new(),
         }
@@ -113,12 +113,12 @@ impl Display {
             AgentEvent::Text(text) => self.text(text),
             AgentEvent::ToolCall { name, args } => {
                 self.clear();
-                self.begin(format!("{} {}", verb(name), gist_of_args(args)));
+                self.start_activity(format!("{} {}", verb(name), gist_of_args(args)));
             }
             AgentEvent::ToolResult { success, .. } => self.succeeded = *success,
             AgentEvent::ToolDetail { name, args, denied, duration_ms, output, change, detail, .. } => {
                 let (denied, duration_ms, change, succeeded) = (*denied, *duration_ms, change.as_ref(), self.succeeded);
-                self.call(&Ended { name, args, denied, succeeded, duration_ms, output, change, detail });
+                self.call(&EndedCall { name, args, denied, succeeded, duration_ms, output, change, detail });
             }
             AgentEvent::ToolOutput { text } => text.lines().for_each(|line| self.live.note(&self.doing, line)),
             AgentEvent::LaneStep(progress) => self.step(progress),
@@ -154,12 +154,12 @@ impl Display {
         }
     }
 
-    fn call(&mut self, call: &Ended<'_>) {
+    fn call(&mut self, call: &EndedCall<'_>) {
         self.clear();
         call.lines(self.width()).iter().for_each(|line| paint::line(line));
     }
 
-    fn tampered(&mut self, findings: &[Finding]) {
+    fn tampered(&mut self, findings: &[TamperFinding]) {
         let (shown, more) = findings.split_at(findings.len().min(FINDINGS));
         shown.iter().for_each(|finding| self.warn(&format!("protected: {}", report::found(finding))));
         if !more.is_empty() {
@@ -239,7 +239,7 @@ impl Display {
             Phase::RunningTools => return,
         };
         if !self.has_open_text() {
-            self.begin(what.to_owned());
+            self.start_activity(what.to_owned());
         }
     }
 
@@ -249,7 +249,7 @@ impl Display {
     fn text(&mut self, text: &str) {
         self.live.clear();
         if self.live.is_wanted() {
-            let lines = self.prose.take(text, self.width().saturating_sub(2));
+            let lines = self.prose.push(text, self.width().saturating_sub(2));
             lines.iter().for_each(|line| quote(line));
             let rest = self.prose.unfinished().map(|rest| [(Tone::Faint, "│ "), (Tone::Plain, rest)]);
             return self.live.unfinished(rest.map(|line| paint::painted(&line)).unwrap_or_default());
@@ -305,9 +305,9 @@ impl Display {
     }
 
     /// Replaces the current activity.
-    fn begin(&mut self, what: String) {
+    fn start_activity(&mut self, what: String) {
         self.live.clear();
-        self.live.begin(&what, "");
+        self.live.start(&what, "");
         self.doing = what;
     }
 

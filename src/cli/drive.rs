@@ -1,16 +1,16 @@
 //! The command line's side of a running agent: signals stop it, events are shown or printed, and
 //! its result is reported at the end.
 
-use super::display::{Display, closing, expected};
-use super::failure::Failure;
+use super::display::{RunDisplay, closing, expected};
+use super::failure::CliError;
 use super::paint::{self, Tone};
 use super::project::root_of;
-use super::results::Results;
-use super::spool::Spool;
-use super::sync::{Plan, ServerArguments};
-use super::{asking, drawing, hear_out, json_line, no_output, signals, terminal};
-use crate::config::{self, Environment};
-use crate::driver::{Agent, PlanFault, ResumeFault, RunError, Settings, Stop};
+use super::results::ResultFiles;
+use super::spool::OutputSpool;
+use super::sync::{ServerArguments, SyncTarget};
+use super::{asking, error_text, hear_out, json_line, no_output, signals, terminal};
+use crate::config::{self, EnvironmentLayer};
+use crate::driver::{Agent, DriverSettings, PlanError, ResumeError, RunError, StopToken};
 use crate::id::RunId;
 use crate::report;
 use crate::run::TaskResult;
@@ -30,7 +30,7 @@ const PACE: Duration = Duration::from_secs(2);
 
 /// The agent's work.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(super) enum AgentWork {
     /// A task, with the run key.
     Task(Box<Task>, Option<String>),
     /// Resume a run.
@@ -41,26 +41,26 @@ pub(super) enum Work {
 
 // Options of every verb that runs an agent.
 #[derive(Debug, Clone, Copy, Args)]
-pub(super) struct VoiceArguments {
+pub(super) struct OutputArguments {
     /// Print events as JSON lines on standard output
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub(super) json: bool,
     /// Print errors only
-    #[arg(long, short)]
+    #[arg(help_heading = "Output", long, short)]
     pub(super) quiet: bool,
     /// Never prompt, and draw no live lines
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub(super) ni: bool,
     /// Notify through the terminal when the run ends
     ///
     /// Uses a notification if the terminal supports it, otherwise the bell.
-    #[arg(long = "notify")]
+    #[arg(help_heading = "Output", long = "notify")]
     pub(super) rings: bool,
 }
 
 /// The output of a run: events, questions, files and messages to a server.
 #[derive(Debug, Clone)]
-pub(super) struct Voice {
+pub(super) struct OutputOptions {
     json: bool,
     pub(super) quiet: bool,
     is_live: bool,
@@ -68,14 +68,14 @@ pub(super) struct Voice {
     /// Set if a person at the terminal can answer questions; then true if the terminal can move its
     /// cursor.
     asks: Option<bool>,
-    results: Results,
+    results: ResultFiles,
     /// The server that receives news of the run, and the environment with its token.
-    server: Option<(config::Sync, Environment)>,
+    server: Option<(config::SyncConfig, EnvironmentLayer)>,
 }
 
-impl Voice {
-    pub(super) fn new(arguments: VoiceArguments, set: &config::Settings, environment: &Environment) -> Self {
-        let VoiceArguments { json, quiet, ni, rings } = arguments;
+impl OutputOptions {
+    pub(super) fn new(arguments: OutputArguments, set: &config::ProjectConfig, environment: &EnvironmentLayer) -> Self {
+        let OutputArguments { json, quiet, ni, rings } = arguments;
         let (may_ask, can_move) = (!(ni || set.non_interactive), paint::can_draw(environment));
         let asks = (may_ask && asking::is_somebody_there()).then_some(can_move);
         Self {
@@ -84,19 +84,24 @@ impl Voice {
             is_live: may_ask && can_move && !(json && std::io::stdout().is_terminal()),
             rings: rings && can_move,
             asks,
-            results: Results::of_job(Path::new("."), environment),
+            results: ResultFiles::of_job(Path::new("."), environment),
             server: None,
         }
         .telling(&ServerArguments::default(), set, environment)
     }
 
     /// Sends the news of the run to the given server, or else to the configured one.
-    pub(super) fn telling(self, server: &ServerArguments, set: &config::Settings, environment: &Environment) -> Self {
+    pub(super) fn telling(
+        self,
+        server: &ServerArguments,
+        set: &config::ProjectConfig,
+        environment: &EnvironmentLayer,
+    ) -> Self {
         Self { server: server.server(set).map(|sync| (sync, environment.clone())), ..self }
     }
 
     /// Connects the agent's questions and events to the terminal and to standard output.
-    fn hear(&self, agent: &mut Agent, spool: &Spool, display: &Arc<Mutex<Display>>) {
+    fn hear(&self, agent: &mut Agent, spool: &OutputSpool, display: &Arc<Mutex<RunDisplay>>) {
         if let Some(can_move) = self.asks {
             let screen = asking::screen();
             agent.on_confirmation(move |question| asking::ask(question, can_move, screen.clone()));
@@ -115,7 +120,7 @@ impl Voice {
     }
 
     /// Sets the result files to write at the end.
-    pub(super) fn with(self, results: Results) -> Self {
+    pub(super) fn with(self, results: ResultFiles) -> Self {
         Self { results, ..self }
     }
 }
@@ -124,7 +129,7 @@ impl Voice {
 ///
 /// # Errors
 /// When the work cannot begin, or standard output cannot be written.
-pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Result<u8, Failure> {
+pub(super) async fn drive(work: AgentWork, settings: DriverSettings, voice: OutputOptions) -> Result<u8, CliError> {
     driven(work, settings, voice).await.map(|(code, _)| code)
 }
 
@@ -132,25 +137,29 @@ pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Resul
 ///
 /// # Errors
 /// Those of [`drive`].
-pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> Result<(u8, RunId), Failure> {
-    let stop = Stop::default();
-    let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
+pub(super) async fn driven(
+    mut work: AgentWork,
+    settings: DriverSettings,
+    voice: OutputOptions,
+) -> Result<(u8, RunId), CliError> {
+    let stop = StopToken::default();
+    let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(CliError::own)?;
     let (plan, workspace) = (plan(&voice, &settings)?, settings.project().to_owned());
     let state_dir = settings.state_dir.clone();
     let mut agent = Agent::new(settings).with_stop(stop.clone());
-    let spool = Spool::default();
+    let spool = OutputSpool::default();
     let known = Store::existing(&state_dir, &workspace).ok().flatten().filter(|_| voice.is_live);
-    let display = Display::new(voice.is_live, 0).expecting(known.as_ref().map(expected).unwrap_or_default());
+    let display = RunDisplay::new(voice.is_live, 0).expecting(known.as_ref().map(expected).unwrap_or_default());
     let display = Arc::new(Mutex::new(display));
     voice.hear(&mut agent, &spool, &display);
-    if let Work::Task(_, key) = &mut work {
+    if let AgentWork::Task(_, key) = &mut work {
         agent = agent.with_run_key(key.take());
     }
     let work = async {
         match work {
-            Work::Task(task, _) => agent.run_task(*task).await,
-            Work::Resume(run) => agent.resume(&run).await,
-            Work::ResumeOrEnd(run) => agent.resume_or_end(&run).await,
+            AgentWork::Task(task, _) => agent.run_task(*task).await,
+            AgentWork::Resume(run) => agent.resume(&run).await,
+            AgentWork::ResumeOrEnd(run) => agent.resume_or_end(&run).await,
         }
     };
     let ended = tokio::select! {
@@ -192,7 +201,7 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
 }
 
 /// Removes the live lines.
-async fn close_display(display: Arc<Mutex<Display>>) {
+async fn close_display(display: Arc<Mutex<RunDisplay>>) {
     let _a_terminal_may_take_nothing = tokio::task::spawn_blocking(move || lock(&display).close()).await;
 }
 
@@ -200,11 +209,11 @@ async fn close_display(display: Arc<Mutex<Display>>) {
 /// files. `name` names the run in commands.
 fn say_end(
     result: &TaskResult,
-    unplanned: Option<&PlanFault>,
+    unplanned: Option<&PlanError>,
     name: &str,
     (is_quiet, rings): (bool, bool),
-    results: &Results,
-) -> Result<(), Failure> {
+    results: &ResultFiles,
+) -> Result<(), CliError> {
     close(result, unplanned, is_quiet, name);
     if rings {
         let report::Headline { lead, rest, .. } = report::headline(result);
@@ -214,15 +223,15 @@ fn say_end(
 }
 
 /// Prepares the messages to the server, if there is one.
-fn plan(voice: &Voice, settings: &Settings) -> Result<Option<Plan>, Failure> {
+fn plan(voice: &OutputOptions, settings: &DriverSettings) -> Result<Option<SyncTarget>, CliError> {
     let Some((sync, environment)) = &voice.server else { return Ok(None) };
-    let plan = Plan::new(sync.clone(), environment, &settings.state_dir, settings.project())?;
-    plan.begin()?;
+    let plan = SyncTarget::new(sync.clone(), environment, &settings.state_dir, settings.project())?;
+    plan.mark_runs_for_sync()?;
     Ok(Some(plan))
 }
 
 /// Tells a person who wants to stop what another Ctrl-C does. Never returns.
-async fn hint(stop: &Stop, is_quiet: bool, display: Arc<Mutex<Display>>) -> Infallible {
+async fn hint(stop: &StopToken, is_quiet: bool, display: Arc<Mutex<RunDisplay>>) -> Infallible {
     stop.token().cancelled().await;
     if stop.cause() == StopCause::Interrupt && !is_quiet {
         let _a_terminal_may_take_nothing = tokio::task::spawn_blocking(move || lock(&display).stopping()).await;
@@ -231,7 +240,7 @@ async fn hint(stop: &Stop, is_quiet: bool, display: Arc<Mutex<Display>>) -> Infa
 }
 
 /// Sends news of the run to the server, if there is one. Never returns.
-pub(super) async fn follow(plan: Option<&Plan>) -> Infallible {
+pub(super) async fn follow(plan: Option<&SyncTarget>) -> Infallible {
     match plan {
         Some(plan) => plan.follow(PACE).await,
         None => std::future::pending().await,
@@ -242,23 +251,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
+fn begin_failure(ended: Result<TaskResult, RunError>) -> CliError {
     let reason = ended.as_ref().err().map_or(Reason::Internal, RunError::reason);
     let hint = match &ended {
-        Err(RunError::NotResumed(ResumeFault::Gate { .. })) => {
+        Err(RunError::NotResumed(ResumeError::Gate { .. })) => {
             Some("start a new run with `fledge run`; with --resume-or-start, that also ends this run")
         }
         Err(RunError::NotResumed(_) | RunError::GateLost { .. }) => None,
         Ok(_) | Err(_) => Some("fledge keeps journals and reports in FLEDGE_STATE_DIR, else in ~/.local/state/fledge"),
     };
     let failure = ended.err().map_or_else(
-        || Failure::own(anyhow!("the run ended without a result")),
+        || CliError::own(anyhow!("the run ended without a result")),
         |error| match error {
-            RunError::NotResumed(ResumeFault::Stopped { by, .. }) => Failure::stopped(by, error),
-            error => Failure::because(reason, error),
+            RunError::NotResumed(ResumeError::Stopped { by, .. }) => CliError::stopped(by, error),
+            error => CliError::because(reason, error),
         },
     );
-    hint.into_iter().fold(failure, Failure::hint)
+    hint.into_iter().fold(failure, CliError::hint)
 }
 
 /// Returns the name of the finished run for commands in the current folder: `last`, or its id if
@@ -272,16 +281,17 @@ fn name_of(run: &RunId, project: &Path) -> String {
 
 /// Prints the closing lines: the outcome, the summary and the next commands for the run. `name`
 /// names the run in these commands.
-fn close(result: &TaskResult, unplanned: Option<&PlanFault>, quiet: bool, name: &str) {
+fn close(result: &TaskResult, unplanned: Option<&PlanError>, quiet: bool, name: &str) {
     if quiet && result.verified && result.exit_code == 0 {
         return;
     }
     let lines = closing(result, quiet, Some(name));
     // If the message is that of the fault, print the fault with its places in the files instead.
-    let drawn = unplanned.filter(|fault| fault.message == result.message).and_then(|fault| drawing::of(fault));
+    let drawn =
+        unplanned.filter(|fault| fault.message == result.message).and_then(|fault| error_text::draw_error(fault));
     match (drawn, lines.split_first()) {
         (Some(drawn), Some((_, facts))) => {
-            drawing::say((Tone::Bad, "error: "), drawn);
+            error_text::say((Tone::Bad, "error: "), drawn);
             facts.iter().for_each(|line| paint::line(line));
         }
         _ => lines.iter().for_each(|line| paint::line(line)),

@@ -1,6 +1,6 @@
 //! Errors of a command, with a hint and an exit code.
 
-use super::drawing;
+use super::error_text;
 use super::paint::{self, Tone};
 use crate::verdict::{Reason, StopCause};
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ const MOST_ENTRIES: usize = 1000;
 
 /// An error of a verb.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct CliError {
     reason: Reason,
     error: anyhow::Error,
     hint: Option<Cow<'static, str>>,
@@ -20,7 +20,7 @@ pub(super) struct Failure {
     stopped_by: Option<StopCause>,
 }
 
-impl Failure {
+impl CliError {
     /// A failure by wrong input; nothing was run.
     pub(super) fn input(error: impl Into<anyhow::Error>) -> Self {
         Self::because(Reason::BadInput, error)
@@ -85,8 +85,8 @@ impl Failure {
     }
 
     /// Returns the error as one of several, prefixed with `what` unless it names a place in a file.
-    pub(super) fn of(self, what: &str) -> anyhow::Error {
-        if self.error.chain().any(|cause| drawing::of(cause).is_some()) {
+    pub(super) fn named(self, what: &str) -> anyhow::Error {
+        if self.error.chain().any(|cause| error_text::draw_error(cause).is_some()) {
             return self.error;
         }
         let hint = self.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
@@ -112,10 +112,10 @@ impl Failure {
     pub(super) fn show(&self) -> u8 {
         let mut causes = self.error.chain();
         let lines = |cause: &(dyn Error + 'static)| {
-            drawing::of(cause).unwrap_or_else(|| vec![vec![(Tone::Plain, cause.to_string())]])
+            error_text::draw_error(cause).unwrap_or_else(|| vec![vec![(Tone::Plain, cause.to_string())]])
         };
-        drawing::say((Tone::Bad, "error: "), causes.next().map(lines).unwrap_or_default());
-        causes.for_each(|cause| drawing::say((Tone::Faint, "  because: "), lines(cause)));
+        error_text::say((Tone::Bad, "error: "), causes.next().map(lines).unwrap_or_default());
+        causes.for_each(|cause| error_text::say((Tone::Faint, "  because: "), lines(cause)));
         if let Some(hint) = &self.hint {
             paint::line(&[(Tone::Faint, "  hint: "), (Tone::Plain, hint)]);
         }
@@ -146,11 +146,11 @@ mod tests {
     #[test]
     fn a_failure_has_the_code_of_its_reason() {
         let failures = [
-            Failure::input(anyhow!("no such task")).hint("write one"),
-            Failure::own(anyhow!("disk full")),
-            Failure::because(Reason::GateErrored, anyhow!("no such program").context("the gate cannot run")),
+            CliError::input(anyhow!("no such task")).hint("write one"),
+            CliError::own(anyhow!("disk full")),
+            CliError::because(Reason::GateErrored, anyhow!("no such program").context("the gate cannot run")),
         ];
         assert_eq!(failures.map(|failure| failure.show()), [2, 8, 5]);
-        assert_eq!(Failure::stopped(StopCause::Terminate, anyhow!("stopped")).show(), 143);
+        assert_eq!(CliError::stopped(StopCause::Terminate, anyhow!("stopped")).show(), 143);
     }
 }

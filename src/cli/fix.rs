@@ -1,11 +1,11 @@
 //! `fledge fix`: makes failing lanes pass. Needs no model if they pass already.
 
-use super::failure::Failure;
+use super::failure::CliError;
 use super::options::RunOptions;
 use super::run;
-use crate::config::Environment;
+use crate::config::EnvironmentLayer;
 use crate::lane::detect::DETECTED_LANE;
-use crate::task::{Defaults, GateChoice, Task};
+use crate::task::{GateChoice, Task, TaskDefaults};
 use anyhow::anyhow;
 use clap::Args;
 
@@ -16,12 +16,12 @@ use clap::Args;
     fledge fix --stuck-after 2 --report report.json\n  fledge fix -p 'Do not touch src/parser'")]
 pub(super) struct FixArguments {
     /// Additional instructions for the agent
-    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(help_heading = "Task", long, short, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
     #[command(flatten)]
     options: RunOptions,
     /// Accepted only to report what to use instead
-    #[arg(long, hide = true, value_name = "N")]
+    #[arg(help_heading = "Batch", long, hide = true, value_name = "N")]
     candidates: Option<String>,
 }
 
@@ -29,15 +29,15 @@ pub(super) struct FixArguments {
 ///
 /// # Errors
 /// Every failure before the run began.
-pub(super) fn run(arguments: &FixArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(arguments: &FixArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let options = &arguments.options;
     if arguments.candidates.is_some() {
         let error = anyhow!("--candidates: `fledge fix` starts a single run; candidates need a task file");
         let hint = "write a task file that names the lane, then run `fledge run task.md --candidates 3`";
-        return Err(Failure::input(error).hint(hint));
+        return Err(CliError::input(error).hint(hint));
     }
     run::must_say_something(arguments.prompt.as_deref())?;
-    let task = |defaults: &Defaults| {
+    let task = |defaults: &TaskDefaults| {
         let lanes = options.lanes().or_else(|| defaults.lanes.clone()).unwrap_or_else(|| vec![DETECTED_LANE.into()]);
         let mut task = defaults.of(Task::fix(lanes.clone()));
         task.gate = GateChoice::Lanes(lanes);
@@ -46,5 +46,5 @@ pub(super) fn run(arguments: &FixArguments, environment: &Environment) -> Result
         }
         Ok(task)
     };
-    run::begin(options, task, environment)
+    run::run_task(options, task, environment)
 }

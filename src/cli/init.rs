@@ -4,18 +4,18 @@
 mod ignored;
 mod trial;
 
-use super::failure::Failure;
+use super::failure::CliError;
 use super::lanes;
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::{block_on, signals};
-use crate::config::Environment;
-use crate::driver::Stop;
-use crate::gate::{self, InitFault};
-use crate::lane::detect::{Detected, Style};
+use crate::config::EnvironmentLayer;
+use crate::driver::StopToken;
+use crate::gate::{self, InitError};
+use crate::lane::detect::{DetectedLane, YamlStyle};
 use crate::store::{StoreError, write_new};
-use crate::task::TaskFault;
-use crate::yaml::{Place, Problem, Problems};
+use crate::task::TaskError;
+use crate::yaml::{FilePlace, Problem, Problems};
 use anyhow::Context;
 use clap::Args;
 use std::path::Path;
@@ -71,7 +71,7 @@ pub(super) struct InitArguments {
 }
 
 /// The outcome for one file.
-enum Written {
+enum WriteResult {
     New(String),
     Kept(String),
 }
@@ -80,7 +80,7 @@ enum Written {
 ///
 /// # Errors
 /// When the folder does not exist, no checks of the project are found, or a file cannot be written.
-pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(arguments: &InitArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let root = arguments.project.folder()?; // a new project may begin below another one
     let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);
@@ -98,7 +98,7 @@ pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Resul
             lanes::say(&detected.remarks);
             false
         }
-        Err(InitFault::AlreadyThere(_)) => {
+        Err(InitError::AlreadyThere(_)) => {
             write(&root, &detected, &texts)?;
             false
         }
@@ -110,7 +110,7 @@ pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Resul
 }
 
 /// Returns a text in the style of the project's formatter.
-fn styled(text: &str, style: Style) -> String {
+fn styled(text: &str, style: YamlStyle) -> String {
     let mut text = text.to_owned();
     if style.has_single_quotes {
         text = text.replace('"', "'");
@@ -125,14 +125,14 @@ fn styled(text: &str, style: Style) -> String {
 /// room. Returns true if a check failed that `fledge fix` can repair.
 fn try_and_write(
     root: &Path,
-    detected: Detected,
+    detected: DetectedLane,
     texts: &[(&str, String)],
-    environment: &Environment,
-) -> Result<bool, Failure> {
+    environment: &EnvironmentLayer,
+) -> Result<bool, CliError> {
     lanes::say(&detected.remarks);
     block_on(async {
-        let stop = Stop::default();
-        let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
+        let stop = StopToken::default();
+        let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(CliError::own)?;
         let tried = trial::run(root, detected, |detected| write(root, detected, texts), environment, &stop).await;
         drop(listening);
         tried
@@ -140,22 +140,22 @@ fn try_and_write(
 }
 
 /// Returns an error if a task still contains lines of the template.
-pub(super) fn unwritten(text: &str, source: &str) -> Option<TaskFault> {
+pub(super) fn unwritten(text: &str, source: &str) -> Option<TaskError> {
     let mut problems = Problems::default();
     for (line, _) in (1..).zip(text.lines()).filter(|(_, line)| TASK_TEXT.contains(&line.trim())) {
-        let place = Place { line, column: 1 };
+        let place = FilePlace { line, column: 1 };
         let problem = Problem::at(place, "this line is still the placeholder that `fledge init` wrote");
         problems.push(problem.hint("describe the task here, or remove the line"));
     }
-    (!problems.is_empty()).then(|| TaskFault { file: source.to_owned(), problems: problems.seen_in(text) })
+    (!problems.is_empty()).then(|| TaskError { file: source.to_owned(), problems: problems.seen_in(text) })
 }
 
 /// Writes the missing files, the lane first, and prints the outcome for each. Returns the names of
 /// the new files.
-fn write(root: &Path, detected: &Detected, texts: &[(&str, String)]) -> Result<Vec<String>, Failure> {
+fn write(root: &Path, detected: &DetectedLane, texts: &[(&str, String)]) -> Result<Vec<String>, CliError> {
     let lane = match gate::write_detected(root, detected) {
-        Ok(file) => Written::New(file),
-        Err(InitFault::AlreadyThere(file)) => Written::Kept(file),
+        Ok(file) => WriteResult::New(file),
+        Err(InitError::AlreadyThere(file)) => WriteResult::Kept(file),
         Err(fault) => return Err(refused(fault)),
     };
     let mut written = vec![lane];
@@ -164,42 +164,42 @@ fn write(root: &Path, detected: &Detected, texts: &[(&str, String)]) -> Result<V
     }
     for one in &written {
         match one {
-            Written::New(name) => paint::line(&[(Tone::Good, "✓ wrote "), (Tone::Plain, name)]),
-            Written::Kept(name) => paint::line(&[(Tone::Faint, "- kept: "), (Tone::Plain, name)]),
+            WriteResult::New(name) => paint::line(&[(Tone::Good, "✓ wrote "), (Tone::Plain, name)]),
+            WriteResult::Kept(name) => paint::line(&[(Tone::Faint, "- kept: "), (Tone::Plain, name)]),
         }
     }
-    let new = |one| if let Written::New(name) = one { Some(name) } else { None };
+    let new = |one| if let WriteResult::New(name) = one { Some(name) } else { None };
     Ok(written.into_iter().filter_map(new).collect())
 }
 
-fn refused(fault: InitFault) -> Failure {
+fn refused(fault: InitError) -> CliError {
     match fault {
-        InitFault::Store(_) => Failure::own(fault),
-        InitFault::NoFolder | InitFault::AlreadyThere(_) => Failure::input(fault),
-        InitFault::NothingFound(_) => nothing_found(fault),
+        InitError::Store(_) => CliError::own(fault),
+        InitError::NoFolder | InitError::AlreadyThere(_) => CliError::input(fault),
+        InitError::NothingFound(_) => nothing_found(fault),
     }
 }
 
-fn nothing_found(fault: InitFault) -> Failure {
-    Failure::input(fault)
+fn nothing_found(fault: InitError) -> CliError {
+    CliError::input(fault)
         .hint("write lanes/verify.yaml by hand; one step is enough: `steps: [{ name: test, run: ./check.sh }]`")
 }
 
-fn file(root: &Path, name: &str, text: &str) -> Result<Written, Failure> {
+fn file(root: &Path, name: &str, text: &str) -> Result<WriteResult, CliError> {
     let path = root.join(name);
     if path.symlink_metadata().is_ok() {
-        return Ok(Written::Kept(name.into()));
+        return Ok(WriteResult::Kept(name.into()));
     }
     let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    made.with_context(|| format!("cannot create the folder of {name}")).map_err(Failure::input)?;
-    let fail = |fault: StoreError| Failure::input(anyhow::Error::new(fault).context(format!("cannot write {name}")));
+    made.with_context(|| format!("cannot create the folder of {name}")).map_err(CliError::input)?;
+    let fail = |fault: StoreError| CliError::input(anyhow::Error::new(fault).context(format!("cannot write {name}")));
     let is_new = write_new(&path, text.as_bytes()).map_err(fail)?;
-    Ok(if is_new { Written::New(name.into()) } else { Written::Kept(name.into()) })
+    Ok(if is_new { WriteResult::New(name.into()) } else { WriteResult::Kept(name.into()) })
 }
 
-fn print(detected: &Detected, texts: &[(&str, String)]) -> Result<u8, Failure> {
+fn print(detected: &DetectedLane, texts: &[(&str, String)]) -> Result<u8, CliError> {
     if detected.is_empty() {
-        return Err(nothing_found(InitFault::NothingFound(detected.remarks.clone())));
+        return Err(nothing_found(InitError::NothingFound(detected.remarks.clone())));
     }
     let lane = detected.yaml();
     let all = std::iter::once((LANE, lane.as_str())).chain(texts.iter().map(|(name, text)| (*name, text.as_str())));
@@ -222,7 +222,7 @@ pub(super) fn adding(files: &[impl AsRef<str>]) -> String {
 }
 
 /// Prints the next steps. `new` are the files that were written.
-fn next(root: &Path, environment: &Environment, new: &[&str], has_failed: bool) {
+fn next(root: &Path, environment: &EnvironmentLayer, new: &[&str], has_failed: bool) {
     let commit = adding(new);
     let mut steps = vec![
         ("fledge lanes run verify", "run the checks on the current files"),

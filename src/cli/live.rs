@@ -10,7 +10,7 @@ mod status;
 
 pub(super) use rows::{cells, clock, fit};
 pub(super) use screen_size::{drawn_width, width};
-pub(super) use status::Status;
+pub(super) use status::StatusLine;
 
 use super::terminal::announcement;
 use crate::process::Stopwatch;
@@ -27,7 +27,7 @@ const TAIL: usize = 3;
 
 /// The current activities. Locked only briefly: a caller that notes a line must not wait for a
 /// stopped terminal.
-static WORK: Mutex<Work> = Mutex::new(Work {
+static WORK: Mutex<RunningWork> = Mutex::new(RunningWork {
     all: Vec::new(),
     early: BTreeMap::new(),
     text: String::new(),
@@ -39,7 +39,7 @@ static WORK: Mutex<Work> = Mutex::new(Work {
 static SCREEN: Mutex<Screen> =
     Mutex::new(Screen { rows: Vec::new(), drawn: None, is_mid_line: false, turn: 0, question: None });
 
-struct Work {
+struct RunningWork {
     /// Activities, the oldest first.
     all: Vec<Doing>,
     /// Output of activities whose beginning is not known yet; it can arrive another way.
@@ -49,7 +49,7 @@ struct Work {
     /// Names of waiting activities.
     queued: Vec<String>,
     /// The status line.
-    status: Option<Status>,
+    status: Option<StatusLine>,
     has_drawer: bool,
 }
 
@@ -95,11 +95,11 @@ struct Pinned {
 
 /// A handle to the live lines. Does nothing if they are not wanted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Live {
+pub(super) struct LiveView {
     is_wanted: bool,
 }
 
-impl Live {
+impl LiveView {
     /// `is_wanted` must be false if standard error is no terminal that can move its cursor.
     pub(super) fn new(is_wanted: bool) -> Self {
         screen_size::draws(is_wanted);
@@ -111,7 +111,7 @@ impl Live {
     }
 
     /// Adds an activity and starts its clock.
-    pub(super) fn begin(self, what: &str, said: &str) {
+    pub(super) fn start(self, what: &str, said: &str) {
         self.begin_expected(what, said, None);
     }
 
@@ -132,8 +132,8 @@ impl Live {
         }
     }
 
-    /// Shows this status at the bottom until [`Live::finish`].
-    pub(super) fn status(self, status: Status) {
+    /// Shows this status at the bottom until [`LiveView::finish`].
+    pub(super) fn status(self, status: StatusLine) {
         if self.is_wanted {
             let mut work = lock(&WORK);
             work.status = Some(status);
@@ -292,7 +292,7 @@ pub(super) fn give_up_on_panic() {
     }));
 }
 
-impl Work {
+impl RunningWork {
     fn need_drawer(&mut self) {
         if !self.has_drawer {
             let drawer = std::thread::Builder::new().name("fledge-drawer".into());

@@ -9,12 +9,12 @@ mod configured;
 mod connect;
 mod display;
 mod doctor;
-mod drawing;
 mod drive;
+mod error_text;
 mod failure;
 mod fix;
 mod init;
-mod inside;
+mod internal;
 #[cfg(feature = "serve")]
 mod jobs;
 mod lanes;
@@ -49,10 +49,10 @@ mod verify_report;
 mod worktrees;
 mod wrapping;
 
-use crate::driver::Stop;
+use crate::driver::StopToken;
 use crate::report::lane::github;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use failure::Failure;
+use failure::CliError;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -151,11 +151,11 @@ pub fn main() -> ExitCode {
     crate::process::unblock_signals();
     let _as_well_as_it_can_be = block_on(async { signals::survive_limits() });
     crate::process::keep_private(); // the environment has keys, and tools run as the same user
-    if inside::is_called() {
-        return ExitCode::from(inside::run());
+    if internal::is_called() {
+        return ExitCode::from(internal::run());
     }
-    let parsed = parse(inside::command_line()).or_else(|error| {
-        let completed = slips::completed(&error, inside::command_line());
+    let parsed = parse(internal::command_line()).or_else(|error| {
+        let completed = slips::completed(&error, internal::command_line());
         completed.and_then(|args| parse(args.into_iter()).ok()).ok_or(error)
     });
     let arguments = match parsed {
@@ -167,7 +167,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let environment = crate::config::Environment::capture().trusting_project(arguments.trust_project);
+    let environment = crate::config::EnvironmentLayer::capture().trusting_project(arguments.trust_project);
     arguments.color.settle(&environment);
     terminal::recognize(&environment);
     live::give_up_on_panic();
@@ -180,7 +180,7 @@ pub fn main() -> ExitCode {
         None => standing::say(&arguments.project, &environment),
     };
     crate::process::close();
-    ExitCode::from(done.unwrap_or_else(|failure: Failure| failure.show()))
+    ExitCode::from(done.unwrap_or_else(|failure: CliError| failure.show()))
 }
 
 /// Parses a command line.
@@ -194,8 +194,8 @@ fn parse(line: impl Iterator<Item = OsString>) -> Result<Arguments, clap::Error>
 fn done(
     verb: Verb,
     project: &project::ProjectArguments,
-    environment: &crate::config::Environment,
-) -> Result<u8, Failure> {
+    environment: &crate::config::EnvironmentLayer,
+) -> Result<u8, CliError> {
     match verb {
         Verb::Run(arguments) => run::run(&arguments, environment),
         Verb::Fix(arguments) => fix::run(&arguments, environment),
@@ -238,10 +238,10 @@ fn start_log(verbose: u8, directives: Option<&str>) {
 
 /// Runs a future on a single-threaded runtime: a run is one loop, and its effects wait more than
 /// they compute.
-fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
-        runtime.map_err(|error| Failure::own(anyhow::Error::new(error).context("cannot start the runtime")))?;
+        runtime.map_err(|error| CliError::own(anyhow::Error::new(error).context("cannot start the runtime")))?;
     let done = runtime.block_on(future);
     runtime.shutdown_background(); // do not wait for blocking reads of a dead network file system
     Ok(done)
@@ -249,7 +249,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
 
 /// Waits until all output is printed, however slow its reader: a person may read page by page.
 /// Returns false if the process was asked to stop and the output was not printed soon after.
-async fn hear_out(stop: &Stop, words: impl Future<Output = ()>) -> bool {
+async fn hear_out(stop: &StopToken, words: impl Future<Output = ()>) -> bool {
     let in_haste = async {
         stop.token().cancelled().await;
         tokio::time::sleep(LAST_WORDS_IN_HASTE).await;
@@ -307,8 +307,8 @@ fn print_bytes(bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// Returns the failure of a verb that could not write its data.
-fn no_output(error: std::io::Error) -> Failure {
-    Failure::own(anyhow::Error::new(error).context("cannot write to standard output"))
+fn no_output(error: std::io::Error) -> CliError {
+    CliError::own(anyhow::Error::new(error).context("cannot write to standard output"))
 }
 
 #[cfg(test)]
@@ -366,7 +366,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_reader_is_waited_for_until_the_process_is_asked_to_stop() {
-        let stop = Stop::default();
+        let stop = StopToken::default();
         let (taken, reader) = tokio::sync::oneshot::channel();
         let (was_heard, ()) = tokio::join!(hear_out(&stop, async { drop(reader.await) }), async {
             tokio::task::yield_now().await;

@@ -2,22 +2,22 @@
 //! matter, and override them.
 
 use super::beside::{hooks, servers};
-use super::drive::VoiceArguments;
-use super::failure::Failure;
+use super::drive::OutputArguments;
+use super::failure::CliError;
 use super::memory::memory_terms;
 use super::outlet::outlet;
 use super::project::ProjectArguments;
 use super::record;
-use super::results::{Beside, ResultArguments};
-use super::runs::Place;
+use super::results::{ResultArguments, RunFiles};
+use super::runs::ResumeContext;
 use super::secrets::secrets;
 use super::sync::ServerArguments;
-use crate::config::Environment;
-use crate::driver::{Asker, Settings};
-use crate::process::wall::WallChoice;
+use crate::config::EnvironmentLayer;
+use crate::driver::{Asker, DriverSettings};
+use crate::process::sandbox::SandboxChoice;
 use crate::task::{Baseline, Commit, Expect, GateChoice, Isolation, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
-use crate::tool::Late;
-use crate::workspace::Outlet;
+use crate::tool::LateSecrets;
+use crate::workspace::AtomicOutput;
 use crate::yaml::{meant, parse_dollars};
 use anyhow::anyhow;
 use clap::Args;
@@ -29,46 +29,46 @@ pub(super) struct RunOptions {
     /// Model to use: provider/name, or a name from fledge.yaml; repeat for fallbacks
     ///
     /// Default: the configured model, or a model whose key is set.
-    #[arg(long, value_name = "MODEL")]
+    #[arg(help_heading = "Model", long, value_name = "MODEL")]
     model: Vec<String>,
     /// Tools and model by tier: read, tool (also writes files), code (also the shell)
     ///
     /// Default: code. Selects the tools, and which configured model is the default.
-    #[arg(long, value_name = "TIER", value_parser = |word: &str| one_of(&Tier::WORDS, word))]
+    #[arg(help_heading = "Model", long, value_name = "TIER", value_parser = |word: &str| one_of(&Tier::WORDS, word))]
     tier: Option<Tier>,
     /// Lane to use as the gate; repeat for several [default: verify]
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = "Gate", long, value_name = "NAME")]
     lane: Vec<String>,
     /// Judge by the lanes of this commit instead of the folder's, e.g. origin/main
-    #[arg(long, value_name = "REF")]
+    #[arg(help_heading = "Gate", long, value_name = "REF")]
     lanes_from: Option<String>,
     /// Further attempts if the gate fails, 0 to 100 [default: 3]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
+    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
     max_retries: Option<u32>,
     /// End the run after N equal gate failures in a row, 2 to 100 [default: off]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(STUCK_AFTER))]
+    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(STUCK_AFTER))]
     stuck_after: Option<u32>,
     /// Allow changes to a protected path, as a glob; repeatable
     ///
     /// Adds to the globs of the task. The report lists these changes.
-    #[arg(long, value_name = "GLOB", value_parser = glob)]
+    #[arg(help_heading = "Gate", long, value_name = "GLOB", value_parser = glob)]
     allow_edit: Vec<String>,
     /// Protect a path, as a glob; repeatable
     ///
     /// Adds to the protected paths of the task and the project.
-    #[arg(long, value_name = "GLOB", value_parser = glob)]
+    #[arg(help_heading = "Gate", long, value_name = "GLOB", value_parser = glob)]
     protect: Vec<String>,
     /// Reaction to a changed protected path: restore or fail [default: restore]
     ///
     /// restore: put the path back, tell the model, and spend an attempt.
     ///
     /// fail: end the run.
-    #[arg(long, value_name = "CHOICE", value_parser = |word: &str| one_of(&OnTamper::WORDS, word))]
+    #[arg(help_heading = "Gate", long, value_name = "CHOICE", value_parser = |word: &str| one_of(&OnTamper::WORDS, word))]
     on_tamper: Option<OnTamper>,
     /// Verdict of the gate that the base must have: failing or passing
     ///
     /// With another verdict, no model is called.
-    #[arg(long, value_name = "RULING", value_parser = |word: &str| one_of(&Expect::WORDS, word))]
+    #[arg(help_heading = "Gate", long, value_name = "RULING", value_parser = |word: &str| one_of(&Expect::WORDS, word))]
     expect: Option<Expect>,
     /// When the gate judges the base: auto, always, never [default: auto]
     ///
@@ -78,21 +78,21 @@ pub(super) struct RunOptions {
     /// always: before the first model call.
     ///
     /// never: only if a later verdict needs the base.
-    #[arg(long, value_name = "CHOICE", value_parser = |word: &str| one_of(&Baseline::WORDS, word))]
+    #[arg(help_heading = "Gate", long, value_name = "CHOICE", value_parser = |word: &str| one_of(&Baseline::WORDS, word))]
     baseline: Option<Baseline>,
     /// Folder with hold-out lanes, which only the gate sees; outside of the workspace
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Gate", long, value_name = "DIR")]
     holdout: Option<PathBuf>,
     /// Also write the report to FILE, as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Write a patch of the verified work to FILE, for `git am`
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Delivery", long, value_name = "FILE")]
     patch: Option<PathBuf>,
     /// Record the models' answers in FILE, as a cassette to play again
     ///
     /// An existing file is not replaced.
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Work to commit: none, on-success or each-turn
     ///
@@ -101,7 +101,7 @@ pub(super) struct RunOptions {
     /// each-turn: also what each turn left, apart from every branch.
     ///
     /// Default: on-success in a worktree with a gate, else none.
-    #[arg(long, value_name = "WHEN", value_parser = |word: &str| one_of(&Commit::WORDS, word))]
+    #[arg(help_heading = "Delivery", long, value_name = "WHEN", value_parser = |word: &str| one_of(&Commit::WORDS, word))]
     commit: Option<Commit>,
     /// Place of the agent's work: in-place or worktree
     ///
@@ -110,26 +110,26 @@ pub(super) struct RunOptions {
     /// worktree: a separate worktree on a new branch.
     ///
     /// Default: in-place for one task, worktree for several.
-    #[arg(long, value_name = "PLACE", value_parser = |word: &str| one_of(&Isolation::WORDS, word))]
+    #[arg(help_heading = "Delivery", long, value_name = "PLACE", value_parser = |word: &str| one_of(&Isolation::WORDS, word))]
     isolation: Option<Isolation>,
     /// Commit to make the worktree from, instead of the checkout's newest, e.g. origin/main
-    #[arg(long, value_name = "REF")]
+    #[arg(help_heading = "Delivery", long, value_name = "REF")]
     base: Option<String>,
     /// Make the worktree from HEAD even if lanes, tests or the like are not committed
-    #[arg(long, conflicts_with = "base")]
+    #[arg(help_heading = "Delivery", long, conflicts_with = "base")]
     from_commit: bool,
     /// Let work that was not committed before the run go into its commit
-    #[arg(long)]
+    #[arg(help_heading = "Delivery", long)]
     allow_dirty: bool,
     /// Limit the cost, in US dollars, e.g. 2.50 [default: no limit]
     ///
     /// For several tasks, the limit is for all of them together.
-    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
+    #[arg(help_heading = "Limits", long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
     pub(super) max_usd: Option<u64>,
     #[command(flatten)]
     pub(super) results: ResultArguments,
     #[command(flatten)]
-    pub(super) voice: VoiceArguments,
+    pub(super) voice: OutputArguments,
     #[command(flatten)]
     pub(super) server: ServerArguments,
     /// Sandbox of the agent: auto, required or off [default: auto]
@@ -139,24 +139,24 @@ pub(super) struct RunOptions {
     /// required: bubblewrap.
     ///
     /// off: no sandbox.
-    #[arg(long, value_name = "CHOICE", value_parser = wall_choice)]
-    sandbox: Option<WallChoice>,
+    #[arg(help_heading = "Sandbox", long, value_name = "CHOICE", value_parser = wall_choice)]
+    sandbox: Option<SandboxChoice>,
     /// Network access of the agent [default: deny]
-    #[arg(long, value_name = "CHOICE", value_parser = ["deny", "allow"])]
+    #[arg(help_heading = "Sandbox", long, value_name = "CHOICE", value_parser = ["deny", "allow"])]
     network: Option<String>,
     /// Recall nothing of earlier runs, and leave nothing for later ones
-    #[arg(long)]
+    #[arg(help_heading = "Model", long)]
     no_memory: bool,
     /// Show what would be sent and run, and call nothing
-    #[arg(long)]
+    #[arg(help_heading = "Task", long)]
     pub(super) dry_run: bool,
     /// Resume the newest interrupted run of this task or --run-key, else start one
-    #[arg(long)]
+    #[arg(help_heading = "Task", long)]
     pub(super) resume_or_start: bool,
     /// Name the run, to find it again by this key
     ///
     /// A run that ended unverified gives its key up to the next run.
-    #[arg(long, value_name = "KEY", value_parser = run_key)]
+    #[arg(help_heading = "Task", long, value_name = "KEY", value_parser = run_key)]
     pub(super) run_key: Option<String>,
     #[command(flatten)]
     project: ProjectArguments,
@@ -172,9 +172,9 @@ fn one_of<T: Copy>(words: &[(&str, T)], word: &str) -> Result<T, String> {
 }
 
 /// Parses the choice of a sandbox.
-pub(super) fn wall_choice(name: &str) -> Result<WallChoice, String> {
-    let near = || meant(name, WallChoice::NAMES).map(|meant| format!(" ({meant})")).unwrap_or_default();
-    WallChoice::parse(name).ok_or_else(|| format!("expected one of auto, required, off{}", near()))
+pub(super) fn wall_choice(name: &str) -> Result<SandboxChoice, String> {
+    let near = || meant(name, SandboxChoice::NAMES).map(|meant| format!(" ({meant})")).unwrap_or_default();
+    SandboxChoice::parse(name).ok_or_else(|| format!("expected one of auto, required, off{}", near()))
 }
 
 /// Returns the absolute path.
@@ -211,27 +211,27 @@ impl RunOptions {
     ///
     /// # Errors
     /// When the folder does not exist, or a file cannot be written to its place.
-    pub(super) fn workspace(&self, environment: &Environment) -> Result<PathBuf, Failure> {
+    pub(super) fn workspace(&self, environment: &EnvironmentLayer) -> Result<PathBuf, CliError> {
         let workspace = self.project.root(environment)?;
         let found = |flag, path: &Option<PathBuf>| path.as_ref().map(|path| outlet(flag, path, &workspace)).transpose();
         let (report, patch) = (found("--report", &self.report)?, found("--patch", &self.patch)?);
         if report.is_some() && report == patch {
-            return Err(Failure::input(anyhow!("--report and --patch name the same file")).hint("name two files"));
+            return Err(CliError::input(anyhow!("--report and --patch name the same file")).hint("name two files"));
         }
         Ok(workspace)
     }
 
     /// Returns the folder for messages that it cannot be used: resolved if possible, so that links
     /// in it are recognized.
-    pub(super) fn root(&self, environment: &Environment) -> PathBuf {
+    pub(super) fn root(&self, environment: &EnvironmentLayer) -> PathBuf {
         self.project.root_or_name(environment)
     }
 
     /// Returns the places of the files that the driver writes, as far as they are valid.
-    pub(super) fn beside(&self, workspace: &Path) -> Beside {
+    pub(super) fn beside(&self, workspace: &Path) -> RunFiles {
         let find = |flag, path: &Option<PathBuf>| outlet(flag, path.as_ref()?, workspace).ok();
         let (report, patch) = (find("--report", &self.report), find("--patch", &self.patch));
-        Beside { patch: patch.filter(|patch| report.as_ref() != Some(patch)), report }
+        RunFiles { patch: patch.filter(|patch| report.as_ref() != Some(patch)), report }
     }
 
     /// Returns the commit of `--lanes-from`.
@@ -268,13 +268,13 @@ impl RunOptions {
     ///
     /// # Errors
     /// When there is such a flag.
-    pub(super) fn must_be_for_many(&self, is_race: bool) -> Result<(), Failure> {
+    pub(super) fn must_be_for_many(&self, is_race: bool) -> Result<(), CliError> {
         let flags = [("--patch", self.patch.is_some() && !is_race), ("--record", self.record.is_some())];
         match flags.iter().find(|(_, is_said)| *is_said) {
             None => Ok(()),
             Some((flag, _)) => {
                 let error = anyhow!("{flag} writes one file, but this command may start several runs");
-                Err(Failure::input(error).hint("run that task alone, or omit the flag"))
+                Err(CliError::input(error).hint("run that task alone, or omit the flag"))
             }
         }
     }
@@ -283,7 +283,7 @@ impl RunOptions {
     ///
     /// # Errors
     /// When flags or task contradict each other.
-    pub(super) fn say(&self, mut task: Task) -> Result<Task, Failure> {
+    pub(super) fn say(&self, mut task: Task) -> Result<Task, CliError> {
         if !self.model.is_empty() {
             task.models.clone_from(&self.model);
         }
@@ -304,28 +304,33 @@ impl RunOptions {
         if (task.base.is_some() || self.from_commit) && task.isolation != Isolation::Worktree {
             let flag = if self.from_commit { "--from-commit" } else { "--base" };
             let error = anyhow!("{flag}: only a worktree starts from a commit, but the task runs in place");
-            return Err(Failure::input(error).hint(format!("add `--isolation worktree`, or omit {flag}")));
+            return Err(CliError::input(error).hint(format!("add `--isolation worktree`, or omit {flag}")));
         }
         if self.from_commit {
             task.base.get_or_insert_with(|| "HEAD".to_owned());
         }
         if self.patch.is_some() && task.gate == GateChoice::Skip {
             let error = anyhow!("--patch: a patch holds verified work, but without a gate nothing is verified");
-            return Err(Failure::input(error).hint("name a lane, or omit --patch"));
+            return Err(CliError::input(error).hint("name a lane, or omit --patch"));
         }
         match task.contradiction() {
             None => Ok(task),
             Some(why) => {
-                Err(Failure::input(anyhow!(why)).hint("remove one of the two, from the task or from the flags"))
+                Err(CliError::input(anyhow!(why)).hint("remove one of the two, from the task or from the flags"))
             }
         }
     }
 
     /// Returns the settings of the agent, without its models. `keys` are the models' keys that do
     /// not come from the environment.
-    pub(super) fn settings(&self, environment: &Environment, place: &Place<'_>, keys: &Late) -> Settings {
+    pub(super) fn settings(
+        &self,
+        environment: &EnvironmentLayer,
+        place: &ResumeContext<'_>,
+        keys: &LateSecrets,
+    ) -> DriverSettings {
         let set = place.set;
-        Settings {
+        DriverSettings {
             workspace: place.workspace.to_owned(),
             project: Some(place.project()),
             state_dir: place.state_dir.to_owned(),
@@ -357,7 +362,7 @@ impl RunOptions {
     ///
     /// # Errors
     /// When the file cannot be there.
-    pub(super) fn record(&self, workspace: &Path) -> Result<Option<Outlet>, Failure> {
+    pub(super) fn record(&self, workspace: &Path) -> Result<Option<AtomicOutput>, CliError> {
         self.record.as_ref().map(|path| record::place(path, workspace)).transpose()
     }
 

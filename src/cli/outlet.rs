@@ -1,7 +1,7 @@
 //! Checks, before anything begins, that output files can be written at the end.
 
-use super::failure::Failure;
-use crate::workspace::Outlet;
+use super::failure::CliError;
+use crate::workspace::AtomicOutput;
 use anyhow::anyhow;
 use rustix::fs::{Access, access};
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// When `path` is a folder, or its folder does not exist or cannot be written.
-pub(super) fn has_place(flag: &str, path: &Path) -> Result<(), Failure> {
+pub(super) fn has_place(flag: &str, path: &Path) -> Result<(), CliError> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let why = if path.is_dir() {
         "the path is a folder"
@@ -23,7 +23,7 @@ pub(super) fn has_place(flag: &str, path: &Path) -> Result<(), Failure> {
     } else {
         return Ok(());
     };
-    Err(Failure::input(anyhow!("{flag} {}: {why}", path.display())))
+    Err(CliError::input(anyhow!("{flag} {}: {why}", path.display())))
 }
 
 /// Finds the real path of a file that is written after an agent's work, and checks it like
@@ -31,7 +31,7 @@ pub(super) fn has_place(flag: &str, path: &Path) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Those of [`has_place`]; also when the path leads through a link in the workspace.
-pub(super) fn outlet(flag: &str, path: &Path, workspace: &Path) -> Result<Outlet, Failure> {
-    let found = Outlet::find(path, workspace).map_err(|fault| Failure::input(anyhow!("{flag}: {fault}")))?;
+pub(super) fn outlet(flag: &str, path: &Path, workspace: &Path) -> Result<AtomicOutput, CliError> {
+    let found = AtomicOutput::find(path, workspace).map_err(|fault| CliError::input(anyhow!("{flag}: {fault}")))?;
     has_place(flag, found.path()).map(|()| found)
 }

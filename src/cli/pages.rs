@@ -1,7 +1,7 @@
 //! `fledge completions` and `fledge man`: shell completions and manual pages, generated from the
 //! command-line parser.
 
-use super::failure::Failure;
+use super::failure::CliError;
 use super::paint::{self, Tone};
 use super::{no_output, print_bytes};
 use crate::store::write_shared;
@@ -34,7 +34,7 @@ pub(super) struct ManArguments {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub(super) fn complete(arguments: &CompletionArguments, mut program: Command) -> Result<u8, Failure> {
+pub(super) fn complete(arguments: &CompletionArguments, mut program: Command) -> Result<u8, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut program, "fledge", &mut script);
     print_bytes(&script).map_err(no_output).map(|()| 0)
@@ -44,18 +44,18 @@ pub(super) fn complete(arguments: &CompletionArguments, mut program: Command) ->
 ///
 /// # Errors
 /// When the verb does not exist, or the folder or standard output cannot be written.
-pub(super) fn man(arguments: &ManArguments, mut program: Command) -> Result<u8, Failure> {
+pub(super) fn man(arguments: &ManArguments, mut program: Command) -> Result<u8, CliError> {
     program.build(); // sets the full names of verbs
     match &arguments.out {
         Some(folder) => write_all(folder, &program),
-        None => {
-            print_bytes(&page(of(&program, &arguments.verb)?).map_err(Failure::own)?).map_err(no_output).map(|()| 0)
-        }
+        None => print_bytes(&page(find_verb(&program, &arguments.verb)?).map_err(CliError::own)?)
+            .map_err(no_output)
+            .map(|()| 0),
     }
 }
 
 /// Returns the verb with this path of names.
-fn of<'c>(program: &'c Command, words: &[String]) -> Result<&'c Command, Failure> {
+fn find_verb<'c>(program: &'c Command, words: &[String]) -> Result<&'c Command, CliError> {
     words.iter().try_fold(program, |verb, word| {
         let near = || {
             let known: Vec<&str> = shown(verb).map(Command::get_name).collect();
@@ -67,7 +67,7 @@ fn of<'c>(program: &'c Command, words: &[String]) -> Result<&'c Command, Failure
         };
         shown(verb)
             .find(|own| own.get_name() == word)
-            .ok_or_else(|| Failure::input(anyhow!("unknown command `{word}` ({})", near())))
+            .ok_or_else(|| CliError::input(anyhow!("unknown command `{word}` ({})", near())))
     })
 }
 
@@ -84,19 +84,19 @@ fn page(verb: &Command) -> Result<Vec<u8>, anyhow::Error> {
     Ok(page)
 }
 
-fn write_all(folder: &Path, program: &Command) -> Result<u8, Failure> {
+fn write_all(folder: &Path, program: &Command) -> Result<u8, CliError> {
     let made =
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {}", folder.display()));
-    made.map_err(Failure::input)?;
+    made.map_err(CliError::input)?;
     let mut left = vec![program];
     let mut written = 0_usize;
     while let Some(verb) = left.pop() {
         let name = verb.get_display_name().unwrap_or(verb.get_name());
         let path = folder.join(format!("{name}.1"));
-        let text = String::from_utf8(page(verb).map_err(Failure::own)?).map_err(Failure::own)?;
+        let text = String::from_utf8(page(verb).map_err(CliError::own)?).map_err(CliError::own)?;
         write_shared(&path, text.as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))
-            .map_err(Failure::input)?;
+            .map_err(CliError::input)?;
         written += 1;
         left.extend(shown(verb));
     }

@@ -4,7 +4,7 @@
 use super::live;
 use super::terminal::linked;
 use super::wrapping::wrapped;
-use crate::config::Environment;
+use crate::config::EnvironmentLayer;
 use crate::process::is_invisible;
 use crate::report::lane::github;
 use anstream::ColorChoice;
@@ -59,7 +59,7 @@ pub(super) enum ColorWhen {
 
 impl ColorWhen {
     /// Applies the choice to the whole process. Call it before anything is printed.
-    pub(super) fn settle(self, environment: &Environment) {
+    pub(super) fn settle(self, environment: &EnvironmentLayer) {
         let is_set = |name| environment.get(name).is_some_and(|value| !value.is_empty() && value != "0");
         let choice = match self {
             Self::Always => ColorChoice::Always,
@@ -79,12 +79,12 @@ pub(super) fn is_colourful() -> bool {
 }
 
 /// Returns true if standard error is a terminal that can move its cursor.
-pub(super) fn can_draw(environment: &Environment) -> bool {
+pub(super) fn can_draw(environment: &EnvironmentLayer) -> bool {
     std::io::stderr().is_terminal() && environment.get("TERM").is_some_and(|term| term != "dumb")
 }
 
 /// Returns true if this process runs in a job of GitHub Actions.
-pub(super) fn is_runner(environment: &Environment) -> bool {
+pub(super) fn is_runner(environment: &EnvironmentLayer) -> bool {
     environment.get("GITHUB_ACTIONS") == Some("true")
 }
 
@@ -123,11 +123,11 @@ fn show<T: AsRef<str>>(pieces: &[(Tone, T)], end: &str) {
 
 /// A buffer that writes many lines in few large pieces.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct LineBuffer {
     text: String,
 }
 
-impl Lines {
+impl LineBuffer {
     /// Adds a line; writes the buffer if it is large enough.
     pub(super) fn line<T: AsRef<str>>(&mut self, pieces: &[(Tone, T)]) {
         self.text.push_str(&painted(pieces));

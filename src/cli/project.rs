@@ -1,9 +1,9 @@
 //! The project of a command: the nearest folder with lanes or a configuration, from the folder of
 //! `-C` upwards.
 
-use super::failure::Failure;
+use super::failure::CliError;
 use super::paint::{self, Tone};
-use crate::config::Environment;
+use crate::config::EnvironmentLayer;
 use crate::gate;
 use anyhow::Context;
 use clap::Args;
@@ -28,12 +28,12 @@ impl ProjectArguments {
     ///
     /// # Errors
     /// When the folder does not exist.
-    pub(super) fn folder(&self) -> Result<PathBuf, Failure> {
+    pub(super) fn folder(&self) -> Result<PathBuf, CliError> {
         let folder = self
             .workspace
             .canonicalize()
             .and_then(|folder| if folder.is_dir() { Ok(folder) } else { Err(io::ErrorKind::NotADirectory.into()) });
-        folder.with_context(|| format!("there is no folder {}", self.workspace.display())).map_err(Failure::input)
+        folder.with_context(|| format!("there is no folder {}", self.workspace.display())).map_err(CliError::input)
     }
 
     /// Returns the project's root. Prints it on standard error if it is neither the folder of `-C`
@@ -41,7 +41,7 @@ impl ProjectArguments {
     ///
     /// # Errors
     /// When the folder of `-C` does not exist.
-    pub(super) fn root(&self, environment: &Environment) -> Result<PathBuf, Failure> {
+    pub(super) fn root(&self, environment: &EnvironmentLayer) -> Result<PathBuf, CliError> {
         let folder = self.folder()?;
         let root = root_of(&folder, environment.get("HOME").map(Path::new));
         if root != folder && Path::new(".").canonicalize().is_ok_and(|current| current != root) {
@@ -51,7 +51,7 @@ impl ProjectArguments {
     }
 
     /// Returns the project's root for messages about a failure; without one, the path as written.
-    pub(super) fn root_or_name(&self, environment: &Environment) -> PathBuf {
+    pub(super) fn root_or_name(&self, environment: &EnvironmentLayer) -> PathBuf {
         let home = environment.get("HOME").map(Path::new);
         self.folder().map_or_else(|_| self.workspace.clone(), |folder| root_of(&folder, home))
     }

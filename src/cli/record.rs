@@ -1,12 +1,12 @@
 //! `--record`: the models' answers of a run, written as a cassette at the end of every run, even a
 //! failed one.
 
-use super::failure::Failure;
+use super::failure::CliError;
 use super::outlet::outlet;
-use crate::driver::{ResumeFault, cassette};
+use crate::driver::{ResumeError, cassette};
 use crate::id::RunId;
 use crate::store::Store;
-use crate::workspace::Outlet;
+use crate::workspace::AtomicOutput;
 use anyhow::anyhow;
 use std::path::{Component, Path};
 
@@ -14,11 +14,11 @@ use std::path::{Component, Path};
 ///
 /// # Errors
 /// When the file exists, has no folder, or is in `.git`.
-pub(super) fn place(path: &Path, workspace: &Path) -> Result<Outlet, Failure> {
+pub(super) fn place(path: &Path, workspace: &Path) -> Result<AtomicOutput, CliError> {
     let found = outlet_beside_git("--record", path, workspace)?;
     if found.path().symlink_metadata().is_ok() {
         let error = anyhow!("--record {}: the file exists already", path.display());
-        return Err(Failure::input(error).hint("name another file, or remove the existing file"));
+        return Err(CliError::input(error).hint("name another file, or remove the existing file"));
     }
     Ok(found)
 }
@@ -27,12 +27,12 @@ pub(super) fn place(path: &Path, workspace: &Path) -> Result<Outlet, Failure> {
 ///
 /// # Errors
 /// When the file has no folder, or is in `.git`.
-pub(super) fn outlet_beside_git(flag: &str, path: &Path, workspace: &Path) -> Result<Outlet, Failure> {
+pub(super) fn outlet_beside_git(flag: &str, path: &Path, workspace: &Path) -> Result<AtomicOutput, CliError> {
     let found = outlet(flag, path, workspace)?;
     let is_git = |part: Component<'_>| matches!(part, Component::Normal(name) if name == ".git");
     if found.path().components().any(is_git) {
         let error = anyhow!("{flag} {}: cannot write inside `.git`, which belongs to git", path.display());
-        return Err(Failure::input(error).hint("name a file outside `.git`"));
+        return Err(CliError::input(error).hint("name a file outside `.git`"));
     }
     Ok(found)
 }
@@ -41,15 +41,15 @@ pub(super) fn outlet_beside_git(flag: &str, path: &Path, workspace: &Path) -> Re
 ///
 /// # Errors
 /// When its journal cannot be read.
-pub(super) fn text(store: &Store, run: &RunId) -> Result<String, Failure> {
-    let recording = cassette(store, run).map_err(|fault: ResumeFault| Failure::because(fault.reason(), fault))?;
-    recording.to_yaml(&format!("run {run}")).map_err(Failure::own)
+pub(super) fn text(store: &Store, run: &RunId) -> Result<String, CliError> {
+    let recording = cassette(store, run).map_err(|fault: ResumeError| CliError::because(fault.reason(), fault))?;
+    recording.to_yaml(&format!("run {run}")).map_err(CliError::own)
 }
 
 /// Writes the cassette of a run, completely or not at all.
 ///
 /// # Errors
 /// When its journal cannot be read, or the file cannot be written.
-pub(super) fn write(place: &Outlet, store: &Store, run: &RunId) -> Result<(), Failure> {
-    place.write(text(store, run)?.as_bytes(), &|| true).map_err(Failure::own)
+pub(super) fn write(place: &AtomicOutput, store: &Store, run: &RunId) -> Result<(), CliError> {
+    place.write(text(store, run)?.as_bytes(), &|| true).map_err(CliError::own)
 }

@@ -1,31 +1,31 @@
 //! `fledge run`: runs a task, and returns an exit code, a report and a log of the run.
 
-use super::batch::{self, BatchArguments, Request};
+use super::batch::{self, BatchArguments, BatchRequest};
 use super::configured;
-use super::connect::{Asked, connect_models};
-use super::drive::{Voice, Work, driven};
-use super::failure::Failure;
+use super::connect::{RequestedModels, connect_models};
+use super::drive::{AgentWork, OutputOptions, driven};
+use super::failure::CliError;
 use super::init;
 use super::options::RunOptions;
 use super::paint::{self, Tone};
-use super::results::Results;
-use super::runs::{Found, Place, interrupted, keyed, resume};
+use super::results::ResultFiles;
+use super::runs::{ResumeContext, RunsOfKey, interrupted, keyed, resume};
 use super::secrets::secrets;
 use super::{block_on, no_output, print_data, print_json, record};
 use crate::chat::money;
-use crate::config::{ConfigFault, Environment, resolve_model};
+use crate::config::{ConfigError, EnvironmentLayer, resolve_model};
 use crate::driver::{
-    Briefing, PlanFault, RunError, Settings, StartingPoint, Terms, base_at, is_for_now, lanes_at, must_be_committed,
-    prepare, terms,
+    Briefing, DriverSettings, PlanError, RunError, RunTerms, StartingPoint, base_at, is_for_now, lanes_at,
+    must_be_committed, prepare, terms,
 };
 use crate::id::RunId;
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::Pacer;
 use crate::report::{count, seconds};
-use crate::store::{self, RunRow, RunState, Store};
-use crate::task::{self, Defaults, GateChoice, Isolation, ParamValues, Task};
-use crate::tool::Late;
-use crate::workspace::Outlet;
+use crate::store::{self, RunRow, Store, StoredRunState};
+use crate::task::{self, GateChoice, Isolation, ParamValues, Task, TaskDefaults};
+use crate::tool::LateSecrets;
+use crate::workspace::AtomicOutput;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::io::Read;
@@ -40,19 +40,26 @@ use std::path::{Path, PathBuf};
 pub(super) struct RunArguments {
     /// Markdown task file, or `-` for standard input; several: files, folders, globs, or one
     /// batch.yaml
-    #[arg(required_unless_present = "prompt", value_name = "TASK")]
+    #[arg(help_heading = "Task", required_unless_present = "prompt", value_name = "TASK")]
     tasks: Vec<String>,
     /// Text of the task, instead of a file
-    #[arg(long, short, value_name = "TEXT", conflicts_with = "tasks", allow_hyphen_values = true)]
+    #[arg(
+        help_heading = "Task",
+        long,
+        short,
+        value_name = "TEXT",
+        conflicts_with = "tasks",
+        allow_hyphen_values = true
+    )]
     prompt: Option<String>,
     /// Run no gate; the result is `skipped`, not verified
-    #[arg(long, conflicts_with_all = ["lane", "expect"])]
+    #[arg(help_heading = "Gate", long, conflicts_with_all = ["lane", "expect"])]
     no_verify: bool,
     /// Value of a parameter of the task; repeatable
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(help_heading = "Task", long, value_name = "NAME=VALUE")]
     param: Vec<String>,
     /// Read values of parameters from a YAML file; --param overrides them
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Task", long, value_name = "FILE")]
     params: Option<PathBuf>,
     #[command(flatten)]
     options: RunOptions,
@@ -64,34 +71,34 @@ pub(super) struct RunArguments {
 ///
 /// # Errors
 /// Every failure before the run began.
-pub(super) fn run(arguments: &RunArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(arguments: &RunArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let RunArguments { tasks, prompt, no_verify, options, batch, .. } = arguments;
     if is_prose(tasks) {
         let error = anyhow!("there is no task file `{}`", tasks.join(" "));
-        return Err(Failure::input(error).hint("to pass the task as text: `fledge run -p '…'`"));
+        return Err(CliError::input(error).hint("to pass the task as text: `fledge run -p '…'`"));
     }
     must_say_something(prompt.as_deref())?;
     if prompt.is_some() && batch.is_any() {
         let error = anyhow!("--prompt starts a single run, but these flags are for several runs");
-        return Err(Failure::input(error).hint("write the task to a file and name that file"));
+        return Err(CliError::input(error).hint("write the task to a file and name that file"));
     }
     if batch::is_meant(tasks, batch) {
         let params = values(arguments.params.as_deref(), &arguments.param)?;
         let (no_verify, eval) = (*no_verify, None);
-        return batch::run(&Request { tasks, params, no_verify, options, arguments: batch, eval }, environment);
+        return batch::run(&BatchRequest { tasks, params, no_verify, options, arguments: batch, eval }, environment);
     }
-    begin(options, |defaults| read_task(arguments, defaults), environment)
+    run_task(options, |defaults| read_task(arguments, defaults), environment)
 }
 
 /// Runs an agent on a task; returns the exit code.
 ///
 /// # Errors
 /// Every failure before the run began.
-pub(super) fn begin(
+pub(super) fn run_task(
     options: &RunOptions,
-    task: impl FnOnce(&Defaults) -> Result<Task, Failure>,
-    environment: &Environment,
-) -> Result<u8, Failure> {
+    task: impl FnOnce(&TaskDefaults) -> Result<Task, CliError>,
+    environment: &EnvironmentLayer,
+) -> Result<u8, CliError> {
     let workspace = options.workspace(environment);
     let root = &options.root(environment);
     let results = options.results.places(root, environment);
@@ -110,33 +117,34 @@ pub(super) fn begin(
 fn begin_in(
     workspace: &Path,
     options: &RunOptions,
-    task: impl FnOnce(&Defaults) -> Result<Task, Failure>,
-    results: Result<Results, Failure>,
-    environment: &Environment,
-) -> Result<u8, Failure> {
-    let set = configured::load(environment, workspace).map_err(Failure::input)?;
+    task: impl FnOnce(&TaskDefaults) -> Result<Task, CliError>,
+    results: Result<ResultFiles, CliError>,
+    environment: &EnvironmentLayer,
+) -> Result<u8, CliError> {
+    let set = configured::load(environment, workspace).map_err(CliError::input)?;
     let mut task = task(&set.defaults).and_then(|task| options.say(task))?;
     // Mask secrets in the task: the model gets the same text that is stored and shown.
-    let none = Late::default();
+    let none = LateSecrets::default();
     let mask = secrets(environment, &set, &none);
     (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
-    let state_dir = environment.state_dir().map_err(Failure::input)?;
-    let place = Place { workspace, state_dir: &state_dir, set: &set };
+    let state_dir = environment.state_dir().map_err(CliError::input)?;
+    let place = ResumeContext { workspace, state_dir: &state_dir, set: &set };
     if options.dry_run {
         for name in &task.models {
-            if let Err(fault @ ConfigFault::UnknownModel { .. }) = resolve_model(name, &set, environment) {
-                return Err(Failure::input(fault));
+            if let Err(fault @ ConfigError::UnknownModel { .. }) = resolve_model(name, &set, environment) {
+                return Err(CliError::input(fault));
             }
         }
         return dry_run(options, &task, options.settings(environment, &place, &none));
     }
     let settings = |task: &Task| {
-        let asked = Asked { names: &task.models, tier: task.tier, folder: &task_folder(&task.source) };
+        let asked = RequestedModels { names: &task.models, tier: task.tier, folder: &task_folder(&task.source) };
         match connect_models(&asked, &set, environment, &Pacer::default()) {
-            Ok((models, keys)) => Ok(Settings { models, ..options.settings(environment, &place, &keys) }),
-            Err(failure) if task.is_fix => {
-                Ok(Settings { no_models: Some(failure.message()), ..options.settings(environment, &place, &none) })
-            }
+            Ok((models, keys)) => Ok(DriverSettings { models, ..options.settings(environment, &place, &keys) }),
+            Err(failure) if task.is_fix => Ok(DriverSettings {
+                no_models: Some(failure.message()),
+                ..options.settings(environment, &place, &none)
+            }),
             Err(failure) => Err(failure),
         }
     };
@@ -146,13 +154,14 @@ fn begin_in(
 /// Resumes the run that these arguments mean, or starts one.
 fn start_or_resume(
     options: &RunOptions,
-    environment: &Environment,
+    environment: &EnvironmentLayer,
     task: Task,
-    settings: impl FnOnce(&Task) -> Result<Settings, Failure>,
-    place: Place<'_>,
-    results: Results,
-) -> Result<u8, Failure> {
-    let voice = Voice::new(options.voice, place.set, environment).telling(&options.server, place.set, environment);
+    settings: impl FnOnce(&Task) -> Result<DriverSettings, CliError>,
+    place: ResumeContext<'_>,
+    results: ResultFiles,
+) -> Result<u8, CliError> {
+    let voice =
+        OutputOptions::new(options.voice, place.set, environment).telling(&options.server, place.set, environment);
     let voice = voice.with(results);
     let tape = options.record(place.workspace)?;
     let taped = |run: &RunId| tape.as_ref().map_or(Ok(()), |tape| record::write(tape, &place.store()?, run));
@@ -160,26 +169,28 @@ fn start_or_resume(
     if options.resume_or_start || key.is_some() {
         let store = place.store()?;
         let digest = store::sha256(task.prompt.as_bytes());
-        let today = options.settings(environment, &place, &Late::default());
+        let today = options.settings(environment, &place, &LateSecrets::default());
         let same = |store: &Store, row: &RunRow| {
             terms(store, &row.head.id).is_ok_and(|(_, then)| is_asked_again(&task, &today, &then))
         };
         let found = match &key {
-            Some(name) => keyed(&store, name).map_err(Failure::own)?,
-            None => Found { newest: interrupted(&store, &digest, same).map_err(Failure::own)?, free: String::new() },
+            Some(name) => keyed(&store, name).map_err(CliError::own)?,
+            None => {
+                RunsOfKey { newest: interrupted(&store, &digest, same).map_err(CliError::own)?, free: String::new() }
+            }
         };
         if let Some(row) = found.newest.filter(|row| must_count(row, options.resume_or_start)) {
             let run = &row.head.id;
             if !options.resume_or_start {
                 let error = anyhow!("the run key `{}` belongs to run {run}", key.unwrap_or_default());
-                return Err(Failure::input(error).hint("continue that run with --resume-or-start, or use another key"));
+                return Err(CliError::input(error).hint("continue that run with --resume-or-start, or use another key"));
             }
             if !same(&store, &row) {
                 let error = anyhow!("run {run} was started with another task, gate or options");
                 let hint = "run `fledge runs resume` to continue with the original task, or use another run key";
-                return Err(Failure::input(error).hint(hint));
+                return Err(CliError::input(error).hint(hint));
             }
-            let resumed = resume(Work::ResumeOrEnd, run, &options.reports(), environment, &place, voice.clone());
+            let resumed = resume(AgentWork::ResumeOrEnd, run, &options.reports(), environment, &place, voice.clone());
             let Some(lost) = resumed.as_ref().err().and_then(lost_gate) else {
                 let code = resumed?;
                 return taped(run).map(|()| code);
@@ -192,36 +203,36 @@ fn start_or_resume(
         key = key.map(|_| found.free);
     }
     if task.isolation == Isolation::Worktree {
-        let seen = options.settings(environment, &place, &Late::default());
-        let scratch = tempfile::tempdir().context("cannot create a folder").map_err(Failure::own)?;
+        let seen = options.settings(environment, &place, &LateSecrets::default());
+        let scratch = tempfile::tempdir().context("cannot create a folder").map_err(CliError::own)?;
         block_on(must_be_committed(&task, &seen, scratch.path()))?.map_err(refused)?;
     }
-    let (code, run) = block_on(driven(Work::Task(Box::new(task.clone()), key), settings(&task)?, voice))??;
+    let (code, run) = block_on(driven(AgentWork::Task(Box::new(task.clone()), key), settings(&task)?, voice))??;
     taped(&run).map(|()| code)
 }
 
 /// Returns true if today's request is the same as that of an earlier run. An earlier result only
 /// counts for the same task, gate and sandbox, and a patch only if that run wrote it there.
-fn is_asked_again(task: &Task, today: &Settings, then: &Terms) -> bool {
+fn is_asked_again(task: &Task, today: &DriverSettings, then: &RunTerms) -> bool {
     let is_task = Task { source: then.task.source.clone(), ..task.clone() } == then.task;
     let is_gate =
         (&today.protect, &today.holdout, &today.lanes_from) == (&then.protect, &then.holdout, &then.lanes_from);
     let is_wall = (today.wall, today.network) == (then.wall, then.network);
     // The earlier run resolved its path through links and `..`.
-    let leads = |path: &Path| Outlet::find(path, &today.workspace).ok().map(|outlet| outlet.path().to_owned());
+    let leads = |path: &Path| AtomicOutput::find(path, &today.workspace).ok().map(|outlet| outlet.path().to_owned());
     let is_patch = today.patch.as_deref().is_none_or(|path| then.patch.is_some() && leads(path) == then.patch);
     is_task && is_gate && is_wall && is_patch
 }
 
 /// Returns the error of a run that could only be ended because the copy of its gate is lost.
-fn lost_gate(failure: &Failure) -> Option<&RunError> {
+fn lost_gate(failure: &CliError) -> Option<&RunError> {
     failure.cause().filter(|error| matches!(error, RunError::GateLost { .. }))
 }
 
 /// Returns true if a run still owns its key. An ended run without verification does not, unless it
 /// ended only for now and the caller would resume it.
 fn must_count(row: &RunRow, goes_on: bool) -> bool {
-    (goes_on && is_for_now(&row.state)) || !matches!(&row.state, RunState::Ended(outcome) if !outcome.verified)
+    (goes_on && is_for_now(&row.state)) || !matches!(&row.state, StoredRunState::Ended(outcome) if !outcome.verified)
 }
 
 /// Returns true if the words of a command line are the text of a task, not files.
@@ -240,28 +251,28 @@ fn is_prose(tasks: &[String]) -> bool {
 ///
 /// # Errors
 /// When the text has no words.
-pub(super) fn must_say_something(prompt: Option<&str>) -> Result<(), Failure> {
+pub(super) fn must_say_something(prompt: Option<&str>) -> Result<(), CliError> {
     match prompt {
-        Some(text) if text.trim().is_empty() => Err(Failure::input(anyhow!("--prompt: the text is empty"))),
+        Some(text) if text.trim().is_empty() => Err(CliError::input(anyhow!("--prompt: the text is empty"))),
         _ => Ok(()),
     }
 }
 
-fn read_task(arguments: &RunArguments, defaults: &Defaults) -> Result<Task, Failure> {
+fn read_task(arguments: &RunArguments, defaults: &TaskDefaults) -> Result<Task, CliError> {
     let source = arguments.tasks.first().map_or("-", String::as_str);
     let text = arguments.prompt.clone().map_or_else(|| read_source(source), Ok)?;
     let values = values(arguments.params.as_deref(), &arguments.param)?;
-    let mut task = task::parse_with(&text, source, &values, defaults).map_err(Failure::input)?;
+    let mut task = task::parse_with(&text, source, &values, defaults).map_err(CliError::input)?;
     if let Some(fault) = init::unwritten(&text, source) {
-        return Err(Failure::input(fault));
+        return Err(CliError::input(fault));
     }
     if !task.needs.is_empty() {
         let error = anyhow!("{source} needs other tasks: {}", task.needs.join(", "));
-        return Err(Failure::input(error).hint("name them too: `fledge run a.md b.md`, or name their folder"));
+        return Err(CliError::input(error).hint("name them too: `fledge run a.md b.md`, or name their folder"));
     }
     if task.candidates.is_some() {
         let error = anyhow!("{source}: `candidates` need a task file, which each candidate reads");
-        return Err(Failure::input(error).hint("write the task to a file, or omit `candidates`"));
+        return Err(CliError::input(error).hint("write the task to a file, or omit `candidates`"));
     }
     if arguments.no_verify {
         task.gate = GateChoice::Skip;
@@ -269,31 +280,31 @@ fn read_task(arguments: &RunArguments, defaults: &Defaults) -> Result<Task, Fail
     Ok(task)
 }
 
-pub(super) fn read_source(source: &str) -> Result<String, Failure> {
+pub(super) fn read_source(source: &str) -> Result<String, CliError> {
     if source != "-" {
-        let read = store::read_text(Path::new(source), MAX_SOURCE).map_err(Failure::input)?;
-        return read.ok_or_else(|| Failure::no_file("task file", Path::new(source)));
+        let read = store::read_text(Path::new(source), MAX_SOURCE).map_err(CliError::input)?;
+        return read.ok_or_else(|| CliError::no_file("task file", Path::new(source)));
     }
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(MAX_SOURCE as u64 + 1).read_to_end(&mut bytes);
-    read.context("cannot read the task from standard input").map_err(Failure::input)?;
+    read.context("cannot read the task from standard input").map_err(CliError::input)?;
     if bytes.len() > MAX_SOURCE {
-        return Err(Failure::input(anyhow!("the task on standard input is larger than {MAX_SOURCE} bytes")));
+        return Err(CliError::input(anyhow!("the task on standard input is larger than {MAX_SOURCE} bytes")));
     }
-    String::from_utf8(bytes).context("the task on standard input is not UTF-8").map_err(Failure::input)
+    String::from_utf8(bytes).context("the task on standard input is not UTF-8").map_err(CliError::input)
 }
 
 /// Returns the values of parameters. Flags override the file.
-pub(super) fn values(params: Option<&Path>, param: &[String]) -> Result<ParamValues, Failure> {
+pub(super) fn values(params: Option<&Path>, param: &[String]) -> Result<ParamValues, CliError> {
     let mut values = ParamValues::new();
     if let Some(path) = params {
-        let text = store::read_text(path, MAX_SOURCE).map_err(Failure::input)?;
-        let text = text.ok_or_else(|| Failure::no_file("file", path))?;
-        values = task::parse_values(&text, &path.display().to_string()).map_err(Failure::input)?;
+        let text = store::read_text(path, MAX_SOURCE).map_err(CliError::input)?;
+        let text = text.ok_or_else(|| CliError::no_file("file", path))?;
+        values = task::parse_values(&text, &path.display().to_string()).map_err(CliError::input)?;
     }
     for pair in param {
         let Some((name, value)) = pair.split_once('=') else {
-            return Err(Failure::input(anyhow!("--param {pair}: expected NAME=VALUE")));
+            return Err(CliError::input(anyhow!("--param {pair}: expected NAME=VALUE")));
         };
         values.insert(name.trim().to_owned(), value.to_owned());
     }
@@ -305,13 +316,13 @@ pub(super) fn task_folder(source: &str) -> PathBuf {
     parent.unwrap_or(Path::new(".")).to_owned()
 }
 
-fn refused(fault: PlanFault) -> Failure {
-    Failure::because(fault.reason, fault)
+fn refused(fault: PlanError) -> CliError {
+    CliError::because(fault.reason, fault)
 }
 
 /// Prints the plan: the prompts, the tools, the lanes and the limits. Calls nothing.
-fn dry_run(options: &RunOptions, task: &Task, settings: Settings) -> Result<u8, Failure> {
-    let scratch = tempfile::tempdir().context("cannot create a folder").map_err(Failure::own)?;
+fn dry_run(options: &RunOptions, task: &Task, settings: DriverSettings) -> Result<u8, CliError> {
+    let scratch = tempfile::tempdir().context("cannot create a folder").map_err(CliError::own)?;
     block_on(must_be_committed(task, &settings, scratch.path()))?.map_err(refused)?;
     let at = block_on(lanes_at(&settings, scratch.path()))?.map_err(refused)?;
     let (seen, notes) = block_on(base_at(task, &settings, scratch.path()))?.map_err(refused)?.unzip();

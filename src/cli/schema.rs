@@ -1,10 +1,10 @@
 //! `fledge schema`: JSON Schemas of input and output. Schemas of input files are written beside
 //! their readers; those of output are generated from types.
 
-use super::failure::Failure;
+use super::failure::CliError;
 use super::{no_output, print_json};
 use crate::batch::evaluation::Evaluation;
-use crate::batch::{BatchRecord, Summary, plan};
+use crate::batch::{BatchRecord, BatchSummary, plan};
 use crate::driver::EventRecord;
 use crate::report::Report;
 use crate::yaml::schema::{DIALECT, document};
@@ -17,17 +17,17 @@ use serde_json::Value;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  fledge schema lane > lane.schema.json\n  fledge schema report | jq .properties\n\n\
-    For an editor with the YAML language server, name the schema in the first line of a lane or a configuration:\n  \
+    In an editor with the YAML language server, the first line of a lane or a configuration may say where its schema is:\n  \
     # yaml-language-server: $schema=../lane.schema.json"
 )]
 pub(super) struct SchemaArguments {
     /// File or output to print the schema of
-    name: Name,
+    name: SchemaName,
 }
 
-/// The schemas. A new one needs a name here and an arm in [`Name::schema`].
+/// The schemas. A new one needs a name here and an arm in [`SchemaName::schema`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Name {
+enum SchemaName {
     /// Front matter of a task
     Task,
     /// `lanes/<name>.yaml`
@@ -48,35 +48,35 @@ enum Name {
     EvalReport,
 }
 
-impl Name {
+impl SchemaName {
     fn schema(self) -> Value {
         match self {
             Self::Task => task::schema(),
             Self::Lane => lane::schema(),
             Self::Config => config::schema(),
             Self::Report => {
-                of_type::<Report>("report", "A fledge report", "The result of a run, as `--report` writes it.")
+                of_type::<Report>("report", "A fledge report", "What a run came to: what `--report` writes.")
             }
             Self::Event => of_type::<EventRecord>(
                 "event",
                 "A fledge event",
-                "An event of a run: a line of the output of `fledge run --json`.",
+                "Something that a run tells: a line of `fledge run --json`.",
             ),
             Self::Batch => plan::schema(),
-            Self::BatchReport => of_type::<Summary>(
+            Self::BatchReport => of_type::<BatchSummary>(
                 "batch-report",
                 "A fledge batch report",
-                "The result of many tasks, as `--report` writes it.",
+                "What many tasks came to: what `--report` writes for them.",
             ),
             Self::BatchEvent => of_type::<BatchRecord<'_>>(
                 "batch-event",
                 "A fledge batch event",
-                "An event of a batch: a line of `--json` with the key `batch`. Other lines are events of its runs.",
+                "Something that a batch tells: a line of `--json` with a `batch` in it. Lines between them are events of its runs.",
             ),
             Self::EvalReport => of_type::<Evaluation>(
                 "eval-report",
                 "A fledge evaluation",
-                "The results of models on tasks, as `fledge eval --report` writes them.",
+                "What models came to on tasks: what `--report` writes for `fledge eval`.",
             ),
         }
     }
@@ -86,7 +86,7 @@ impl Name {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub(super) fn run(arguments: &SchemaArguments) -> Result<u8, Failure> {
+pub(super) fn run(arguments: &SchemaArguments) -> Result<u8, CliError> {
     print_json(&format!("{:#}", arguments.name.schema())).map_err(no_output).map(|()| 0)
 }
 
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn every_schema_is_one_by_the_rules_of_its_dialect() {
-        for name in Name::value_variants() {
+        for name in SchemaName::value_variants() {
             let schema = name.schema();
             assert_eq!(schema["$schema"], DIALECT, "{name:?}");
             assert!(jsonschema::draft202012::meta::is_valid(&schema), "{name:?}");

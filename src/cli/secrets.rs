@@ -1,49 +1,51 @@
 //! The secrets that fledge neither stores nor shows.
 
-use crate::config::{self, Environment, KeyPlace, McpAt, McpServer, ModelSettings, Sent, Woven};
-use crate::tool::{Late, Mask, in_url, parts, parts_of_header};
+use crate::config::{self, EnvTemplate, EnvironmentLayer, KeyPlace, McpAt, McpServer, ModelSettings, SentHeader};
+use crate::tool::{LateSecrets, SecretMask, in_url, parts, parts_of_header};
 
 /// A secret with its name, which is empty for a part of a secret.
-type Named = (String, String);
+type NamedSecret = (String, String);
 
 /// Returns the mask of all known secrets. They come from variables with secret names, keys and
 /// headers of models, settings of MCP servers, the token of the server, and addresses. `late` adds
 /// secrets that are fetched later.
-pub(super) fn secrets(environment: &Environment, set: &config::Settings, late: &Late) -> Mask {
+pub(super) fn secrets(environment: &EnvironmentLayer, set: &config::ProjectConfig, late: &LateSecrets) -> SecretMask {
     let own = environment.secrets().flat_map(|(name, value)| named(name, value));
     let models = set.models.values().flat_map(|model| of_model(model, environment));
     let token = set.sync.iter().flat_map(|sync| match &sync.token {
         Some(KeyPlace::Variable(name)) => named(name, environment.get(name).unwrap_or_default()),
         Some(KeyPlace::Command { .. } | KeyPlace::File(_)) | None => Vec::new(),
     });
-    Mask::of(own.chain(models).chain(token).chain(set.mcp.values().flat_map(|server| of_server(server, environment))))
-        .with(late)
+    SecretMask::of(
+        own.chain(models).chain(token).chain(set.mcp.values().flat_map(|server| of_server(server, environment))),
+    )
+    .with(late)
 }
 
-fn of_model(model: &ModelSettings, environment: &Environment) -> Vec<Named> {
+fn of_model(model: &ModelSettings, environment: &EnvironmentLayer) -> Vec<NamedSecret> {
     let variable = |place: &KeyPlace| match place {
         KeyPlace::Variable(name) => named(name, environment.get(name).unwrap_or_default()),
         KeyPlace::Command { .. } | KeyPlace::File(_) => Vec::new(),
     };
-    let sent = |(name, sent): (&String, &Sent)| match sent {
-        Sent::Text(text) => header(name, text.reveal()),
-        Sent::At(KeyPlace::Variable(variable)) => header(name, environment.get(variable).unwrap_or_default()),
-        Sent::At(KeyPlace::Command { .. } | KeyPlace::File(_)) => Vec::new(),
+    let sent = |(name, sent): (&String, &SentHeader)| match sent {
+        SentHeader::Text(text) => header(name, text.reveal()),
+        SentHeader::At(KeyPlace::Variable(variable)) => header(name, environment.get(variable).unwrap_or_default()),
+        SentHeader::At(KeyPlace::Command { .. } | KeyPlace::File(_)) => Vec::new(),
     };
     let proxy = model.proxy.iter().flat_map(|proxy| named("", proxy.reveal()));
     model.key.iter().flat_map(variable).chain(model.headers.iter().flat_map(sent)).chain(proxy).collect()
 }
 
-fn of_server(server: &McpServer, environment: &Environment) -> Vec<Named> {
+fn of_server(server: &McpServer, environment: &EnvironmentLayer) -> Vec<NamedSecret> {
     let value = |variable: &str| environment.get(variable);
     let within =
-        |woven: &Woven| woven.variables().filter_map(|name| Some(named(name, value(name)?))).flatten().collect();
-    let with = |woven: &Woven, whole: &dyn Fn(&str) -> Vec<Named>| {
-        let parts: Vec<Named> = within(woven);
+        |woven: &EnvTemplate| woven.variables().filter_map(|name| Some(named(name, value(name)?))).flatten().collect();
+    let with = |woven: &EnvTemplate, whole: &dyn Fn(&str) -> Vec<NamedSecret>| {
+        let parts: Vec<NamedSecret> = within(woven);
         parts.into_iter().chain(woven.filled(value).map_or(Vec::new(), |text| whole(text.reveal())))
     };
-    let given = |(name, woven): (&String, &Woven)| with(woven, &|text| named(name, text)).collect::<Vec<_>>();
-    let sent = |(name, woven): (&String, &Woven)| with(woven, &|text| header(name, text)).collect::<Vec<_>>();
+    let given = |(name, woven): (&String, &EnvTemplate)| with(woven, &|text| named(name, text)).collect::<Vec<_>>();
+    let sent = |(name, woven): (&String, &EnvTemplate)| with(woven, &|text| header(name, text)).collect::<Vec<_>>();
     match &server.at {
         McpAt::Command { env, command } => env.iter().flat_map(given).chain(in_command(command)).collect(),
         McpAt::Url { headers, url } => {
@@ -54,7 +56,7 @@ fn of_server(server: &McpServer, environment: &Environment) -> Vec<Named> {
 
 /// Returns the secrets in the words of a command: values of flags with secret names, and parts of
 /// addresses.
-fn in_command(command: &[String]) -> Vec<Named> {
+fn in_command(command: &[String]) -> Vec<NamedSecret> {
     let is_secret = |flag: &str| {
         let flag = flag.to_ascii_lowercase();
         flag.starts_with('-') && ["key", "token", "secret", "password", "auth"].iter().any(|word| flag.contains(word))
@@ -73,16 +75,16 @@ fn in_command(command: &[String]) -> Vec<Named> {
 }
 
 /// Returns a value with its name, and the parts of it that are secrets by themselves.
-fn named(name: &str, value: &str) -> Vec<Named> {
+fn named(name: &str, value: &str) -> Vec<NamedSecret> {
     with_name(name, value, parts(value))
 }
 
 /// Returns a header's value with its name, and the parts of it that are secrets by themselves.
-fn header(name: &str, value: &str) -> Vec<Named> {
+fn header(name: &str, value: &str) -> Vec<NamedSecret> {
     with_name(name, value, parts_of_header(value))
 }
 
-fn with_name(name: &str, value: &str, parts: Vec<String>) -> Vec<Named> {
+fn with_name(name: &str, value: &str, parts: Vec<String>) -> Vec<NamedSecret> {
     let named = |part: String| (if part == value.trim() { name.to_owned() } else { String::new() }, part);
     parts.into_iter().map(named).collect()
 }
@@ -110,9 +112,9 @@ mod tests {
             ("DOCS_VALUE", "d0cs-value"),
             ("URL", "x://u:url-p4ss@h"),
         ];
-        let environment = Environment::from_vars(vars);
+        let environment = EnvironmentLayer::from_vars(vars);
         let set = config::load(&environment, folder.path()).unwrap();
-        let late = Late::default();
+        let late = LateSecrets::default();
         let mask = secrets(&environment, &set, &late);
         late.add("r0tated-key");
         for secret in [

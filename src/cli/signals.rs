@@ -1,19 +1,25 @@
 //! SIGINT, SIGTERM and SIGHUP: the first signal asks the run to stop, the second kills all programs
-//! and ends the process.
+//! and ends the process. SIGTERM or SIGHUP again within two seconds is still the first request.
 
-use crate::driver::Stop;
+use crate::driver::StopToken;
+use crate::process::Stopwatch;
 use crate::verdict::StopCause;
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The message to a person who stops a run.
 pub(super) const STOPPING: &str = "stopping; press Ctrl-C again to kill at once";
+
+/// The time in which SIGTERM or SIGHUP counts once. `timeout` and many supervisors signal a program
+/// and then its whole process group, so the program gets one request twice.
+const SAME_REQUEST: Duration = Duration::from_secs(2);
 
 /// Turns signals into stop requests while the returned guard lives. Must be called inside the
 /// runtime.
 ///
 /// # Errors
 /// When the handlers cannot be set.
-pub(super) fn listen(stop: Stop) -> std::io::Result<Listening> {
+pub(super) fn listen(stop: StopToken) -> std::io::Result<SignalListener> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     // A closed terminal ends the run like SIGTERM, unless the process was started to outlive it
@@ -21,6 +27,7 @@ pub(super) fn listen(stop: Stop) -> std::io::Result<Listening> {
     let mut hangup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(async move {
+        let mut terminated: Option<Stopwatch> = None;
         loop {
             let hung_up = async {
                 match &mut hangup {
@@ -34,13 +41,18 @@ pub(super) fn listen(stop: Stop) -> std::io::Result<Listening> {
                 Some(()) = hung_up => StopCause::Terminate,
                 else => return,
             };
-            if stop.token().is_cancelled() {
+            let is_same =
+                cause == StopCause::Terminate && terminated.as_ref().is_some_and(|since| since.read() < SAME_REQUEST);
+            if stop.token().is_cancelled() && !is_same {
                 insist(cause);
+            }
+            if cause == StopCause::Terminate && terminated.is_none() {
+                terminated = Some(Stopwatch::start());
             }
             stop.ask(cause);
         }
     });
-    Ok(Listening { _tasks: tasks })
+    Ok(SignalListener { _tasks: tasks })
 }
 
 /// Makes a write beyond the file size limit an error instead of the end of the process
@@ -63,7 +75,7 @@ fn ignores_hangup() -> bool {
 
 /// A guard that listens to signals until it is dropped.
 #[derive(Debug)]
-pub(super) struct Listening {
+pub(super) struct SignalListener {
     _tasks: tokio::task::JoinSet<()>,
 }
 

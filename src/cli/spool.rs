@@ -15,11 +15,11 @@ const PIECE: usize = 64 * 1024;
 
 /// Lines that wait for the reader of standard output.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Spool(Arc<Shared>);
+pub(super) struct OutputSpool(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingLines>,
     /// Notified when there is something to print, and when something was printed.
     changed: Condvar,
     /// Notified when nothing waits any more.
@@ -28,7 +28,7 @@ struct Shared {
 
 /// Lines that wait for the reader. Those in the file are newer than those in memory.
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingLines {
     memory: Vec<u8>,
     file: Option<File>,
     /// Bytes of the file that were printed, and that were written.
@@ -36,12 +36,12 @@ struct Waiting {
     written: u64,
     has_printer: bool,
     is_printing: bool,
-    /// True once standard output has failed, with its error until [`Spool::settled`] returns it.
+    /// True once standard output has failed, with its error until [`OutputSpool::settled`] returns it.
     is_broken: bool,
     error: Option<io::Error>,
 }
 
-impl Spool {
+impl OutputSpool {
     /// Adds a line and its line end. Waits for the reader only if the memory is full and no file
     /// can be written.
     pub(super) fn push(&self, line: &str) {
@@ -50,7 +50,7 @@ impl Spool {
             return;
         }
         let bytes = [line.as_bytes(), b"\n"].concat();
-        while !waiting.take(&bytes) {
+        while !waiting.store(&bytes) {
             waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
         if !waiting.has_printer {
@@ -81,18 +81,18 @@ impl Spool {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingLines> {
         self.0.lock()
     }
 }
 
-impl Waiting {
+impl WaitingLines {
     fn is_empty(&self) -> bool {
         self.memory.is_empty() && self.written == self.printed && !self.is_printing
     }
 
     /// Adds bytes; returns false if neither the memory nor the file has room for them.
-    fn take(&mut self, bytes: &[u8]) -> bool {
+    fn store(&mut self, bytes: &[u8]) -> bool {
         if self.written == self.printed && self.memory.len() < MOST {
             self.memory.extend_from_slice(bytes);
             return true;
@@ -124,7 +124,7 @@ impl Waiting {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingLines> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -147,7 +147,8 @@ impl Shared {
             let mut waiting = self.lock();
             waiting.is_printing = false;
             if let Err(error) = printed {
-                *waiting = Waiting { error: Some(error), is_broken: true, has_printer: true, ..Waiting::default() };
+                *waiting =
+                    WaitingLines { error: Some(error), is_broken: true, has_printer: true, ..WaitingLines::default() };
             }
             drop(waiting);
             self.changed.notify_all();
@@ -162,7 +163,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_stuck_reader_does_not_take_is_kept_in_order_beyond_the_memory() {
-        let spool = Spool::default();
+        let spool = OutputSpool::default();
         spool.lock().has_printer = true;
         let line = |number: usize| format!("{number:09}{}", "x".repeat(1_000));
         let lines = 3 * MOST / 1_000;
@@ -188,7 +189,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_error_is_told_and_nothing_is_waited_for_after_it() {
-        let spool = Spool::default();
+        let spool = OutputSpool::default();
         spool.lock().has_printer = true;
         spool.push("one");
         let shared = spool.0.clone();

@@ -1,15 +1,15 @@
 //! `fledge` without a verb: the project, its last run, and the next command.
 
 use super::configured;
-use super::failure::Failure;
+use super::failure::CliError;
 use super::init;
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::{no_output, print_data};
-use crate::config::Environment;
+use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
 use crate::gate;
-use crate::store::{Filter, RunRow, RunState, Store, read_text};
+use crate::store::{RunListFilter, RunRow, Store, StoredRunState, read_text};
 use crate::verdict::shell_word;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ const MOST: usize = 1 << 16;
 ///
 /// # Errors
 /// When the folder does not exist, or nothing can be printed.
-pub(super) fn say(project: &ProjectArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn say(project: &ProjectArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let root = project.root(environment)?;
     configured::settle(environment, &root);
     let lines = match lanes(&root, environment) {
@@ -44,7 +44,7 @@ pub(super) fn say(project: &ProjectArguments, environment: &Environment) -> Resu
 }
 
 /// Returns the names of the lanes; `None` if the project has none, not even a detected one.
-fn lanes(root: &Path, environment: &Environment) -> Option<String> {
+fn lanes(root: &Path, environment: &EnvironmentLayer) -> Option<String> {
     let env = environment.hand_env();
     let listed = gate::list(root, env.get("PATH").map_or("", String::as_str)).ok()?;
     let names: Vec<&str> = listed.lanes.iter().map(|lane| lane.name.as_str()).collect();
@@ -58,10 +58,10 @@ fn lanes(root: &Path, environment: &Environment) -> Option<String> {
     (!names.is_empty() || !broken.is_empty()).then(|| format!("{}{detected}{broken}", names.join(", ")))
 }
 
-fn newest(root: &Path, environment: &Environment) -> Option<RunRow> {
+fn newest(root: &Path, environment: &EnvironmentLayer) -> Option<RunRow> {
     let state = environment.state_dir().ok()?;
     let store = Store::existing(&state, &project_of(&state, root)).ok().flatten()?;
-    store.runs(&Filter { limit: 1, ..Filter::default() }).ok()?.into_iter().next()
+    store.runs(&RunListFilter { limit: 1, ..RunListFilter::default() }).ok()?.into_iter().next()
 }
 
 fn ended(row: &RunRow, root: &Path) -> String {
@@ -85,14 +85,14 @@ fn from_here(root: &Path, path: &Path) -> PathBuf {
 }
 
 /// Returns the next command, with its reason.
-pub(super) fn next(root: &Path, environment: &Environment) -> String {
+pub(super) fn next(root: &Path, environment: &EnvironmentLayer) -> String {
     if let Some(row) = newest(root, environment) {
         match &row.state {
-            RunState::Running { .. } => return format!("`fledge runs list --running{}`", elsewhere(root)),
-            RunState::Interrupted => {
+            StoredRunState::Running { .. } => return format!("`fledge runs list --running{}`", elsewhere(root)),
+            StoredRunState::Interrupted => {
                 return format!("`fledge runs resume {}{}` continues it", row.head.id, elsewhere(root));
             }
-            RunState::Ended(_) => {}
+            StoredRunState::Ended(_) => {}
         }
     }
     let Some(task) = first_task(root) else {

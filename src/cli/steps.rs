@@ -19,11 +19,11 @@ const EXPLAINED: usize = 20;
 const NAMED: usize = 10;
 
 /// The pieces of a line.
-pub(super) type Line = Vec<(Tone, String)>;
+pub(super) type StyledLine = Vec<(Tone, String)>;
 
 /// The part of a step's end that is on the screen, in growing order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Told {
+pub(super) enum ShownTail {
     /// Nothing in sight.
     Folded,
     /// Its line.
@@ -34,19 +34,19 @@ pub(super) enum Told {
 
 /// The steps that have ended, and the part of them at the end of the screen.
 #[derive(Debug, Default)]
-pub(super) struct Story {
+pub(super) struct StepHistory {
     ended: Vec<StepReport>,
     /// For each failed step with no other output after it, the part of its end that is on the
     /// screen.
-    standing: Vec<Told>,
+    standing: Vec<ShownTail>,
 }
 
-impl Story {
+impl StepHistory {
     /// Adds a step that has ended, with the part of its end that was just printed.
-    pub(super) fn ended(&mut self, report: StepReport, told: Told) {
+    pub(super) fn ended(&mut self, report: StepReport, told: ShownTail) {
         match told {
-            Told::Result | Told::Explained if report.status.is_failure() => self.standing.push(told),
-            Told::Result | Told::Explained | Told::Folded => self.standing.clear(),
+            ShownTail::Result | ShownTail::Explained if report.status.is_failure() => self.standing.push(told),
+            ShownTail::Result | ShownTail::Explained | ShownTail::Folded => self.standing.clear(),
         }
         self.ended.push(report);
     }
@@ -64,16 +64,16 @@ impl Story {
     /// Returns the closing block of a lane: the first steps that failed by themselves, in the order
     /// of their ends, with explanations, and the number of the others. Empty if the screen already
     /// ends with exactly this.
-    pub(super) fn closing(&self, with_excerpt: bool) -> Vec<Line> {
+    pub(super) fn closing(&self, with_excerpt: bool) -> Vec<StyledLine> {
         let causes = self.causes();
         let (explained, others) = causes.split_at(causes.len().min(EXPLAINED));
         // More failures than are explained do not fit a screen either.
         let is_in_sight = others.is_empty() && self.standing.len() == causes.len();
         let stands = |told| is_in_sight && self.standing.iter().all(|standing| *standing >= told);
-        if stands(Told::Explained) {
+        if stands(ShownTail::Explained) {
             return Vec::new();
         }
-        let is_known = causes.len() == 1 && stands(Told::Result);
+        let is_known = causes.len() == 1 && stands(ShownTail::Result);
         let block = |report: &&StepReport| {
             let first = if is_known { None } else { Some(result(report)) };
             first.into_iter().chain(explanation(report, with_excerpt)).collect::<Vec<_>>()
@@ -86,7 +86,7 @@ impl Story {
     /// first failure and no person stopped it. The steps that this failure cancelled are then
     /// counted apart.
     pub(super) fn counts(&self, ended_itself: bool) -> String {
-        let counts = StepCounts::of(&self.ended);
+        let counts = StepCounts::count(&self.ended);
         let because = match counts.cancelled() {
             0 => return counts.words(),
             _ if !ended_itself || self.causes().is_empty() => return counts.words(),
@@ -121,7 +121,7 @@ pub(super) fn named(steps: &[&StepReport]) -> String {
 }
 
 /// Returns the line of a step that has ended.
-pub(super) fn result(report: &StepReport) -> Line {
+pub(super) fn result(report: &StepReport) -> StyledLine {
     let (tone, mark) = match report.status {
         StepStatus::Passed => (Tone::Good, "  ✓ "),
         StepStatus::Flaky | StepStatus::AllowedFailure => (Tone::Warn, "  ! "),
@@ -136,7 +136,7 @@ pub(super) fn result(report: &StepReport) -> Line {
 }
 
 /// Returns the line of a step that failed and is tried again.
-pub(super) fn retried(report: &StepReport) -> Line {
+pub(super) fn retried(report: &StepReport) -> StyledLine {
     let name = paint::one_line(&format!("{}/{}", report.lane, report.step));
     let note = format!(" {}, try {}; trying again", paint::one_line(&how(report)), report.tries);
     let time = format!(" {}", seconds(report.duration_ms));
@@ -145,7 +145,7 @@ pub(super) fn retried(report: &StepReport) -> Line {
 
 /// Returns the explanation of a failure: failing tests, an excerpt of the output, and the path of
 /// the log.
-pub(super) fn explanation(report: &StepReport, with_excerpt: bool) -> Vec<Line> {
+pub(super) fn explanation(report: &StepReport, with_excerpt: bool) -> Vec<StyledLine> {
     let (tests, more) = failing(report);
     let mut lines = Vec::new();
     for test in tests {
@@ -173,7 +173,7 @@ pub(super) fn explanation(report: &StepReport, with_excerpt: bool) -> Vec<Line> 
 }
 
 /// Returns a line of a step's output, marked to distinguish it from lines of fledge.
-pub(super) fn output(line: &str) -> Line {
+pub(super) fn output(line: &str) -> StyledLine {
     let mark = if line.is_empty() { "    |" } else { "    | " };
     vec![(Tone::Faint, mark.into()), (Tone::Plain, line.into())]
 }
@@ -183,19 +183,19 @@ mod tests {
     use super::*;
     use crate::report::lane::tests::{all_kinds, step, test, with_tests};
 
-    fn text(lines: &[Line]) -> String {
+    fn text(lines: &[StyledLine]) -> String {
         lines.iter().map(|line| line.iter().map(|(_, text)| text.as_str()).collect::<String>() + "\n").collect()
     }
 
-    fn story(told: impl IntoIterator<Item = (StepReport, Told)>) -> Story {
-        let mut story = Story::default();
+    fn story(told: impl IntoIterator<Item = (StepReport, ShownTail)>) -> StepHistory {
+        let mut story = StepHistory::default();
         told.into_iter().for_each(|(report, told)| story.ended(report, told));
         story
     }
 
     #[test]
     fn each_way_to_end_has_its_line() {
-        let lines: Vec<Line> = all_kinds().iter().map(result).collect();
+        let lines: Vec<StyledLine> = all_kinds().iter().map(result).collect();
         insta::assert_snapshot!(text(&lines), @r#"
         ✓ verify/fmt 1.2s
         ! verify/net flaky, try 2 1.2s
@@ -212,10 +212,10 @@ mod tests {
     fn what_failed_by_itself_closes_the_lane_in_the_order_in_which_it_ended() {
         let tests = (0..12).map(|n| test(&format!("t{n}"), Some(("tests/a.rs", n)))).collect();
         let story = story([
-            (with_tests("unit", tests, 27), Told::Explained),
-            (step("lint", StepStatus::Cancelled), Told::Result),
-            (step("fmt", StepStatus::Failed), Told::Explained),
-            (step("docs", StepStatus::Cancelled), Told::Result),
+            (with_tests("unit", tests, 27), ShownTail::Explained),
+            (step("lint", StepStatus::Cancelled), ShownTail::Result),
+            (step("fmt", StepStatus::Failed), ShownTail::Explained),
+            (step("docs", StepStatus::Cancelled), ShownTail::Result),
         ]);
         insta::assert_snapshot!(format!("{}{}", text(&story.closing(true)), story.counts(true)), @r#"
           ✗ verify/unit exit 1 1.2s
@@ -252,8 +252,9 @@ mod tests {
 
     #[test]
     fn of_many_failures_twenty_are_explained_and_ten_more_named() {
-        let failed = |count| story((0..count).map(|n| (step(&format!("s{n}"), StepStatus::Failed), Told::Explained)));
-        assert_eq!(failed(20).closing(true), Vec::<Line>::new());
+        let failed =
+            |count| story((0..count).map(|n| (step(&format!("s{n}"), StepStatus::Failed), ShownTail::Explained)));
+        assert_eq!(failed(20).closing(true), Vec::<StyledLine>::new());
         let shown = text(&failed(1000).closing(true));
         assert_eq!(shown.matches("error: it is broken").count(), 20);
         assert!(shown.starts_with("  ✗ verify/s0 exit 1") && shown.contains("  ✗ verify/s19 exit 1"), "{shown}");
@@ -267,26 +268,29 @@ mod tests {
     #[test]
     fn what_stands_on_the_screen_is_not_said_twice() {
         let bad = || step("fmt", StepStatus::Failed);
-        let ok = || (step("a", StepStatus::Passed), Told::Result);
-        assert_eq!(story([ok(), (bad(), Told::Explained)]).closing(true), Vec::<Line>::new());
-        assert_eq!(story([(bad(), Told::Explained), (bad(), Told::Explained)]).closing(true), Vec::<Line>::new());
-        assert_eq!(story([ok(), (bad(), Told::Result)]).closing(true), explanation(&bad(), true));
-        let whole: Vec<Line> = [vec![result(&bad())], explanation(&bad(), true)].concat();
-        assert_eq!(story([(bad(), Told::Explained), ok()]).closing(true), whole);
-        assert_eq!(story([(bad(), Told::Folded)]).closing(true), whole);
+        let ok = || (step("a", StepStatus::Passed), ShownTail::Result);
+        assert_eq!(story([ok(), (bad(), ShownTail::Explained)]).closing(true), Vec::<StyledLine>::new());
         assert_eq!(
-            story([(bad(), Told::Result), (bad(), Told::Result)]).closing(true),
+            story([(bad(), ShownTail::Explained), (bad(), ShownTail::Explained)]).closing(true),
+            Vec::<StyledLine>::new()
+        );
+        assert_eq!(story([ok(), (bad(), ShownTail::Result)]).closing(true), explanation(&bad(), true));
+        let whole: Vec<StyledLine> = [vec![result(&bad())], explanation(&bad(), true)].concat();
+        assert_eq!(story([(bad(), ShownTail::Explained), ok()]).closing(true), whole);
+        assert_eq!(story([(bad(), ShownTail::Folded)]).closing(true), whole);
+        assert_eq!(
+            story([(bad(), ShownTail::Result), (bad(), ShownTail::Result)]).closing(true),
             [whole.clone(), whole.clone()].concat()
         );
-        let mut interrupted = story([(bad(), Told::Explained)]);
+        let mut interrupted = story([(bad(), ShownTail::Explained)]);
         interrupted.interrupted();
         assert_eq!(interrupted.closing(true), whole);
     }
 
     #[test]
     fn a_lane_that_somebody_stopped_has_cancelled_steps_of_its_own() {
-        let cancelled = || (step("a", StepStatus::Cancelled), Told::Result);
-        let failed = (step("b", StepStatus::Failed), Told::Result);
+        let cancelled = || (step("a", StepStatus::Cancelled), ShownTail::Result);
+        let failed = (step("b", StepStatus::Failed), ShownTail::Result);
         assert_eq!(story([cancelled()]).counts(true), "1 cancelled");
         assert_eq!(story([failed, cancelled()]).counts(false), "1 failed, 1 cancelled");
     }

@@ -3,18 +3,18 @@
 //! sent.
 
 use super::connect::key_in;
-use super::failure::Failure;
+use super::failure::CliError;
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::{block_on, configured, no_output, print_data, print_json};
-use crate::config::{self, Environment, KeyPlace, SYNC_TOKEN_VARIABLE, Sync};
-use crate::courier::Ways;
+use crate::config::{self, EnvironmentLayer, KeyPlace, SYNC_TOKEN_VARIABLE, SyncConfig};
 use crate::driver::project_of;
+use crate::http::HttpSettings;
 use crate::process::Variables;
 use crate::provider::{KeyCommand, Secret};
 use crate::report::count;
 use crate::store::{Store, WhichUnsent};
-use crate::sync::{Outbox, Said, Sender, SyncFault};
+use crate::sync::{Said, SyncError, SyncOutbox, SyncSender};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use serde_json::json;
@@ -53,13 +53,13 @@ pub(super) struct ServerArguments {
     /// Send the run to the `fledge serve` at this address (or set FLEDGE_SYNC)
     ///
     /// The server's token is in FLEDGE_SYNC_TOKEN.
-    #[arg(long, value_name = "URL")]
+    #[arg(help_heading = "Output", long, value_name = "URL")]
     sync: Option<String>,
 }
 
 impl ServerArguments {
     /// Returns the server, if there is one.
-    pub(super) fn server(&self, set: &config::Settings) -> Option<Sync> {
+    pub(super) fn server(&self, set: &config::ProjectConfig) -> Option<SyncConfig> {
         match &self.sync {
             Some(url) => Some(config::elsewhere(url, set.sync.clone())),
             None => set.sync.clone(),
@@ -69,32 +69,32 @@ impl ServerArguments {
 
 /// A server, and all that is needed to send runs to it.
 #[derive(Debug, Clone)]
-pub(super) struct Plan {
-    sync: Sync,
-    environment: Environment,
-    outbox: Outbox,
+pub(super) struct SyncTarget {
+    sync: SyncConfig,
+    environment: EnvironmentLayer,
+    outbox: SyncOutbox,
 }
 
-impl Plan {
+impl SyncTarget {
     /// Prepares to send the runs of a project.
     ///
     /// # Errors
     /// When the address, the token or the `ca_file` of the server is unusable.
     pub(super) fn new(
-        sync: Sync,
-        environment: &Environment,
+        sync: SyncConfig,
+        environment: &EnvironmentLayer,
         state_dir: &Path,
         project: &Path,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliError> {
         let machine = sync.machine.clone().unwrap_or_else(own_name);
-        let outbox = Outbox { state_dir: state_dir.to_owned(), project: project.to_owned(), machine };
+        let outbox = SyncOutbox { state_dir: state_dir.to_owned(), project: project.to_owned(), machine };
         let plan = Self { sync, environment: environment.clone(), outbox };
         let ways = plan.ways()?;
-        Sender::new(&plan.sync.url, "", plan.outbox.clone(), &ways).map_err(|fault| {
-            let unguarded = matches!(fault, SyncFault::Unguarded { .. });
+        SyncSender::new(&plan.sync.url, "", plan.outbox.clone(), &ways).map_err(|fault| {
+            let unguarded = matches!(fault, SyncError::Unguarded { .. });
             let hint =
                 if unguarded { "use https://…, or a tunnel: http://127.0.0.1:7777" } else { "use https://HOST" };
-            Failure::input(anyhow!("invalid sync server: {fault}")).hint(hint)
+            CliError::input(anyhow!("invalid sync server: {fault}")).hint(hint)
         })?;
         if plan.environment.get(SYNC_TOKEN_VARIABLE).is_none() {
             let missing = match &plan.sync.token {
@@ -104,9 +104,8 @@ impl Plan {
             };
             if let Some(variable) = missing {
                 let error = anyhow!("no token for the sync server");
-                return Err(
-                    Failure::input(error).hint(format!("set {variable} to the token of `fledge serve` on that server"))
-                );
+                return Err(CliError::input(error)
+                    .hint(format!("set {variable} to the token of `fledge serve` on that server")));
             }
         }
         Ok(plan)
@@ -116,23 +115,23 @@ impl Plan {
     ///
     /// # Errors
     /// When the mark cannot be stored.
-    pub(super) fn begin(&self) -> Result<(), Failure> {
-        self.outbox.begin().map_err(Failure::own)
+    pub(super) fn mark_runs_for_sync(&self) -> Result<(), CliError> {
+        self.outbox.begin().map_err(CliError::own)
     }
 
-    fn ways(&self) -> Result<Ways, Failure> {
-        let Some(path) = &self.sync.ca_file else { return Ok(Ways::default()) };
+    fn ways(&self) -> Result<HttpSettings, CliError> {
+        let Some(path) = &self.sync.ca_file else { return Ok(HttpSettings::default()) };
         let path = self.environment.path(path);
         let read = std::fs::read(&path).with_context(|| format!("`sync`: cannot read its ca_file {}", path.display()));
-        Ok(Ways { proxy: None, ca_file: Some(read.map_err(Failure::input)?) })
+        Ok(HttpSettings { proxy: None, ca_file: Some(read.map_err(CliError::input)?) })
     }
 
-    async fn sender(&self) -> Result<Sender, Failure> {
+    async fn sender(&self) -> Result<SyncSender, CliError> {
         let (token, ways) = (self.token().await?, self.ways()?);
-        Sender::new(&self.sync.url, token.reveal(), self.outbox.clone(), &ways).map_err(Failure::input)
+        SyncSender::new(&self.sync.url, token.reveal(), self.outbox.clone(), &ways).map_err(CliError::input)
     }
 
-    async fn token(&self) -> Result<Secret, Failure> {
+    async fn token(&self) -> Result<Secret, CliError> {
         if let Some(token) = self.environment.get(SYNC_TOKEN_VARIABLE) {
             return Ok(Secret::new(token));
         }
@@ -143,7 +142,7 @@ impl Plan {
             Some(KeyPlace::Command { command, ttl }) => {
                 let env = Variables::new(self.environment.all().clone());
                 let ran = KeyCommand { command: command.clone(), env, ttl: *ttl }.run().await;
-                ran.map_err(|fault| Failure::input(anyhow!("invalid token for {}: {fault}", self.sync.url)))
+                ran.map_err(|fault| CliError::input(anyhow!("invalid token for {}: {fault}", self.sync.url)))
             }
         }
     }
@@ -154,7 +153,7 @@ impl Plan {
     /// # Errors
     /// Why the server did not take everything.
     #[cfg(feature = "serve")]
-    pub(super) async fn tell(&self, kept: &mut Option<Sender>) -> Result<(), String> {
+    pub(super) async fn send(&self, kept: &mut Option<SyncSender>) -> Result<(), String> {
         let sender = match kept.take() {
             Some(sender) => sender,
             None => self.sender().await.map_err(|failure| failure.message())?,
@@ -199,37 +198,37 @@ impl Plan {
 ///
 /// # Errors
 /// When there is no server, or its settings are unusable.
-pub(super) fn run(arguments: &SyncArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(arguments: &SyncArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let workspace = arguments.project.root(environment)?;
-    let set = configured::load_without_models(environment, &workspace).map_err(Failure::input)?;
+    let set = configured::load_without_models(environment, &workspace).map_err(CliError::input)?;
     let Some(sync) = arguments.server.server(&set) else {
         let hint = "set one: --sync URL, FLEDGE_SYNC, or `sync: { url, token_env }` in your own configuration";
-        return Err(Failure::input(anyhow!("no sync server is configured")).hint(hint));
+        return Err(CliError::input(anyhow!("no sync server is configured")).hint(hint));
     };
-    let state_dir = environment.state_dir().map_err(Failure::input)?;
+    let state_dir = environment.state_dir().map_err(CliError::input)?;
     let project = project_of(&state_dir, &workspace);
-    let plan = Plan::new(sync, environment, &state_dir, &project)?;
-    let (which, unasked) = match Store::existing(&state_dir, &project).map_err(Failure::own)? {
+    let plan = SyncTarget::new(sync, environment, &state_dir, &project)?;
+    let (which, unasked) = match Store::existing(&state_dir, &project).map_err(CliError::own)? {
         None => (None, 0),
         Some(store) if arguments.all => {
-            store.begin_sending().map_err(Failure::own)?;
+            store.begin_sending().map_err(CliError::own)?;
             (Some(WhichUnsent::All), 0)
         }
         Some(store) => {
-            let unsent = |which| store.unsent(which).map(|all| all.len() as u64).map_err(Failure::own);
+            let unsent = |which| store.unsent(which).map(|all| all.len() as u64).map_err(CliError::own);
             let begun = unsent(WhichUnsent::Begun)?;
             (Some(WhichUnsent::Begun), unsent(WhichUnsent::All)? - begun)
         }
     };
     let said = match which {
         None => Said::default(),
-        Some(which) => block_on(async { Ok::<_, Failure>(plan.sender().await?.send(which).await) })??,
+        Some(which) => block_on(async { Ok::<_, CliError>(plan.sender().await?.send(which).await) })??,
     };
-    tell(&said, unasked, arguments.json)?;
+    print_sent(&said, unasked, arguments.json)?;
     Ok(u8::from(said.left > 0 || !said.faults.is_empty()))
 }
 
-fn tell(said: &Said, unasked: u64, is_json: bool) -> Result<(), Failure> {
+fn print_sent(said: &Said, unasked: u64, is_json: bool) -> Result<(), CliError> {
     let Said { runs, records, left, faults } = said;
     let whys: Vec<String> = faults.iter().map(|fault| paint::one_line(&fault.to_string())).collect();
     if is_json {

@@ -2,9 +2,9 @@
 //! fledge uses each only if the environment names a terminal that has it; other terminals would
 //! show garbage.
 
-use super::live::{Status, put};
+use super::live::{StatusLine, put};
 use super::paint::{can_draw, one_line};
-use crate::config::Environment;
+use crate::config::EnvironmentLayer;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The string terminator of an escape sequence.
@@ -14,7 +14,7 @@ const VTE_LINKS: u32 = 5_000;
 
 /// The features of the terminal on standard error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Features {
+struct TerminalFeatures {
     /// Links, and a title that can be restored.
     links: bool,
     /// Progress in the task bar or the tab.
@@ -23,20 +23,21 @@ struct Features {
     notes: bool,
 }
 
-static FEATURES: OnceLock<Features> = OnceLock::new();
+static FEATURES: OnceLock<TerminalFeatures> = OnceLock::new();
 /// The last announcement.
 static ANNOUNCED: Mutex<String> = Mutex::new(String::new());
 
 /// Recognizes the terminal, once.
-pub(super) fn recognize(environment: &Environment) {
-    let features = if can_draw(environment) { features(|name| environment.get(name)) } else { Features::default() };
+pub(super) fn recognize(environment: &EnvironmentLayer) {
+    let features =
+        if can_draw(environment) { features(|name| environment.get(name)) } else { TerminalFeatures::default() };
     let _is_known = FEATURES.set(features);
 }
 
-fn features<'e>(get: impl Fn(&str) -> Option<&'e str>) -> Features {
+fn features<'e>(get: impl Fn(&str) -> Option<&'e str>) -> TerminalFeatures {
     let is = |name: &str, values: &[&str]| get(name).is_some_and(|value| values.contains(&value));
     if get("TMUX").is_some() || get("STY").is_some() {
-        return Features::default(); // multiplexers pass on only what they know
+        return TerminalFeatures::default(); // multiplexers pass on only what they know
     }
     let vte = get("VTE_VERSION").and_then(|version| version.parse::<u32>().ok());
     let both = is("TERM_PROGRAM", &["WezTerm", "ghostty", "iTerm.app"]) || is("TERM", &["xterm-ghostty"]);
@@ -47,10 +48,10 @@ fn features<'e>(get: impl Fn(&str) -> Option<&'e str>) -> Features {
         || is("TERM", &["xterm-kitty", "alacritty", "foot"])
         || get("KONSOLE_VERSION").is_some()
         || vte.is_some_and(|version| version >= VTE_LINKS);
-    Features { links, progress: both || windows || is("ConEmuANSI", &["ON"]), notes: both }
+    TerminalFeatures { links, progress: both || windows || is("ConEmuANSI", &["ON"]), notes: both }
 }
 
-fn known() -> Features {
+fn known() -> TerminalFeatures {
     FEATURES.get().copied().unwrap_or_default()
 }
 
@@ -70,7 +71,7 @@ fn link(path: &str) -> String {
 
 /// Returns the bytes that set the terminal's progress if it has changed. Without a status, returns
 /// those that clear it.
-pub(super) fn announcement(status: Option<&Status>) -> String {
+pub(super) fn announcement(status: Option<&StatusLine>) -> String {
     let features = known();
     let mut announced = ANNOUNCED.lock().unwrap_or_else(PoisonError::into_inner);
     let now = status.map(|status| said(status, features)).unwrap_or_default();
@@ -90,7 +91,7 @@ pub(super) fn announcement(status: Option<&Status>) -> String {
     }
 }
 
-fn said(status: &Status, features: Features) -> String {
+fn said(status: &StatusLine, features: TerminalFeatures) -> String {
     let (attempt, attempts) = status.attempt;
     let progress = match status.checks {
         Some((done, all)) if all > 0 => format!("1;{}", done * 100 / all),
@@ -112,16 +113,16 @@ pub(super) fn ring(title: &str, end: &str) {
 mod tests {
     use super::*;
 
-    fn of(variables: &[(&'static str, &'static str)]) -> Features {
+    fn of(variables: &[(&'static str, &'static str)]) -> TerminalFeatures {
         features(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| *value))
     }
 
     #[test]
     fn only_terminals_that_are_known_get_more_than_text() {
-        assert_eq!(of(&[("TERM", "xterm-256color")]), Features::default());
-        assert_eq!(of(&[("TERM_PROGRAM", "WezTerm"), ("TMUX", "/tmp/x")]), Features::default());
-        assert_eq!(of(&[("TERM_PROGRAM", "WezTerm")]), Features { links: true, progress: true, notes: true });
-        assert_eq!(of(&[("WT_SESSION", "1")]), Features { links: true, progress: true, notes: false });
+        assert_eq!(of(&[("TERM", "xterm-256color")]), TerminalFeatures::default());
+        assert_eq!(of(&[("TERM_PROGRAM", "WezTerm"), ("TMUX", "/tmp/x")]), TerminalFeatures::default());
+        assert_eq!(of(&[("TERM_PROGRAM", "WezTerm")]), TerminalFeatures { links: true, progress: true, notes: true });
+        assert_eq!(of(&[("WT_SESSION", "1")]), TerminalFeatures { links: true, progress: true, notes: false });
         assert_eq!([of(&[("VTE_VERSION", "4000")]).links, of(&[("VTE_VERSION", "7600")]).links], [false, true]);
     }
 

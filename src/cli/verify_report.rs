@@ -4,11 +4,11 @@
 //! A report can be edited. The check only shows that it fits the commit and the lanes.
 
 use super::configured;
-use super::failure::Failure;
+use super::failure::CliError;
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::{block_on, no_output, print_json};
-use crate::config::Environment;
+use crate::config::EnvironmentLayer;
 use crate::gate::{digest_of, load};
 use crate::id::TreeId;
 use crate::lane::Lane;
@@ -16,7 +16,7 @@ use crate::report::{rests_on, unproven};
 use crate::run::TaskResult;
 use crate::store::read_text;
 use crate::verdict::{Proof, Reason, Verification};
-use crate::workspace::delivery::{DeliveryFault, Repository};
+use crate::workspace::delivery::{DeliveryError, UserRepository};
 use crate::workspace::trees::Trees;
 use anyhow::Context;
 use clap::Args;
@@ -59,13 +59,13 @@ pub(super) struct VerifyArguments {
 ///
 /// # Errors
 /// When the report, the repository or the other commit cannot be read.
-pub(super) fn verify(arguments: &VerifyArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn verify(arguments: &VerifyArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let path = &arguments.report;
-    let text = read_text(path, LARGEST).map_err(Failure::input)?;
-    let text = text.ok_or_else(|| Failure::no_file("file", path))?;
+    let text = read_text(path, LARGEST).map_err(CliError::input)?;
+    let text = text.ok_or_else(|| CliError::no_file("file", path))?;
     let report: TaskResult = serde_json::from_str(&text)
         .with_context(|| format!("{} is not a report of a run", path.display()))
-        .map_err(Failure::input)?;
+        .map_err(CliError::input)?;
     let reasons = block_on(reasons(&report, arguments, environment))??;
     if arguments.json {
         let (holds, tree) = (reasons.is_empty(), &report.tree);
@@ -94,8 +94,8 @@ pub(super) fn verify(arguments: &VerifyArguments, environment: &Environment) -> 
 async fn reasons(
     report: &TaskResult,
     arguments: &VerifyArguments,
-    environment: &Environment,
-) -> Result<Vec<String>, Failure> {
+    environment: &EnvironmentLayer,
+) -> Result<Vec<String>, CliError> {
     let mut reasons = Vec::new();
     let Some(proof) = proof(report) else {
         if report.verification == Verification::Skipped {
@@ -112,13 +112,13 @@ async fn reasons(
     let stop = CancellationToken::new();
     let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
-    let scratch = tempfile::tempdir().context("cannot create a folder").map_err(Failure::own)?;
+    let scratch = tempfile::tempdir().context("cannot create a folder").map_err(CliError::own)?;
     let root = arguments.project.root(environment)?;
     configured::settle(environment, &root);
-    let trees = Trees::open(&scratch.path().join("git"), &root, path, &stop).await.map_err(Failure::input)?;
-    let repository = Repository::around(&trees, &env, &stop).await.map_err(Failure::input)?;
-    let repository = repository.ok_or_else(|| Failure::input(DeliveryFault::NoRepository))?;
-    let head = repository.head(&stop).await.map_err(Failure::input)?;
+    let trees = Trees::open(&scratch.path().join("git"), &root, path, &stop).await.map_err(CliError::input)?;
+    let repository = UserRepository::around(&trees, &env, &stop).await.map_err(CliError::input)?;
+    let repository = repository.ok_or_else(|| CliError::input(DeliveryError::NoRepository))?;
+    let head = repository.head(&stop).await.map_err(CliError::input)?;
     match head.tree {
         Some(tree) if tree == proof.tree || Some(&tree) == report.commit_tree.as_ref() => {}
         Some(tree) => reasons.push(differs(&tree, proof, report)),
@@ -137,7 +137,7 @@ async fn reasons(
     }
     if let Some(rev) = &arguments.lanes_from {
         let at = scratch.path().join("lanes");
-        repository.export(rev, &at, &stop).await.map_err(Failure::input)?;
+        repository.export(rev, &at, &stop).await.map_err(CliError::input)?;
         match lanes(report, &at, path) {
             Ok(lanes) if digest_of(&lanes) == proof.lanes => {}
             Ok(_) => reasons.push(format!("the lanes that judged the run differ from those at {rev}")),

@@ -1,16 +1,16 @@
 //! The parser of a configuration file. [`super::trust`] decides what a project's file may set.
 
-use super::limits::{LimitsSaid, limits};
+use super::limits::{LimitSettings, limits};
 use super::model::ModelSettings;
-use super::servers::{Hook, McpServer, hooks, servers};
-use super::sync::{Sync, sync};
+use super::servers::{HookConfig, McpServer, hooks, servers};
+use super::sync::{SyncConfig, sync};
 use super::trust::{self, Owner};
-use super::{ConfigFault, Sourced, model_keys};
-use crate::process::wall::WallChoice;
+use super::{ConfigError, Sourced, model_keys};
+use crate::process::sandbox::SandboxChoice;
 use crate::task::{
-    Baseline, Commit, Defaults, Isolation, OnTamper, STUCK_AFTER, Tier, check_ask, check_glob, read_budget,
+    Baseline, Commit, Isolation, OnTamper, STUCK_AFTER, TaskDefaults, Tier, check_ask, check_glob, read_budget,
 };
-use crate::yaml::{Place, Problem, Problems, Table, Value, parse as parse_yaml};
+use crate::yaml::{FilePlace, Problem, Problems, TableReader, YamlValue, parse as parse_yaml};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -22,18 +22,18 @@ pub(super) struct Layer {
     pub(super) default_model: Option<Sourced>,
     pub(super) models: BTreeMap<String, ModelSettings>,
     /// The place of each model in the file.
-    pub(super) model_places: Vec<(String, Place)>,
+    pub(super) model_places: Vec<(String, FilePlace)>,
     pub(super) protect: Vec<String>,
     pub(super) baseline: Option<Baseline>,
     pub(super) ephemeral_ttl: Option<Duration>,
     pub(super) recall_tokens: Option<usize>,
-    pub(super) sandbox: Option<WallChoice>,
+    pub(super) sandbox: Option<SandboxChoice>,
     pub(super) network: Option<bool>,
-    pub(super) limits: LimitsSaid,
-    pub(super) defaults: Defaults,
-    pub(super) hooks: Vec<Hook>,
+    pub(super) limits: LimitSettings,
+    pub(super) defaults: TaskDefaults,
+    pub(super) hooks: Vec<HookConfig>,
     pub(super) mcp: BTreeMap<String, McpServer>,
-    pub(super) sync: Option<Sync>,
+    pub(super) sync: Option<SyncConfig>,
     pub(super) trust: Vec<PathBuf>,
 }
 
@@ -61,25 +61,27 @@ pub(super) const MAX_TRIES: RangeInclusive<i64> = 1..=20;
 pub(super) const COMPACT_AT: [f64; 2] = [20.0, 95.0];
 
 /// Parses a configuration file; `name` is its name in messages.
-pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, ConfigFault> {
+pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, ConfigError> {
     let (layer, refused) = parse_what_may_be_said(text, name, owner)?;
-    if refused.is_empty() { Ok(layer) } else { Err(ConfigFault::Invalid { file: name.into(), problems: refused }) }
+    if refused.is_empty() { Ok(layer) } else { Err(ConfigError::Invalid { file: name.into(), problems: refused }) }
 }
 
 /// Parses a configuration file, and returns as problems what its owner may not set. If there are
 /// any, the layer has no models, hooks, servers or trusted folders.
-pub(super) fn parse_what_may_be_said(text: &str, name: &str, owner: Owner) -> Result<(Layer, Problems), ConfigFault> {
+pub(super) fn parse_what_may_be_said(text: &str, name: &str, owner: Owner) -> Result<(Layer, Problems), ConfigError> {
     let fault = |problems: Problems| {
         let problems = problems.seen_in_private(text); // a configuration may hold keys of models
-        ConfigFault::Invalid { file: name.into(), problems }
+        ConfigError::Invalid { file: name.into(), problems }
     };
     let root = parse_yaml(text, 1).map_err(|problem| fault(problem.into()))?;
     let mut layer = Layer::default();
-    if root.value == Value::Null {
+    if root.value == YamlValue::Null {
         return Ok((layer, Problems::default()));
     }
     let mut problems = Problems::default();
-    let Some(mut table) = Table::open(&root, "the configuration", &mut problems) else { return Err(fault(problems)) };
+    let Some(mut table) = TableReader::open(&root, "the configuration", &mut problems) else {
+        return Err(fault(problems));
+    };
     trust::guard(&table, trust::TOP, owner, &mut problems);
     let origin = table.place_of("default_model").map(|place| format!("{name}:{}", place.line)).unwrap_or_default();
     layer.default_model =
@@ -88,11 +90,11 @@ pub(super) fn parse_what_may_be_said(text: &str, name: &str, owner: Owner) -> Re
     layer.baseline = table.one_of("baseline", &Baseline::WORDS, &mut problems);
     if let Some(node) = table.take("models") {
         layer.models = model_keys::models(node, name, owner, &mut problems);
-        if let Value::Map(entries) = &node.value {
+        if let YamlValue::Map(entries) = &node.value {
             layer.model_places = entries.iter().map(|(key, _)| (key.text.clone(), key.place)).collect();
         }
     }
-    if let Some(mut memory) = table.take("memory").and_then(|node| Table::open(node, "`memory`", &mut problems)) {
+    if let Some(mut memory) = table.take("memory").and_then(|node| TableReader::open(node, "`memory`", &mut problems)) {
         layer.ephemeral_ttl = memory.duration("ephemeral_ttl", &mut problems);
         let tokens = memory.int("recall_tokens", RECALLED, &mut problems);
         layer.recall_tokens = tokens.and_then(|tokens| usize::try_from(tokens).ok());
@@ -120,18 +122,19 @@ pub(super) fn parse_what_may_be_said(text: &str, name: &str, owner: Owner) -> Re
 }
 
 /// Parses the defaults for tasks that do not set a value.
-fn defaults(table: &mut Table<'_>, problems: &mut Problems) -> Defaults {
+fn defaults(table: &mut TableReader<'_>, problems: &mut Problems) -> TaskDefaults {
     let small = |int: Option<i64>| int.and_then(|int| u32::try_from(int).ok());
-    let approve = table.take("approve").and_then(|node| Table::open(node, "`approve`", problems)).map(|mut approve| {
-        let ask = approve.texts_where("ask", check_ask, problems);
-        approve.finish(problems);
-        ask.unwrap_or_default()
-    });
+    let approve =
+        table.take("approve").and_then(|node| TableReader::open(node, "`approve`", problems)).map(|mut approve| {
+            let ask = approve.texts_where("ask", check_ask, problems);
+            approve.finish(problems);
+            ask.unwrap_or_default()
+        });
     let budget = table.take("budget").map(|node| read_budget(node, problems));
     let milliseconds = |time: Option<Duration>| time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     let within = table.duration("confirm_within", problems);
     let max_wait = table.duration("max_wait", problems);
-    Defaults {
+    TaskDefaults {
         lanes: table.text_or_texts("lane", problems),
         max_retries: small(table.int("max_retries", 0..=100, problems)),
         stuck_after: small(table.int("stuck_after", STUCK_AFTER, problems)),
@@ -152,10 +155,12 @@ fn defaults(table: &mut Table<'_>, problems: &mut Problems) -> Defaults {
 
 /// Parses the share of its window at which a conversation is made shorter: `0.7`, as whole
 /// percents.
-fn compact_at(table: &mut Table<'_>, problems: &mut Problems) -> Option<u32> {
+fn compact_at(table: &mut TableReader<'_>, problems: &mut Problems) -> Option<u32> {
     let node = table.take("compact_at")?;
     let percents = match node.value {
-        Value::Float(share) => Some((share * 100.0).round()).filter(|percents| (share * 100.0 - percents).abs() < 1e-9),
+        YamlValue::Float(share) => {
+            Some((share * 100.0).round()).filter(|percents| (share * 100.0 - percents).abs() < 1e-9)
+        }
         _ => None,
     };
     let fits =
@@ -168,7 +173,7 @@ fn compact_at(table: &mut Table<'_>, problems: &mut Problems) -> Option<u32> {
 }
 
 /// Parses the projects whose own files may set everything.
-fn trusted(table: &mut Table<'_>, problems: &mut Problems) -> Vec<PathBuf> {
+fn trusted(table: &mut TableReader<'_>, problems: &mut Problems) -> Vec<PathBuf> {
     let is_whole = |path: &str| match path.starts_with('/') {
         true => Ok(()),
         false => Err(("not an absolute path".into(), "write the absolute path of the project's folder".into())),
@@ -176,12 +181,12 @@ fn trusted(table: &mut Table<'_>, problems: &mut Problems) -> Vec<PathBuf> {
     table.texts_where("trust", is_whole, problems).unwrap_or_default().into_iter().map(PathBuf::from).collect()
 }
 
-fn sandbox(table: &mut Table<'_>, owner: Owner, problems: &mut Problems) -> Option<WallChoice> {
+fn sandbox(table: &mut TableReader<'_>, owner: Owner, problems: &mut Problems) -> Option<SandboxChoice> {
     let place = table.place_of("sandbox");
     let name = table.text("sandbox", problems)?;
     let place = place?;
-    match (WallChoice::parse(name), owner) {
-        (Some(WallChoice::Off), Owner::Project) => {
+    match (SandboxChoice::parse(name), owner) {
+        (Some(SandboxChoice::Off), Owner::Project) => {
             trust::refuse("sandbox", place, "cannot be `off`: agents would run without a sandbox", problems);
             None
         }
@@ -189,13 +194,13 @@ fn sandbox(table: &mut Table<'_>, owner: Owner, problems: &mut Problems) -> Opti
         (None, Owner::User | Owner::Project) => {
             let message = format!("`sandbox` cannot be `{}`", crate::yaml::excerpt(name));
             let problem = Problem::at(place, message).hint("write `auto`, `required` or `off`");
-            problems.push(problem.near(name, WallChoice::NAMES));
+            problems.push(problem.near(name, SandboxChoice::NAMES));
             None
         }
     }
 }
 
-fn network(table: &mut Table<'_>, owner: Owner, problems: &mut Problems) -> Option<bool> {
+fn network(table: &mut TableReader<'_>, owner: Owner, problems: &mut Problems) -> Option<bool> {
     let place = table.place_of("network");
     let word = table.text("network", problems)?;
     let place = place?;

@@ -3,12 +3,12 @@
 use super::model::KeyPlace;
 use super::model_keys::{command, file_of, is_header, is_variable};
 use crate::provider::Secret;
-use crate::yaml::{Node, Problem, Problems, Table, Value, excerpt};
+use crate::yaml::{Problem, Problems, TableReader, YamlNode, YamlValue, excerpt};
 use std::collections::BTreeMap;
 
 /// The value of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sent {
+pub enum SentHeader {
     /// A text in the file.
     Text(Secret),
     /// A source that is read when the value is needed.
@@ -16,12 +16,12 @@ pub enum Sent {
 }
 
 /// The values of headers, by name.
-pub type Headers = BTreeMap<String, Sent>;
+pub type Headers = BTreeMap<String, SentHeader>;
 
 /// Parses `headers`.
-pub(super) fn headers(table: &mut Table<'_>, problems: &mut Problems) -> Headers {
+pub(super) fn headers(table: &mut TableReader<'_>, problems: &mut Problems) -> Headers {
     let Some(node) = table.take("headers") else { return Headers::new() };
-    let Value::Map(entries) = &node.value else {
+    let YamlValue::Map(entries) = &node.value else {
         let message = format!("expected `headers` to be a map from names to texts, found {}", node.describe());
         problems.push(Problem::at(node.place, message).hint("write `name: text` or `name: { env: VARIABLE }`"));
         return Headers::new();
@@ -30,8 +30,8 @@ pub(super) fn headers(table: &mut Table<'_>, problems: &mut Problems) -> Headers
     for (name, value) in entries {
         let sent = one(&name.text, value, problems);
         let text = match &sent {
-            Some(Sent::Text(text)) => text.reveal(),
-            Some(Sent::At(_)) | None => "",
+            Some(SentHeader::Text(text)) => text.reveal(),
+            Some(SentHeader::At(_)) | None => "",
         };
         if !is_header(&name.text, text) {
             let message = format!("invalid header `{}`", excerpt(&name.text));
@@ -42,16 +42,16 @@ pub(super) fn headers(table: &mut Table<'_>, problems: &mut Problems) -> Headers
     all
 }
 
-fn one(name: &str, node: &Node, problems: &mut Problems) -> Option<Sent> {
+fn one(name: &str, node: &YamlNode, problems: &mut Problems) -> Option<SentHeader> {
     if let Some(text) = node.as_text() {
-        return Some(Sent::Text(Secret::new(text)));
+        return Some(SentHeader::Text(Secret::new(text)));
     }
-    let Value::Map(_) = &node.value else {
+    let YamlValue::Map(_) = &node.value else {
         let message = format!("expected `{}` to be a text, found {}", excerpt(name), node.describe());
         problems.push(Problem::at(node.place, message).hint("write it in quotes, or `{ env: VARIABLE }`"));
         return None;
     };
-    let mut table = Table::open(node, &format!("`{}`", excerpt(name)), problems)?;
+    let mut table = TableReader::open(node, &format!("`{}`", excerpt(name)), problems)?;
     let variable = variable(&mut table, problems).map(KeyPlace::Variable);
     let file = file_of(&mut table, "file", problems).map(KeyPlace::File);
     let command = command(&mut table, "command", "ttl", problems);
@@ -61,10 +61,10 @@ fn one(name: &str, node: &Node, problems: &mut Problems) -> Option<Sent> {
         problems.push(Problem::at(node.place, message).hint("give one of `env`, `file` and `command`, or a text"));
     }
     table.finish(problems);
-    command.or(file).or(variable).map(Sent::At)
+    command.or(file).or(variable).map(SentHeader::At)
 }
 
-fn variable(table: &mut Table<'_>, problems: &mut Problems) -> Option<String> {
+fn variable(table: &mut TableReader<'_>, problems: &mut Problems) -> Option<String> {
     let name = table.text("env", problems)?.to_owned();
     if !is_variable(&name) {
         let place = table.take("env")?.place;

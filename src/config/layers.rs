@@ -1,8 +1,8 @@
-//! The environment, captured once, and only here. Other code uses [`Environment`], which tests
+//! The environment, captured once, and only here. Other code uses [`EnvironmentLayer`], which tests
 //! build from pairs.
 #![expect(clippy::disallowed_methods, reason = "the room that reads the environment")]
 
-use super::ConfigFault;
+use super::ConfigError;
 use crate::yaml::nearest;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,7 +35,7 @@ const SET_FOR_CHILDREN: [&str; 16] = [
 /// All variables of this process at its start. An empty one counts as not set; one that is not
 /// Unicode is left out. Debug output shows only names.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Environment {
+pub struct EnvironmentLayer {
     vars: BTreeMap<String, String>,
     /// The path of this program.
     program: Option<PathBuf>,
@@ -43,7 +43,7 @@ pub struct Environment {
     trusts_project: bool,
 }
 
-impl Environment {
+impl EnvironmentLayer {
     /// Reads the environment of this process.
     pub fn capture() -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
@@ -102,14 +102,14 @@ impl Environment {
     /// Reads a variable that means yes or no; not set means no.
     ///
     /// # Errors
-    /// [`ConfigFault::Variable`] if it means neither.
-    pub fn flag(&self, name: &str) -> Result<bool, ConfigFault> {
+    /// [`ConfigError::Variable`] if it means neither.
+    pub fn flag(&self, name: &str) -> Result<bool, ConfigError> {
         match self.get(name).map(str::to_lowercase).as_deref() {
             None | Some("0" | "false" | "no") => Ok(false),
             Some("1" | "true" | "yes") => Ok(true),
             Some(other) => {
                 let why = format!("expected `1` or `0`, found `{}`", crate::yaml::excerpt(other));
-                Err(ConfigFault::Variable { name: name.into(), why })
+                Err(ConfigError::Variable { name: name.into(), why })
             }
         }
     }
@@ -133,16 +133,16 @@ impl Environment {
     /// relative to the current folder, else a folder below `XDG_STATE_HOME` or `HOME`.
     ///
     /// # Errors
-    /// [`ConfigFault::NoStateDir`] if none of the three is set, [`ConfigFault::Variable`] if there
+    /// [`ConfigError::NoStateDir`] if none of the three is set, [`ConfigError::Variable`] if there
     /// is no current folder.
-    pub fn state_dir(&self) -> Result<PathBuf, ConfigFault> {
+    pub fn state_dir(&self) -> Result<PathBuf, ConfigError> {
         const OWN: &str = "FLEDGE_STATE_DIR";
         match self.get(OWN) {
-            Some(own) => std::path::absolute(own).map_err(|error| ConfigFault::Variable {
+            Some(own) => std::path::absolute(own).map_err(|error| ConfigError::Variable {
                 name: OWN.into(),
                 why: format!("cannot resolve the relative path: {error}"),
             }),
-            None => self.below("XDG_STATE_HOME", ".local/state").ok_or(ConfigFault::NoStateDir),
+            None => self.below("XDG_STATE_HOME", ".local/state").ok_or(ConfigError::NoStateDir),
         }
     }
 
@@ -192,7 +192,7 @@ impl Environment {
     }
 }
 
-impl fmt::Debug for Environment {
+impl fmt::Debug for EnvironmentLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.vars.keys().map(|name| (name, "***"))).finish()
     }

@@ -1,8 +1,8 @@
 //! The parser of `limits`, the resource limits of programs in a sandbox.
 
 use super::parse_size;
-use crate::process::wall::WallLimits;
-use crate::yaml::{Problem, Problems, Table};
+use crate::process::sandbox::SandboxLimits;
+use crate::yaml::{Problem, Problems, TableReader};
 
 /// The fewest processes with which tools work at all, and the most that can be relied on.
 pub(super) const PROCESSES: std::ops::RangeInclusive<i64> = 16..=1_000_000;
@@ -11,16 +11,16 @@ const LEAST: u64 = 16 << 20;
 
 /// The limits of one file; `None` if the file does not set one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct LimitsSaid {
+pub(super) struct LimitSettings {
     processes: Option<u64>,
     memory: Option<u64>,
     file_size: Option<u64>,
 }
 
-impl LimitsSaid {
+impl LimitSettings {
     /// Returns the limits, with those of `before` where this file sets none.
-    pub(super) fn over(self, before: WallLimits) -> WallLimits {
-        WallLimits {
+    pub(super) fn or_else(self, before: SandboxLimits) -> SandboxLimits {
+        SandboxLimits {
             processes: self.processes.or(before.processes),
             memory: self.memory.or(before.memory),
             file_size: self.file_size.or(before.file_size),
@@ -28,18 +28,18 @@ impl LimitsSaid {
     }
 }
 
-pub(super) fn limits(table: &mut Table<'_>, problems: &mut Problems) -> LimitsSaid {
-    let Some(mut table) = table.take("limits").and_then(|node| Table::open(node, "`limits`", problems)) else {
-        return LimitsSaid::default();
+pub(super) fn limits(table: &mut TableReader<'_>, problems: &mut Problems) -> LimitSettings {
+    let Some(mut table) = table.take("limits").and_then(|node| TableReader::open(node, "`limits`", problems)) else {
+        return LimitSettings::default();
     };
     let processes = table.int("processes", PROCESSES, problems).and_then(|count| u64::try_from(count).ok());
     let memory = size(&mut table, "memory", problems);
     let file_size = size(&mut table, "file_size", problems);
     table.finish(problems);
-    LimitsSaid { processes, memory, file_size }
+    LimitSettings { processes, memory, file_size }
 }
 
-fn size(table: &mut Table<'_>, key: &'static str, problems: &mut Problems) -> Option<u64> {
+fn size(table: &mut TableReader<'_>, key: &'static str, problems: &mut Problems) -> Option<u64> {
     let place = table.place_of(key);
     let text = table.text(key, problems)?;
     let size =
@@ -47,8 +47,7 @@ fn size(table: &mut Table<'_>, key: &'static str, problems: &mut Problems) -> Op
     match (size, place) {
         (Ok(size), _) => Some(size),
         (Err(why), Some(place)) => {
-            problems
-                .push(Problem::at(place, format!("`{key}`: {why}")).hint("write at least `16MiB`, e.g. `4GiB`"));
+            problems.push(Problem::at(place, format!("`{key}`: {why}")).hint("write at least `16MiB`, e.g. `4GiB`"));
             None
         }
         (Err(_), None) => None,

@@ -1,7 +1,8 @@
-//! The operator's settings: layers of files and environment, merged into [`Settings`], and the
+//! The operator's settings: layers of files and environment, merged into [`ProjectConfig`], and the
 //! resolution of model names. A project's own files are not trusted: `config/trust.rs` decides what
 //! they may set.
 
+mod env_template;
 mod file;
 mod headers;
 mod layers;
@@ -16,26 +17,25 @@ mod size;
 mod sync;
 mod trust;
 mod url;
-mod woven;
 
-pub use headers::{Headers, Sent};
-pub use layers::Environment;
+pub use env_template::EnvTemplate;
+pub use headers::{Headers, SentHeader};
+pub use layers::EnvironmentLayer;
 pub use model::{KeyPlace, ModelChoice, ModelSettings, ProviderKind, ToolsMode, auto_model, auto_name, resolve_model};
-pub use prices::{PRICES_READ, Published, all_published, near_published, published};
+pub use prices::{PRICES_READ, PublishedPrice, all_published, near_published, published};
 #[cfg(feature = "cli")]
 pub(crate) use schema::schema;
-pub use servers::{Hook, McpAt, McpServer};
+pub use servers::{HookConfig, McpAt, McpServer};
 pub(crate) use size::parse_size;
 pub(crate) use sync::SYNC_VARIABLE;
-pub use sync::Sync;
+pub use sync::SyncConfig;
 #[cfg(feature = "cli")]
 pub(crate) use sync::{SYNC_TOKEN_VARIABLE, elsewhere};
 pub use trust::Owner;
-pub use woven::Woven;
 
 use crate::limits::MAX_SOURCE;
-use crate::process::wall::{WallChoice, WallLimits};
-use crate::task::{Baseline, Defaults};
+use crate::process::sandbox::{SandboxChoice, SandboxLimits};
+use crate::task::{Baseline, TaskDefaults};
 use crate::yaml::Problems;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ use std::time::Duration;
 
 /// All settings. Later layers override earlier ones.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Settings {
+pub struct ProjectConfig {
     /// The model of tasks that name none.
     pub default_model: Option<Sourced>,
     /// Models by name. An entry of a later layer replaces an earlier one as a whole.
@@ -57,22 +57,22 @@ pub struct Settings {
     /// The most tokens of memories in the first message of a run.
     pub recall_tokens: Option<usize>,
     /// The sandbox of agents.
-    pub sandbox: WallChoice,
+    pub sandbox: SandboxChoice,
     /// True if agents may use the network.
     pub network: bool,
     /// The resource limits of agents' tools and of gate steps.
-    pub limits: WallLimits,
+    pub limits: SandboxLimits,
     /// True if there is no person to ask.
     pub non_interactive: bool,
     /// Defaults for tasks that do not set a value.
-    pub defaults: Defaults,
+    pub defaults: TaskDefaults,
     /// Commands that run after every turn in which something may have changed, those of earlier
     /// layers first.
-    pub hooks: Vec<Hook>,
+    pub hooks: Vec<HookConfig>,
     /// MCP servers by name. An entry of a later layer replaces an earlier one as a whole.
     pub mcp: BTreeMap<String, McpServer>,
     /// The server to which runs are sent.
-    pub sync: Option<Sync>,
+    pub sync: Option<SyncConfig>,
     /// Projects whose own files may set everything, as listed in the user's configuration.
     pub trust: Vec<PathBuf>,
 }
@@ -94,7 +94,7 @@ pub struct Sourced {
 
 /// An error of reading the settings or of resolving a model.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigFault {
+pub enum ConfigError {
     /// A configuration file could not be read.
     #[error("cannot read {}", path.display())]
     Unreadable {
@@ -175,7 +175,7 @@ pub enum ConfigFault {
 ///
 /// # Errors
 /// The first layer that is unreadable or invalid, with all of its problems.
-pub fn load(environment: &Environment, workspace: &Path) -> Result<Settings, ConfigFault> {
+pub fn load(environment: &EnvironmentLayer, workspace: &Path) -> Result<ProjectConfig, ConfigError> {
     load_seen(environment, workspace, None, &mut |_, _| {})
 }
 
@@ -186,9 +186,9 @@ pub fn load(environment: &Environment, workspace: &Path) -> Result<Settings, Con
 /// # Errors
 /// The errors of [`load`].
 pub fn load_without_models(
-    environment: &Environment,
+    environment: &EnvironmentLayer,
     workspace: &Path,
-) -> Result<(Settings, Vec<String>), ConfigFault> {
+) -> Result<(ProjectConfig, Vec<String>), ConfigError> {
     let mut left_out = Vec::new();
     let settings = load_seen(environment, workspace, Some(&mut left_out), &mut |_, _| {})?;
     Ok((settings, left_out))
@@ -199,8 +199,8 @@ pub fn load_without_models(
 ///
 /// # Errors
 /// The errors of [`load`].
-pub fn layers(environment: &Environment, workspace: &Path) -> Result<Vec<LayerSeen>, ConfigFault> {
-    let mut all = vec![LayerSeen { name: "default".into(), text: None, so_far: Settings::default() }];
+pub fn layers(environment: &EnvironmentLayer, workspace: &Path) -> Result<Vec<LayerSeen>, ConfigError> {
+    let mut all = vec![LayerSeen { name: "default".into(), text: None, so_far: ProjectConfig::default() }];
     let so_far = load_seen(environment, workspace, None, &mut |layer, so_far| {
         all.push(LayerSeen { name: layer.name.clone(), text: layer.text.clone(), so_far: so_far.clone() });
     })?;
@@ -210,7 +210,7 @@ pub fn layers(environment: &Environment, workspace: &Path) -> Result<Vec<LayerSe
 
 /// Returns the paths of the configuration files in the order of their layers, each with its name in
 /// messages.
-pub fn places(environment: &Environment, workspace: &Path) -> Vec<(String, PathBuf)> {
+pub fn places(environment: &EnvironmentLayer, workspace: &Path) -> Vec<(String, PathBuf)> {
     let own = environment.user_config().map(|path| (path.display().to_string(), path));
     own.into_iter().chain(PROJECT_FILES.map(|name| (name.to_owned(), workspace.join(name)))).collect()
 }
@@ -223,22 +223,22 @@ pub struct LayerSeen {
     /// The text of a file; `None` if the layer has none.
     pub text: Option<String>,
     /// The settings of this layer and all layers before it.
-    pub so_far: Settings,
+    pub so_far: ProjectConfig,
 }
 
 /// A file that was read.
-struct Read {
+struct ReadConfig {
     name: String,
     text: Option<String>,
 }
 
 fn load_seen(
-    environment: &Environment,
+    environment: &EnvironmentLayer,
     workspace: &Path,
     mut left_out: Option<&mut Vec<String>>,
-    seen: &mut dyn FnMut(&Read, &Settings),
-) -> Result<Settings, ConfigFault> {
-    let mut settings = Settings::default();
+    seen: &mut dyn FnMut(&ReadConfig, &ProjectConfig),
+) -> Result<ProjectConfig, ConfigError> {
+    let mut settings = ProjectConfig::default();
     let mut owner = Owner::User;
     let mut own = Vec::new();
     for (name, path) in places(environment, workspace) {
@@ -248,7 +248,7 @@ fn load_seen(
             owner = if is_trusted { Owner::User } else { Owner::Project };
             own = settings.models.keys().cloned().collect();
         }
-        let file = Read { text: read(&path)?, name };
+        let file = ReadConfig { text: read(&path)?, name };
         overlay(&mut settings, &file, owner, &own, left_out.as_deref_mut())?;
         seen(&file, &settings);
     }
@@ -265,12 +265,12 @@ fn load_seen(
 /// Merges a layer into the settings before it. `own` are the operator's models, which a project may
 /// not replace.
 fn overlay(
-    settings: &mut Settings,
-    file: &Read,
+    settings: &mut ProjectConfig,
+    file: &ReadConfig,
     owner: Owner,
     own: &[String],
     left_out: Option<&mut Vec<String>>,
-) -> Result<(), ConfigFault> {
+) -> Result<(), ConfigError> {
     let Some(text) = &file.text else { return Ok(()) };
     let layer = match left_out {
         Some(left_out) => {
@@ -291,13 +291,13 @@ fn overlay(
     settings.protect.extend(layer.protect);
     settings.baseline = layer.baseline.or(settings.baseline);
     settings.sandbox = match (owner, settings.sandbox, layer.sandbox) {
-        (Owner::Project, WallChoice::Required, _) | (_, _, None) => settings.sandbox,
+        (Owner::Project, SandboxChoice::Required, _) | (_, _, None) => settings.sandbox,
         (Owner::User | Owner::Project, _, Some(choice)) => choice,
     };
     settings.network = layer.network.unwrap_or(settings.network);
     settings.limits = match owner {
-        Owner::User => layer.limits.over(settings.limits),
-        Owner::Project => layer.limits.over(settings.limits).within(settings.limits),
+        Owner::User => layer.limits.or_else(settings.limits),
+        Owner::Project => layer.limits.or_else(settings.limits).within(settings.limits),
     };
     settings.ephemeral_ttl = layer.ephemeral_ttl.or(settings.ephemeral_ttl);
     settings.recall_tokens = layer.recall_tokens.or(settings.recall_tokens);
@@ -314,14 +314,14 @@ fn overlay(
 }
 
 /// Returns true if the user's configuration trusts this folder, by any path that leads to it.
-fn is_trusted(settings: &Settings, workspace: &Path) -> bool {
+fn is_trusted(settings: &ProjectConfig, workspace: &Path) -> bool {
     let real = workspace.canonicalize();
     settings.trust.iter().any(|path| real.as_ref().is_ok_and(|real| path.canonicalize().is_ok_and(|own| own == *real)))
 }
 
 /// Reads a file's text; `None` if there is no file. Refuses pipes and devices, which would block.
-fn read(path: &Path) -> Result<Option<String>, ConfigFault> {
-    let unreadable = |source| ConfigFault::Unreadable { path: path.into(), source };
+fn read(path: &Path) -> Result<Option<String>, ConfigError> {
+    let unreadable = |source| ConfigError::Unreadable { path: path.into(), source };
     let refused = |why: &str| Err(unreadable(std::io::Error::other(why)));
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

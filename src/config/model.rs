@@ -1,12 +1,12 @@
 //! The resolution of model names to a provider, an address, a key and terms. This module is pure:
 //! it makes a choice from settings and a captured environment.
 
-use super::headers::{Headers, Sent};
+use super::headers::{Headers, SentHeader};
 use super::prices::{PRICES_READ, all_published, published};
 use super::url::{is_loopback, url_fault};
-use super::{ConfigFault, Environment, Settings};
+use super::{ConfigError, EnvironmentLayer, ProjectConfig};
 use crate::chat::Price;
-use crate::provider::{Clocks, Effort, Secret};
+use crate::provider::{Effort, Secret, TurnTimeouts};
 use crate::task::Tier;
 use crate::yaml::nearest;
 use std::num::NonZeroU32;
@@ -123,7 +123,7 @@ pub struct ModelSettings {
     /// The way in which it learns of tools.
     pub tools_mode: ToolsMode,
     /// The time limits of a turn.
-    pub clocks: Clocks,
+    pub clocks: TurnTimeouts,
     /// The most bytes of one answer on the wire; `None` for the default.
     pub max_response: Option<usize>,
     /// The file that configures the model; for a spelled-out name, the name itself.
@@ -149,7 +149,7 @@ impl ModelSettings {
             proxy: None,
             reasoning: None,
             tools_mode: ToolsMode::Native,
-            clocks: Clocks::default(),
+            clocks: TurnTimeouts::default(),
             max_response: None,
             origin: origin.into(),
         }
@@ -227,9 +227,13 @@ const OPENAI_MODEL: &str = "openai/gpt-5";
 /// `ollama/…` or `cassette/<path>`.
 ///
 /// # Errors
-/// [`ConfigFault`] if the name is unknown, its key or the variable of a header is not set, the
+/// [`ConfigError`] if the name is unknown, its key or the variable of a header is not set, the
 /// source of its key is unclear, or the variable with its base URL is invalid.
-pub fn resolve_model(name: &str, settings: &Settings, environment: &Environment) -> Result<ModelChoice, ConfigFault> {
+pub fn resolve_model(
+    name: &str,
+    settings: &ProjectConfig,
+    environment: &EnvironmentLayer,
+) -> Result<ModelChoice, ConfigError> {
     let mut entry = match settings.models.get(name) {
         Some(entry) => entry.clone(),
         None => spelled_out(name).ok_or_else(|| unknown(name, settings))?,
@@ -239,7 +243,7 @@ pub fn resolve_model(name: &str, settings: &Settings, environment: &Environment)
     let said = entry.provider.url_variable().filter(|_| entry.base_url.is_none());
     if let Some((variable, url)) = said.and_then(|variable| Some((variable, environment.get(variable)?))) {
         if let Some(why) = url_fault(url) {
-            return Err(ConfigFault::Variable { name: variable.into(), why });
+            return Err(ConfigError::Variable { name: variable.into(), why });
         }
         entry.base_url = Some(url.to_owned());
     }
@@ -251,7 +255,7 @@ pub fn resolve_model(name: &str, settings: &Settings, environment: &Environment)
     match (own_key, &entry.base_url) {
         (Some(variable), Some(url)) if is_foreign && !is_near && !entry.has_key_header() => {
             let (url, variable) = (url.clone(), variable.to_owned());
-            return Err(ConfigFault::ForeignKey { model: name.into(), url, variable });
+            return Err(ConfigError::ForeignKey { model: name.into(), url, variable });
         }
         (Some(variable), _) if !is_foreign => entry.key = Some(KeyPlace::Variable(variable.into())),
         (Some(_) | None, _) => {}
@@ -260,7 +264,7 @@ pub fn resolve_model(name: &str, settings: &Settings, environment: &Environment)
     if let Some(KeyPlace::Variable(variable)) = &entry.key {
         key = environment.get(variable).map(Secret::new);
         match (&key, is_near) {
-            (None, false) => return Err(ConfigFault::NoKey { model: name.into(), variable: variable.clone() }),
+            (None, false) => return Err(ConfigError::NoKey { model: name.into(), variable: variable.clone() }),
             (None, true) => entry.key = None,
             (Some(_), _) => {}
         }
@@ -269,10 +273,15 @@ pub fn resolve_model(name: &str, settings: &Settings, environment: &Environment)
 }
 
 /// Returns the value of a header, read from its variable if it has one.
-fn found(sent: &Sent, header: &str, model: &str, environment: &Environment) -> Result<Sent, ConfigFault> {
-    let Sent::At(KeyPlace::Variable(variable)) = sent else { return Ok(sent.clone()) };
-    let none = || ConfigFault::NoValue { header: header.into(), model: model.into(), variable: variable.clone() };
-    environment.get(variable).map(|value| Sent::Text(Secret::new(value))).ok_or_else(none)
+fn found(
+    sent: &SentHeader,
+    header: &str,
+    model: &str,
+    environment: &EnvironmentLayer,
+) -> Result<SentHeader, ConfigError> {
+    let SentHeader::At(KeyPlace::Variable(variable)) = sent else { return Ok(sent.clone()) };
+    let none = || ConfigError::NoValue { header: header.into(), model: model.into(), variable: variable.clone() };
+    environment.get(variable).map(|value| SentHeader::Text(Secret::new(value))).ok_or_else(none)
 }
 
 /// Returns the name of the model for a task of this tier that names none. A model named in the
@@ -281,8 +290,12 @@ fn found(sent: &Sent, header: &str, model: &str, environment: &Environment) -> R
 /// model without a tier is for code.
 ///
 /// # Errors
-/// [`ConfigFault::NoModel`], which names the ways to set one.
-pub fn auto_name<'s>(settings: &'s Settings, tier: Tier, environment: &Environment) -> Result<&'s str, ConfigFault> {
+/// [`ConfigError::NoModel`], which names the ways to set one.
+pub fn auto_name<'s>(
+    settings: &'s ProjectConfig,
+    tier: Tier,
+    environment: &EnvironmentLayer,
+) -> Result<&'s str, ConfigError> {
     let default = settings.default_model.as_ref();
     if let Some(model) = default.filter(|model| model.origin == super::MODEL_VARIABLE) {
         return Ok(&model.value);
@@ -292,11 +305,11 @@ pub fn auto_name<'s>(settings: &'s Settings, tier: Tier, environment: &Environme
     let other = settings.models.iter().find(|(_, model)| model.tier == Some(tier)).map(|(name, _)| name.as_str());
     match default.map(|model| model.value.as_str()) {
         Some(name) if suits => Ok(name),
-        default => other.or(default).or_else(|| by_key(environment)).ok_or(ConfigFault::NoModel),
+        default => other.or(default).or_else(|| by_key(environment)).ok_or(ConfigError::NoModel),
     }
 }
 
-fn by_key(environment: &Environment) -> Option<&'static str> {
+fn by_key(environment: &EnvironmentLayer) -> Option<&'static str> {
     let has = |provider: ProviderKind| provider.key_variable().is_some_and(|name| environment.get(name).is_some());
     if has(ProviderKind::Anthropic) {
         return Some(ANTHROPIC_MODEL);
@@ -308,7 +321,11 @@ fn by_key(environment: &Environment) -> Option<&'static str> {
 ///
 /// # Errors
 /// The errors of [`auto_name`] and [`resolve_model`].
-pub fn auto_model(settings: &Settings, tier: Tier, environment: &Environment) -> Result<ModelChoice, ConfigFault> {
+pub fn auto_model(
+    settings: &ProjectConfig,
+    tier: Tier,
+    environment: &EnvironmentLayer,
+) -> Result<ModelChoice, ConfigError> {
     resolve_model(auto_name(settings, tier, environment)?, settings, environment)
 }
 
@@ -329,7 +346,7 @@ fn published_as(name: &str) -> Option<String> {
     Some(format!("did you mean `{}/{model}`?", kind.name()))
 }
 
-fn unknown(name: &str, settings: &Settings) -> ConfigFault {
+fn unknown(name: &str, settings: &ProjectConfig) -> ConfigError {
     let providers = || ProviderKind::WORDS.iter().map(|(word, _)| *word).chain(["cassette"]);
     let mut hints = Vec::new();
     match name.split_once('/') {
@@ -352,5 +369,5 @@ fn unknown(name: &str, settings: &Settings) -> ConfigFault {
     }));
     let ways: Vec<String> = ProviderKind::WORDS.iter().map(|(word, _)| format!("`{word}/<model>`")).collect();
     hints.push(format!("or write {} or `cassette/<path>`", ways.join(", ")));
-    ConfigFault::UnknownModel { name: name.into(), hint: hints.join("; ") }
+    ConfigError::UnknownModel { name: name.into(), hint: hints.join("; ") }
 }

@@ -6,9 +6,9 @@ use super::size::parse_size;
 use super::trust::{self, Owner};
 use super::url::{is_loopback, proxy_fault, url_fault};
 use crate::chat::Price;
-use crate::provider::{Clocks, Effort, Secret};
+use crate::provider::{Effort, Secret, TurnTimeouts};
 use crate::task::Tier;
-use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value, excerpt};
+use crate::yaml::{FilePlace, Problem, Problems, TableReader, YamlKey, YamlNode, YamlValue, excerpt};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
@@ -32,27 +32,27 @@ pub(super) const TOOLS_MODES: [(&str, ToolsMode); 2] = [("native", ToolsMode::Na
 
 /// Parses the map of models; `file` is the name of its file.
 pub(super) fn models(
-    node: &Node,
+    node: &YamlNode,
     file: &str,
     owner: Owner,
     problems: &mut Problems,
 ) -> BTreeMap<String, ModelSettings> {
-    let Value::Map(entries) = &node.value else {
+    let YamlValue::Map(entries) = &node.value else {
         let message = format!("expected `models` to be a map from names to models, found {}", node.describe());
         problems.push(Problem::at(node.place, message).hint("write `name: { provider: anthropic, model: … }`"));
         return BTreeMap::new();
     };
-    let entry = |(key, node): &(Key, Node)| Some((key.text.clone(), model(key, node, file, owner, problems)?));
+    let entry = |(key, node): &(YamlKey, YamlNode)| Some((key.text.clone(), model(key, node, file, owner, problems)?));
     entries.iter().filter_map(entry).collect()
 }
 
-fn model(key: &Key, node: &Node, file: &str, owner: Owner, problems: &mut Problems) -> Option<ModelSettings> {
+fn model(key: &YamlKey, node: &YamlNode, file: &str, owner: Owner, problems: &mut Problems) -> Option<ModelSettings> {
     let name = &key.text;
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
         let message = format!("`{}` is not a valid model name", excerpt(name));
         problems.push(Problem::at(key.place, message).hint("use letters, digits, `.`, `_` and `-`"));
     }
-    let mut table = Table::open(node, &format!("the model `{name}`"), problems)?;
+    let mut table = TableReader::open(node, &format!("the model `{name}`"), problems)?;
     trust::guard(&table, trust::MODEL, owner, problems);
     let provider = provider(&mut table, key.place, problems);
     if table.place_of("model").is_none() {
@@ -85,7 +85,7 @@ fn model(key: &Key, node: &Node, file: &str, owner: Owner, problems: &mut Proble
     provider.and(id).map(|_| read)
 }
 
-fn provider(table: &mut Table<'_>, place: Place, problems: &mut Problems) -> Option<ProviderKind> {
+fn provider(table: &mut TableReader<'_>, place: FilePlace, problems: &mut Problems) -> Option<ProviderKind> {
     if table.place_of("provider").is_none() {
         problems.push(
             Problem::at(place, "the model has no `provider`").hint("add `provider: anthropic` or `provider: openai`"),
@@ -94,7 +94,7 @@ fn provider(table: &mut Table<'_>, place: Place, problems: &mut Problems) -> Opt
     table.one_of("provider", &ProviderKind::WORDS, problems)
 }
 
-fn base_url(table: &mut Table<'_>, owner: Owner, problems: &mut Problems) -> Option<String> {
+fn base_url(table: &mut TableReader<'_>, owner: Owner, problems: &mut Problems) -> Option<String> {
     let url = table.text("base_url", problems)?.to_owned();
     let place = table.take("base_url")?.place;
     if let Some(why) = url_fault(&url) {
@@ -108,7 +108,7 @@ fn base_url(table: &mut Table<'_>, owner: Owner, problems: &mut Problems) -> Opt
 
 /// Parses the source of the key: one at most.
 fn key_place(
-    table: &mut Table<'_>,
+    table: &mut TableReader<'_>,
     provider: Option<ProviderKind>,
     owner: Owner,
     problems: &mut Problems,
@@ -126,7 +126,12 @@ fn key_place(
 
 /// Parses the program under `key`, which prints a value, and the time under `how_long` for which
 /// the value is valid.
-pub(super) fn command(table: &mut Table<'_>, key: &str, how_long: &str, problems: &mut Problems) -> Option<KeyPlace> {
+pub(super) fn command(
+    table: &mut TableReader<'_>,
+    key: &str,
+    how_long: &str,
+    problems: &mut Problems,
+) -> Option<KeyPlace> {
     let ttl = table.duration(how_long, problems);
     let command = table.text_or_texts(key, problems).map(|words| {
         let is_text = table.take(key).is_some_and(|node| node.as_text().is_some());
@@ -141,9 +146,10 @@ pub(super) fn command(table: &mut Table<'_>, key: &str, how_long: &str, problems
 }
 
 /// Parses the time limits of a turn.
-fn clocks(table: &mut Table<'_>, problems: &mut Problems) -> Clocks {
-    let usual = Clocks::default();
-    let Some(mut table) = table.take("timeouts").and_then(|node| Table::open(node, "`timeouts`", problems)) else {
+fn clocks(table: &mut TableReader<'_>, problems: &mut Problems) -> TurnTimeouts {
+    let usual = TurnTimeouts::default();
+    let Some(mut table) = table.take("timeouts").and_then(|node| TableReader::open(node, "`timeouts`", problems))
+    else {
         return usual;
     };
     let mut clock = |key: &str, usual| {
@@ -155,7 +161,7 @@ fn clocks(table: &mut Table<'_>, problems: &mut Problems) -> Clocks {
         }
         time
     };
-    let clocks = Clocks {
+    let clocks = TurnTimeouts {
         first_byte: clock("first_byte", usual.first_byte),
         idle: clock("idle", usual.idle),
         turn: clock("turn", usual.turn),
@@ -165,7 +171,7 @@ fn clocks(table: &mut Table<'_>, problems: &mut Problems) -> Clocks {
 }
 
 /// Parses the most bytes of one answer.
-fn max_response(table: &mut Table<'_>, problems: &mut Problems) -> Option<usize> {
+fn max_response(table: &mut TableReader<'_>, problems: &mut Problems) -> Option<usize> {
     let text = table.text("max_response", problems)?;
     let place = table.take("max_response")?.place;
     let size = parse_size(text).and_then(|size| match size {
@@ -180,7 +186,7 @@ fn max_response(table: &mut Table<'_>, problems: &mut Problems) -> Option<usize>
 }
 
 fn key_variable(
-    table: &mut Table<'_>,
+    table: &mut TableReader<'_>,
     provider: Option<ProviderKind>,
     owner: Owner,
     problems: &mut Problems,
@@ -189,8 +195,7 @@ fn key_variable(
     let place = table.take("api_key_env")?.place;
     if !is_variable(&name) {
         let wrong = Problem::at(place, "expected `api_key_env` to name an environment variable");
-        problems
-            .push(wrong.hint("never write the key into a file; write the variable's name, e.g. `MY_API_KEY`"));
+        problems.push(wrong.hint("never write the key into a file; write the variable's name, e.g. `MY_API_KEY`"));
     }
     let is_foreign = provider.is_some_and(|provider| provider.key_variable() != Some(&name));
     if owner == Owner::Project && is_foreign {
@@ -200,7 +205,7 @@ fn key_variable(
 }
 
 /// Parses a path that does not depend on the folder in which fledge is started.
-pub(super) fn file_of(table: &mut Table<'_>, key: &str, problems: &mut Problems) -> Option<PathBuf> {
+pub(super) fn file_of(table: &mut TableReader<'_>, key: &str, problems: &mut Problems) -> Option<PathBuf> {
     let path = table.text(key, problems)?;
     if !path.starts_with('/') && !path.starts_with("~/") {
         let place = table.take(key)?.place;
@@ -213,8 +218,8 @@ pub(super) fn file_of(table: &mut Table<'_>, key: &str, problems: &mut Problems)
 /// Parses the price of tokens. Without a price of the cache, reading from it costs as much as
 /// input, and writing to it a quarter more, as with the most expensive providers. So a budget is
 /// never charged less than the bill.
-fn price(node: &Node, problems: &mut Problems) -> Option<Price> {
-    let mut table = Table::open(node, "`price`", problems)?;
+fn price(node: &YamlNode, problems: &mut Problems) -> Option<Price> {
+    let mut table = TableReader::open(node, "`price`", problems)?;
     let mut part = |key, problems: &mut Problems| table.dollars(key, problems);
     let (input, output) = (part("input", problems), part("output", problems));
     let (cached, written) = (part("cached_input", problems), part("cache_write", problems));
@@ -230,7 +235,7 @@ fn price(node: &Node, problems: &mut Problems) -> Option<Price> {
     Some(Price { input, output, cached_input: cached.unwrap_or(input), cache_write })
 }
 
-fn proxy(table: &mut Table<'_>, problems: &mut Problems) -> Option<Secret> {
+fn proxy(table: &mut TableReader<'_>, problems: &mut Problems) -> Option<Secret> {
     let url = table.text("proxy", problems)?;
     if let Some(why) = proxy_fault(url) {
         let place = table.take("proxy")?.place;

@@ -3,7 +3,7 @@
 use super::tests::{environment, loaded, plain};
 use super::*;
 use crate::chat::Price;
-use crate::provider::{Clocks, Effort, Secret};
+use crate::provider::{Effort, Secret, TurnTimeouts};
 use crate::task::Tier;
 use std::num::NonZeroU32;
 
@@ -35,7 +35,7 @@ fn a_name_is_a_configured_model_or_a_provider_and_its_model() {
     let gate = ModelSettings {
         base_url: Some("https://h/v1".into()),
         key: variable("GATE_KEY"),
-        headers: Headers::from([("x-team".into(), Sent::Text(Secret::new("blue")))]),
+        headers: Headers::from([("x-team".into(), SentHeader::Text(Secret::new("blue")))]),
         max_output_tokens: Some(9),
         ..of_user(ProviderKind::OpenAi, "g")
     };
@@ -85,13 +85,17 @@ fn all_that_a_model_can_say_is_read() {
         proxy: Some(Secret::new("http://me:pw@proxy:3128")),
         reasoning: Some(Effort::Low),
         tools_mode: ToolsMode::Text,
-        clocks: Clocks { first_byte: Duration::from_secs(5), turn: Duration::from_secs(120), ..Clocks::default() },
+        clocks: TurnTimeouts {
+            first_byte: Duration::from_secs(5),
+            turn: Duration::from_secs(120),
+            ..TurnTimeouts::default()
+        },
         max_response: Some(2_000_000),
         headers: Headers::from([
-            ("x-a".into(), Sent::Text(Secret::new("b"))),
-            ("x-org".into(), Sent::At(KeyPlace::Variable("ORG".into()))),
-            ("x-key".into(), Sent::At(KeyPlace::Command { command: shown, ttl: Some(Duration::from_secs(300)) })),
-            ("x-file".into(), Sent::At(KeyPlace::File("~/token".into()))),
+            ("x-a".into(), SentHeader::Text(Secret::new("b"))),
+            ("x-org".into(), SentHeader::At(KeyPlace::Variable("ORG".into()))),
+            ("x-key".into(), SentHeader::At(KeyPlace::Command { command: shown, ttl: Some(Duration::from_secs(300)) })),
+            ("x-file".into(), SentHeader::At(KeyPlace::File("~/token".into()))),
         ]),
         ..of_user(ProviderKind::OpenAiResponses, "gpt-5-mini")
     };
@@ -219,7 +223,7 @@ fn a_header_whose_variable_is_not_set_is_told_of_before_anything_is_sent() {
         choice.map(|choice| choice.entry.headers).map_err(|fault| fault.to_string())
     };
     assert_eq!(resolved(&[]), Err("no value for the header `x-org` of the model `m` (set ORG)".into()));
-    let sent = Headers::from([("x-org".into(), Sent::Text(Secret::new("blue")))]);
+    let sent = Headers::from([("x-org".into(), SentHeader::Text(Secret::new("blue")))]);
     assert_eq!(resolved(&[("ORG", "blue\n")]), Ok(sent));
 }
 
@@ -245,7 +249,7 @@ fn without_a_name_the_key_that_is_set_decides() {
 fn no_secret_is_ever_shown() {
     let vars = [("GATE_KEY", "hush-1"), ("OTHER", "hush-2")];
     let mut choice = resolved("gate", &vars).unwrap();
-    choice.entry.headers.insert("a".into(), Sent::Text(Secret::new("hush-3")));
+    choice.entry.headers.insert("a".into(), SentHeader::Text(Secret::new("hush-3")));
     choice.entry.proxy = Some(Secret::new("http://me:hush-4@proxy:1"));
     let shown = format!("{:?} {:#?}", environment(&vars), choice);
     assert!(shown.contains("***") && !shown.contains("hush"), "{shown}");

@@ -14,7 +14,7 @@ pub const PRICES_READ: &str = "2026-11-22";
 
 /// The published data of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedPrice {
     /// The provider's name of the model. A name with a date behind it means the same model.
     pub model: &'static str,
     /// The most tokens of a conversation at `price`.
@@ -25,7 +25,7 @@ pub struct Published {
     beyond: Option<Price>,
 }
 
-impl Published {
+impl PublishedPrice {
     /// Returns the most tokens of one answer, if that is published and more than the default
     /// request.
     pub fn largest_output(&self) -> Option<u64> {
@@ -93,7 +93,7 @@ const OPENAI: &[Row] = &[
 ];
 
 /// Returns the published data of a model, by its provider's name for it.
-pub fn published(provider: ProviderKind, model: &str) -> Option<Published> {
+pub fn published(provider: ProviderKind, model: &str) -> Option<PublishedPrice> {
     let own = |name: &str| model.strip_prefix(name).is_some_and(is_date);
     rows(provider).iter().find(|(name, ..)| own(name)).map(|row| read(provider, row))
 }
@@ -109,7 +109,7 @@ pub fn near_published(provider: ProviderKind, model: &str) -> Option<&'static st
 }
 
 /// Returns all of a provider's models in the table.
-pub fn all_published(provider: ProviderKind) -> impl Iterator<Item = Published> {
+pub fn all_published(provider: ProviderKind) -> impl Iterator<Item = PublishedPrice> {
     rows(provider).iter().map(move |row| read(provider, row))
 }
 
@@ -130,7 +130,7 @@ fn is_date(rest: &str) -> bool {
 
 /// Reads a row. Past 272,000 tokens, OpenAI charges twice as much for input and half as much again
 /// for output. Past 100,000 tokens, Anthropic charges five times as much for its smallest model.
-fn read(provider: ProviderKind, (model, thousands, cents): &Row) -> Published {
+fn read(provider: ProviderKind, (model, thousands, cents): &Row) -> PublishedPrice {
     let price = |[input, output]: [f64; 2]| {
         let micros = |cents: f64, factor: f64| (cents * factor * 10_000.0).round() as u64;
         Price {
@@ -145,7 +145,7 @@ fn read(provider: ProviderKind, (model, thousands, cents): &Row) -> Published {
         (ProviderKind::Anthropic, 100) => Some([5.0, 5.0]),
         _ => None,
     };
-    Published { model, window: thousands * 1000, price: price([1.0, 1.0]), beyond: beyond.map(price) }
+    PublishedPrice { model, window: thousands * 1000, price: price([1.0, 1.0]), beyond: beyond.map(price) }
 }
 
 #[cfg(test)]
@@ -183,7 +183,7 @@ mod tests {
     fn every_price_of_the_table_is_a_price() {
         for provider in ALL {
             let mut names = BTreeSet::new();
-            for Published { model, window, price, beyond } in all_published(provider) {
+            for PublishedPrice { model, window, price, beyond } in all_published(provider) {
                 let Price { input, output, cached_input, cache_write } = price;
                 assert!(names.insert(model), "{model} stands there twice");
                 assert!(window >= 100_000, "{model}");

@@ -7,9 +7,9 @@ use super::limits::PROCESSES;
 use super::model::ProviderKind;
 use super::model_keys::{AT_ONCE, CONTEXT_TOKENS, EFFORTS, OUTPUT_TOKENS, PER_MINUTE, TOOLS_MODES};
 use crate::lane::tasks_schema;
-use crate::process::wall::WallChoice;
+use crate::process::sandbox::SandboxChoice;
 use crate::task::{Baseline, Commit, Isolation, OnTamper, STUCK_AFTER, Tier, approve_schema, budget_schema};
-use crate::yaml::schema::{Row, any_of, any_text, document, dollars, duration, flag, int, like, map, map_of_text};
+use crate::yaml::schema::{KeyRow, any_of, any_text, document, dollars, duration, flag, int, like, map, map_of_text};
 use crate::yaml::schema::{map_with, names_to, one_of, text, text_or_texts, texts, with, word_of};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(crate) fn schema() -> Value {
     document("config", "A fledge configuration", what, with(root, json!({ "type": ["object", "null"] })))
 }
 
-fn means() -> Vec<Row> {
+fn means() -> Vec<KeyRow> {
     let memory = map([
         ("ephemeral_ttl", duration(), "How long what runs leave in memory lives."),
         ("recall_tokens", int(RECALLED), "Tokens of memories in the first message, of four bytes each. Default: 500."),
@@ -49,7 +49,7 @@ fn means() -> Vec<Row> {
 }
 
 /// Returns the defaults for tasks that do not set a value.
-fn defaults() -> Vec<Row> {
+fn defaults() -> Vec<KeyRow> {
     let share =
         like(json!({ "type": "number", "minimum": COMPACT_AT[0] / 100.0, "maximum": COMPACT_AT[1] / 100.0 }), 0.7);
     vec![
@@ -82,7 +82,7 @@ fn defaults() -> Vec<Row> {
     ]
 }
 
-fn safety() -> Vec<Row> {
+fn safety() -> Vec<KeyRow> {
     vec![
         ("protect", texts("CODEOWNERS"), "Globs of more paths that no agent may change."),
         (
@@ -93,7 +93,7 @@ fn safety() -> Vec<Row> {
         ("approve", approve_schema(), "Calls that a person must agree to; where nobody is there, they are denied."),
         (
             "sandbox",
-            word_of(WallChoice::NAMES),
+            word_of(SandboxChoice::NAMES),
             "The wall around agents and gates: the best there is, bubblewrap or nothing, or none. Default: `auto`.",
         ),
         ("network", word_of(["deny", "allow"]), "Whether agents reach the network. Default: `deny`."),

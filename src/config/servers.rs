@@ -1,17 +1,17 @@
 //! The parser of programs beside the agent: the project's own hooks, and the MCP servers that tasks
 //! may name.
 
+use super::env_template::EnvTemplate;
 use super::model_keys::is_header;
 use super::url::url_fault;
-use super::woven::Woven;
 use crate::task::Tier;
-use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value, excerpt};
+use crate::yaml::{FilePlace, Problem, Problems, TableReader, YamlKey, YamlNode, YamlValue, excerpt};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A command that runs after every turn in which something may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hook {
+pub struct HookConfig {
     /// The hook's name; by default its command.
     pub name: String,
     /// The command, for `/bin/sh`.
@@ -47,22 +47,24 @@ pub enum McpAt {
         /// The program and its arguments.
         command: Vec<String>,
         /// Its environment, besides the variables that every program needs.
-        env: BTreeMap<String, Woven>,
+        env: BTreeMap<String, EnvTemplate>,
     },
     /// The address of a server that already runs.
     Url {
         /// The address.
         url: String,
         /// Headers sent with each request.
-        headers: BTreeMap<String, Woven>,
+        headers: BTreeMap<String, EnvTemplate>,
     },
 }
 
 /// Parses `hooks`.
-pub(super) fn hooks(node: &Node, problems: &mut Problems) -> Vec<Hook> {
-    let Some(mut table) = Table::open(node, "`hooks`", problems) else { return Vec::new() };
+pub(super) fn hooks(node: &YamlNode, problems: &mut Problems) -> Vec<HookConfig> {
+    let Some(mut table) = TableReader::open(node, "`hooks`", problems) else { return Vec::new() };
     let list = match table.take("post_tools") {
-        Some(Node { value: Value::List(items), .. }) => items.iter().filter_map(|item| hook(item, problems)).collect(),
+        Some(YamlNode { value: YamlValue::List(items), .. }) => {
+            items.iter().filter_map(|item| hook(item, problems)).collect()
+        }
         Some(other) => {
             let message = format!("expected `post_tools` to be a list of commands, found {}", other.describe());
             problems.push(Problem::at(other.place, message).hint("write `post_tools: [cargo fmt]`"));
@@ -74,11 +76,11 @@ pub(super) fn hooks(node: &Node, problems: &mut Problems) -> Vec<Hook> {
     list
 }
 
-fn hook(node: &Node, problems: &mut Problems) -> Option<Hook> {
+fn hook(node: &YamlNode, problems: &mut Problems) -> Option<HookConfig> {
     if let Some(run) = node.as_text().filter(|run| !run.trim().is_empty()) {
-        return Some(Hook { name: run.into(), run: run.into(), timeout: None, tell_model: false });
+        return Some(HookConfig { name: run.into(), run: run.into(), timeout: None, tell_model: false });
     }
-    let mut table = Table::open(node, "a hook", problems)?;
+    let mut table = TableReader::open(node, "a hook", problems)?;
     if table.place_of("run").is_none() {
         problems.push(Problem::at(node.place, "the hook has no `run`").hint("add the command"));
     }
@@ -88,33 +90,33 @@ fn hook(node: &Node, problems: &mut Problems) -> Option<Hook> {
     let tell_model = table.flag("tell_model", problems).unwrap_or(false);
     table.finish(problems);
     let run = run?;
-    Some(Hook { name: name.unwrap_or_else(|| run.clone()), run, timeout, tell_model })
+    Some(HookConfig { name: name.unwrap_or_else(|| run.clone()), run, timeout, tell_model })
 }
 
 /// Parses `mcp`.
-pub(super) fn servers(node: &Node, problems: &mut Problems) -> BTreeMap<String, McpServer> {
-    let Value::Map(entries) = &node.value else {
+pub(super) fn servers(node: &YamlNode, problems: &mut Problems) -> BTreeMap<String, McpServer> {
+    let YamlValue::Map(entries) = &node.value else {
         let message = format!("expected `mcp` to be a map from names to servers, found {}", node.describe());
         problems.push(Problem::at(node.place, message).hint("write `name: { command: [program, argument] }`"));
         return BTreeMap::new();
     };
-    let entry = |(key, node): &(Key, Node)| Some((key.text.clone(), server(key, node, problems)?));
+    let entry = |(key, node): &(YamlKey, YamlNode)| Some((key.text.clone(), server(key, node, problems)?));
     entries.iter().filter_map(entry).collect()
 }
 
-fn server(key: &Key, node: &Node, problems: &mut Problems) -> Option<McpServer> {
+fn server(key: &YamlKey, node: &YamlNode, problems: &mut Problems) -> Option<McpServer> {
     let name = &key.text;
     if name.is_empty() || name.len() > 32 || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)) {
         let message = format!("`{}` is not a valid server name", excerpt(name));
         problems.push(Problem::at(key.place, message).hint("use at most 32 letters, digits, `_` and `-`"));
     }
-    let mut table = Table::open(node, &format!("the server `{name}`"), problems)?;
+    let mut table = TableReader::open(node, &format!("the server `{name}`"), problems)?;
     let command = table.text_or_texts("command", problems).map(|words| {
         let is_text = table.take("command").is_some_and(|node| node.as_text().is_some());
         if is_text { ["/bin/sh", "-c", &words[0]].map(str::to_owned).to_vec() } else { words }
     });
     let url = table.text("url", problems).map(str::to_owned);
-    let place = |table: &mut Table<'_>, key: &str| table.take(key).map_or(node.place, |node| node.place);
+    let place = |table: &mut TableReader<'_>, key: &str| table.take(key).map_or(node.place, |node| node.place);
     // Some servers have their key in the query.
     let base = url.as_deref().map(|url| url.split_once('?').map_or(url, |(base, _)| base));
     if let Some(why) = base.and_then(url_fault) {
@@ -157,10 +159,10 @@ fn server(key: &Key, node: &Node, problems: &mut Problems) -> Option<McpServer> 
 }
 
 /// Parses texts with references to variables, by their names.
-fn woven(texts: Vec<(String, String)>, place: Place, problems: &mut Problems) -> BTreeMap<String, Woven> {
+fn woven(texts: Vec<(String, String)>, place: FilePlace, problems: &mut Problems) -> BTreeMap<String, EnvTemplate> {
     let mut all = BTreeMap::new();
     for (name, text) in texts {
-        match Woven::read(&text) {
+        match EnvTemplate::read(&text) {
             Ok(woven) => drop(all.insert(name, woven)),
             Err(why) => {
                 let message = format!("in `{}`, {why}", excerpt(&name));
@@ -185,15 +187,15 @@ mod tests {
             web: { url: 'https://mcp.example/x', headers: { x-key: 'Bearer ${K}' }, required: true, network: allow }\n  sh: { command: ./serve --all }\n";
         let layer = parse(text, "f", Owner::User).unwrap();
         let second = Duration::from_secs(1);
-        let hook = |run: &str| Hook { name: run.into(), run: run.into(), timeout: None, tell_model: false };
+        let hook = |run: &str| HookConfig { name: run.into(), run: run.into(), timeout: None, tell_model: false };
         assert_eq!(
             layer.hooks,
             [
                 hook("cargo fmt"),
-                Hook { name: "gen".into(), timeout: Some(30 * second), tell_model: true, ..hook("make gen") }
+                HookConfig { name: "gen".into(), timeout: Some(30 * second), tell_model: true, ..hook("make gen") }
             ]
         );
-        let texts = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), Woven::read(value).unwrap())]);
+        let texts = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), EnvTemplate::read(value).unwrap())]);
         let server =
             |at| McpServer { at, tier: Tier::Tool, walled: true, network: false, timeout: None, required: false };
         let command = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();

@@ -3,12 +3,12 @@
 use super::model::KeyPlace;
 use super::model_keys::{file_of, is_variable};
 use super::url::{is_loopback, url_fault};
-use crate::yaml::{Node, Problem, Problems, Table};
+use crate::yaml::{Problem, Problems, TableReader, YamlNode};
 use std::path::PathBuf;
 
 /// A server to which runs are sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sync {
+pub struct SyncConfig {
     /// The server's address.
     pub url: String,
     /// The source of its token, besides the variable `FLEDGE_SYNC_TOKEN`.
@@ -27,16 +27,18 @@ pub(crate) const SYNC_TOKEN_VARIABLE: &str = "FLEDGE_SYNC_TOKEN";
 
 /// Returns the settings of the server at this address. A configured token is only for the server
 /// that it was configured for.
-pub(crate) fn elsewhere(url: &str, said: Option<Sync>) -> Sync {
+pub(crate) fn elsewhere(url: &str, said: Option<SyncConfig>) -> SyncConfig {
     match said {
         Some(said) if said.url == url => said,
-        said => Sync { url: url.to_owned(), token: None, machine: said.and_then(|said| said.machine), ca_file: None },
+        said => {
+            SyncConfig { url: url.to_owned(), token: None, machine: said.and_then(|said| said.machine), ca_file: None }
+        }
     }
 }
 
 /// Parses `sync`.
-pub(super) fn sync(node: &Node, problems: &mut Problems) -> Option<Sync> {
-    let mut table = Table::open(node, "`sync`", problems)?;
+pub(super) fn sync(node: &YamlNode, problems: &mut Problems) -> Option<SyncConfig> {
+    let mut table = TableReader::open(node, "`sync`", problems)?;
     if table.place_of("url").is_none() {
         problems
             .push(Problem::at(node.place, "`sync` has no `url`").hint("add the server's address: `url: https://host`"));
@@ -53,10 +55,10 @@ pub(super) fn sync(node: &Node, problems: &mut Problems) -> Option<Sync> {
     let machine = machine(&mut table, problems);
     let ca_file = file_of(&mut table, "ca_file", problems);
     table.finish(problems);
-    url.map(|url| Sync { url, token: command.or(file).or(variable), machine, ca_file })
+    url.map(|url| SyncConfig { url, token: command.or(file).or(variable), machine, ca_file })
 }
 
-fn address(table: &mut Table<'_>, problems: &mut Problems) -> Option<String> {
+fn address(table: &mut TableReader<'_>, problems: &mut Problems) -> Option<String> {
     let url = table.text("url", problems)?.to_owned();
     let place = table.take("url")?.place;
     if let Some(why) = url_fault(&url) {
@@ -68,7 +70,7 @@ fn address(table: &mut Table<'_>, problems: &mut Problems) -> Option<String> {
     Some(url)
 }
 
-fn variable(table: &mut Table<'_>, problems: &mut Problems) -> Option<String> {
+fn variable(table: &mut TableReader<'_>, problems: &mut Problems) -> Option<String> {
     let name = table.text("token_env", problems)?.to_owned();
     if !is_variable(&name) {
         let place = table.take("token_env")?.place;
@@ -79,14 +81,14 @@ fn variable(table: &mut Table<'_>, problems: &mut Problems) -> Option<String> {
 }
 
 /// Parses the program that prints the token. It runs when something is sent.
-fn command(table: &mut Table<'_>, problems: &mut Problems) -> Option<KeyPlace> {
+fn command(table: &mut TableReader<'_>, problems: &mut Problems) -> Option<KeyPlace> {
     let words = table.text_or_texts("token_command", problems)?;
     let is_text = table.take("token_command").is_some_and(|node| node.as_text().is_some());
     let shell = |text| ["/bin/sh", "-c", text].map(str::to_owned).to_vec();
     Some(KeyPlace::Command { command: if is_text { shell(&words[0]) } else { words }, ttl: None })
 }
 
-fn machine(table: &mut Table<'_>, problems: &mut Problems) -> Option<String> {
+fn machine(table: &mut TableReader<'_>, problems: &mut Problems) -> Option<String> {
     let name = table.text("machine", problems)?.to_owned();
     if name.is_empty() || name.len() > 64 || !name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
         let place = table.take("machine")?.place;

@@ -1,16 +1,20 @@
 //! Tests of the layers of settings, and of what they refuse.
 
 use super::*;
-use crate::process::wall::WallChoice;
-use crate::task::{Budget, Commit, Isolation, OnTamper, Tier};
+use crate::process::sandbox::SandboxChoice;
+use crate::task::{Commit, Isolation, OnTamper, TaskBudget, Tier};
 use std::fs;
 
-pub(super) fn environment(vars: &[(&str, &str)]) -> Environment {
-    Environment::from_vars(vars.iter().copied())
+pub(super) fn environment(vars: &[(&str, &str)]) -> EnvironmentLayer {
+    EnvironmentLayer::from_vars(vars.iter().copied())
 }
 
 /// Loads the settings of a user's file, a project's files, and variables.
-pub(super) fn loaded(user: &str, project: &[(&str, &str)], vars: &[(&str, &str)]) -> Result<Settings, ConfigFault> {
+pub(super) fn loaded(
+    user: &str,
+    project: &[(&str, &str)],
+    vars: &[(&str, &str)],
+) -> Result<ProjectConfig, ConfigError> {
     let folder = crate::test_support::temp_dir();
     let (home, workspace) = (folder.path().join("home"), folder.path().join("workspace"));
     fs::create_dir_all(home.join("fledge")).unwrap();
@@ -42,17 +46,17 @@ fn later_layers_win_and_protected_paths_add_up() {
         ("fledge.local.yaml", "models: { a: { provider: anthropic, model: small } }\ndefault_model: c\n"),
     ];
     let small = ModelSettings::new(ProviderKind::Anthropic, "small", "fledge.local.yaml");
-    let expected = Settings {
+    let expected = ProjectConfig {
         default_model: Some(Sourced { value: "c".into(), origin: "fledge.local.yaml:2".into() }),
         models: BTreeMap::from([("a".into(), small)]),
         protect: vec!["one".into(), "two".into()],
         ephemeral_ttl: Some(std::time::Duration::from_secs(2 * 24 * 3600)),
         recall_tokens: Some(900),
-        ..Settings::default()
+        ..ProjectConfig::default()
     };
     assert_eq!(loaded(user, &project, &[]).unwrap(), expected);
     let vars = [("FLEDGE_MODEL", "d"), ("FLEDGE_NON_INTERACTIVE", "1"), ("NO_COLOR", "1"), ("FLEDGE_LOG", "debug")];
-    let over = Settings {
+    let over = ProjectConfig {
         default_model: Some(Sourced { value: "d".into(), origin: "FLEDGE_MODEL".into() }),
         non_interactive: true,
         ..expected
@@ -62,8 +66,8 @@ fn later_layers_win_and_protected_paths_add_up() {
 
 #[test]
 fn no_file_and_no_variable_is_every_default() {
-    assert_eq!(load(&environment(&[]), std::path::Path::new("/nonexistent")).unwrap(), Settings::default());
-    assert_eq!(loaded("# nothing\n", &[("fledge.yaml", "")], &[]).unwrap(), Settings::default());
+    assert_eq!(load(&environment(&[]), std::path::Path::new("/nonexistent")).unwrap(), ProjectConfig::default());
+    assert_eq!(loaded("# nothing\n", &[("fledge.yaml", "")], &[]).unwrap(), ProjectConfig::default());
 }
 
 #[test]
@@ -79,15 +83,15 @@ fn a_file_that_is_no_file_or_a_flag_that_is_no_flag_is_said() {
 #[test]
 fn a_project_can_ask_for_a_stronger_sandbox_and_not_for_a_weaker_one() {
     let own = loaded("sandbox: off\nnetwork: allow\n", &[], &[]).unwrap();
-    assert_eq!((own.sandbox, own.network), (WallChoice::Off, true));
+    assert_eq!((own.sandbox, own.network), (SandboxChoice::Off, true));
     let project = loaded("network: allow\n", &[("fledge.yaml", "sandbox: required\nnetwork: deny\n")], &[]).unwrap();
-    assert_eq!((project.sandbox, project.network), (WallChoice::Required, false));
+    assert_eq!((project.sandbox, project.network), (SandboxChoice::Required, false));
     for weaker in ["sandbox: auto\n", "models: {}\n"] {
         let kept = loaded("sandbox: required\n", &[("fledge.yaml", weaker), ("fledge.local.yaml", weaker)], &[]);
-        assert_eq!(kept.unwrap().sandbox, WallChoice::Required, "{weaker}");
+        assert_eq!(kept.unwrap().sandbox, SandboxChoice::Required, "{weaker}");
     }
     let stronger = loaded("sandbox: off\n", &[("fledge.yaml", "sandbox: auto\n")], &[]).unwrap();
-    assert_eq!(stronger.sandbox, WallChoice::Auto);
+    assert_eq!(stronger.sandbox, SandboxChoice::Auto);
     for (text, why) in [
         ("sandbox: off", "`sandbox` in a project's file cannot be `off`"),
         ("network: allow", "`network` in a project's file cannot be `allow`"),
@@ -254,7 +258,7 @@ fn what_holds_for_all_tasks_comes_from_all_layers_and_a_project_can_only_narrow_
     let project = "lane: [fmt, test]\ntier: code\nbudget: { usd: 100, turns: 20, time: 30m }\non_tamper: restore\n\
         approve: { ask: [files-delete] }\nparallel_reads: true\ncommit: on-success\nstuck_after: 3\nconfirm_within: 1h\nmax_tries: 2\nmax_wait: 1h\nisolation: worktree\n";
     let found = loaded(user, &[("fledge.yaml", project)], &[]).unwrap().defaults;
-    let expected = Defaults {
+    let expected = TaskDefaults {
         lanes: Some(vec!["fmt".into(), "test".into()]),
         max_retries: Some(5),
         stuck_after: Some(3),
@@ -262,7 +266,7 @@ fn what_holds_for_all_tasks_comes_from_all_layers_and_a_project_can_only_narrow_
         tier: Some(Tier::Tool),
         commit: Some(Commit::OnSuccess),
         isolation: Some(Isolation::Worktree),
-        budget: Budget { turns: Some(20), tokens: None, usd_micros: Some(2_500_000), time_ms: Some(1_800_000) },
+        budget: TaskBudget { turns: Some(20), tokens: None, usd_micros: Some(2_500_000), time_ms: Some(1_800_000) },
         approve: vec!["shell-exec:git push*".into(), "files-delete".into()],
         parallel_reads: Some(true),
         loop_threshold: Some(10),

@@ -3,8 +3,8 @@
 //! protection. The operator can lift these rules by trusting the project. Every key has a rule
 //! here.
 
-use super::ConfigFault;
-use crate::yaml::{Place, Problem, Problems, Table};
+use super::ConfigError;
+use crate::yaml::{FilePlace, Problem, Problems, TableReader};
 
 /// The owner of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Owner {
 
 /// The rule for a key: who may set it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Word {
+pub(super) enum TrustDecision {
     /// Any file may set it.
     Free,
     /// Only the operator may set it; the text says what a project could do with it.
@@ -26,10 +26,10 @@ pub(super) enum Word {
     Depends,
 }
 
-use Word::{Depends, Free, Operator};
+use TrustDecision::{Depends, Free, Operator};
 
 /// The keys of a configuration.
-pub(super) const TOP: &[(&str, Word)] = &[
+pub(super) const TOP: &[(&str, TrustDecision)] = &[
     ("approve", Free), // it can only ask for more
     ("baseline", Free),
     ("budget", Free), // the smaller one holds
@@ -61,7 +61,7 @@ pub(super) const TOP: &[(&str, Word)] = &[
 ];
 
 /// The keys of a model.
-pub(super) const MODEL: &[(&str, Word)] = &[
+pub(super) const MODEL: &[(&str, TrustDecision)] = &[
     ("api_key_command", Operator("could run a program on your behalf")),
     ("api_key_env", Depends),
     ("api_key_file", Operator("could send the contents of any of your files to the provider")),
@@ -85,7 +85,12 @@ pub(super) const MODEL: &[(&str, Word)] = &[
 ];
 
 /// Refuses keys that only the operator may set, in a file of a project.
-pub(super) fn guard(table: &Table<'_>, decisions: &[(&str, Word)], owner: Owner, problems: &mut Problems) {
+pub(super) fn guard(
+    table: &TableReader<'_>,
+    decisions: &[(&str, TrustDecision)],
+    owner: Owner,
+    problems: &mut Problems,
+) {
     for (key, word) in decisions {
         if let (Operator(why), Owner::Project, Some(place)) = (word, owner, table.place_of(key)) {
             refuse(key, place, why, problems);
@@ -94,17 +99,17 @@ pub(super) fn guard(table: &Table<'_>, decisions: &[(&str, Word)], owner: Owner,
 }
 
 /// Refuses a project's models that would replace the operator's own.
-pub(super) fn keep(own: &[String], theirs: &[(String, Place)], file: &str) -> Result<(), ConfigFault> {
+pub(super) fn keep(own: &[String], theirs: &[(String, FilePlace)], file: &str) -> Result<(), ConfigError> {
     let mut problems = Problems::default();
     for (model, place) in theirs.iter().filter(|(model, _)| own.contains(model)) {
         let why = "would replace one of your models, and could send the conversation elsewhere";
         refuse(model, *place, why, &mut problems);
     }
-    if problems.is_empty() { Ok(()) } else { Err(ConfigFault::Invalid { file: file.into(), problems }) }
+    if problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid { file: file.into(), problems }) }
 }
 
 /// Reports that a project may not set a key, with the reason and a hint.
-pub(super) fn refuse(key: &str, place: Place, why: &str, problems: &mut Problems) {
+pub(super) fn refuse(key: &str, place: FilePlace, why: &str, problems: &mut Problems) {
     let hint = "set it in your own configuration, ~/.config/fledge/config.yaml, or trust this project: use --trust-project, or add its path \
                 under `trust:` there";
     problems.push(Problem::at(place, format!("`{key}` in a project's file {why}")).hint(hint).refusal());
@@ -126,7 +131,8 @@ mod tests {
 
     #[test]
     fn every_key_that_is_read_has_a_decision() {
-        let decided = |rows: &[(&str, Word)]| rows.iter().map(|(key, _)| (*key).to_owned()).collect::<Vec<_>>();
+        let decided =
+            |rows: &[(&str, TrustDecision)]| rows.iter().map(|(key, _)| (*key).to_owned()).collect::<Vec<_>>();
         assert_eq!(decided(TOP), known("qqqqqqqqqqqqqqqqqqqq: 1"));
         assert_eq!(decided(MODEL), known("models: { m: { provider: openai, model: m, qqqqqqqqqqqqqqqqqqqq: 1 } }"));
     }

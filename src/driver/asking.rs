@@ -3,13 +3,13 @@
 //! A call is denied, with the reason, if no person can be asked, no answer comes in time, or the
 //! run stops.
 
-use super::briefing::{PlanFault, patterns};
+use super::briefing::{PlanError, patterns};
+use super::effects::EffectRunner;
 use super::inbox::Inbox;
-use super::perform::Hands;
 use crate::chat::ToolCall;
 use crate::id::{CallId, RunId};
 use crate::report::seconds;
-use crate::run::{Event, Plan, ToolAccess};
+use crate::run::{Event, RunPlan, ToolAccess};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -50,9 +50,9 @@ pub enum Consent {
 /// Access to the person who approves calls. Clones ask the same person, one question at a time. The
 /// default has no person.
 #[derive(Clone, Default)]
-pub struct Asker(Option<Arc<Person>>);
+pub struct Asker(Option<Arc<HumanAsker>>);
 
-struct Person {
+struct HumanAsker {
     ask: Box<dyn Fn(Question) -> BoxFuture<'static, Consent> + Send + Sync>,
     /// Locked while a question is shown.
     turn: tokio::sync::Mutex<()>,
@@ -74,7 +74,7 @@ impl Asker {
         A: Future<Output = Consent> + Send + 'static,
     {
         let ask = Box::new(move |question| ask(question).boxed());
-        Self(Some(Arc::new(Person { ask, turn: tokio::sync::Mutex::default(), agreed: Mutex::default() })))
+        Self(Some(Arc::new(HumanAsker { ask, turn: tokio::sync::Mutex::default(), agreed: Mutex::default() })))
     }
 
     /// Returns true if no person can be asked.
@@ -88,7 +88,7 @@ impl Asker {
     /// The reason for the denial.
     pub(super) async fn agree(&self, question: Question, stop: &CancellationToken) -> Result<(), String> {
         let Some(person) = &self.0 else {
-            return Err(format!("cannot approve {}: no terminal or approval handler", question.tool))
+            return Err(format!("cannot approve {}: no terminal or approval handler", question.tool));
         };
         let stopped = || Err("the run was stopped before a person answered".to_owned());
         let what = what(&question);
@@ -129,7 +129,7 @@ impl Asker {
     }
 }
 
-impl Person {
+impl HumanAsker {
     fn agreed(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -146,7 +146,7 @@ fn what(question: &Question) -> String {
     format!("{tool} {same}")
 }
 
-impl Hands {
+impl EffectRunner {
     /// Asks whether a call may run. The answer arrives in the inbox.
     pub(super) fn confirm(&self, call: CallId, tool: &ToolCall, inbox: &mut Inbox) {
         let answered = move |agreed: Result<(), String>| Event::ConfirmationAnswered {
@@ -169,7 +169,7 @@ impl Hands {
 
 /// Marks the tools and shell commands that need a person's approval. If no person can be asked,
 /// adds a note for each: its calls are denied.
-pub(super) fn ask_for(approve: &[String], asker: &Asker, plan: &mut Plan) -> Result<(), PlanFault> {
+pub(super) fn ask_for(approve: &[String], asker: &Asker, plan: &mut RunPlan) -> Result<(), PlanError> {
     let (commands, tools): (Vec<&String>, Vec<&String>) = approve.iter().partition(|ask| ask.contains(':'));
     let asked = patterns(&tools.into_iter().cloned().collect::<Vec<_>>())?;
     let nobody = "needs approval, but no person can be asked: fledge denies its calls";
@@ -211,8 +211,12 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_there_is_a_no_at_once() {
-        assert_eq!(agree(&Asker::default(), "a").await, Err("cannot approve shell-exec: \
-            no terminal or approval handler".into()));
+        assert_eq!(
+            agree(&Asker::default(), "a").await,
+            Err("cannot approve shell-exec: \
+            no terminal or approval handler"
+                .into())
+        );
     }
 
     #[tokio::test]

@@ -3,10 +3,10 @@
 //! If the checks cannot run here, the run ends before the model has cost much. Failures of the base
 //! become known, too.
 
+use super::effects::{EffectRunner, RunReady};
 use super::inbox::Inbox;
-use super::perform::{Hands, Ready};
-use crate::causes::chain;
-use crate::gate::BaseFault;
+use crate::error_chain::chain;
+use crate::gate::BaseError;
 use crate::run::{Event, Run};
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +22,7 @@ pub(super) struct BaseRun {
     ended: CancellationToken,
 }
 
-impl Ready {
+impl RunReady {
     /// Waits until the base is judged, if that is under way.
     pub(super) async fn base_judged(&self) {
         if let Some(base) = self.base_run.get() {
@@ -39,7 +39,7 @@ impl Ready {
     }
 }
 
-impl Hands {
+impl EffectRunner {
     /// Starts to judge the base if the plan requires it, at most once in a process.
     pub(super) fn judge_base(&self, run: &Run, inbox: &mut Inbox) {
         if !run.awaits_base() || self.lineage.is_child() {
@@ -61,7 +61,7 @@ impl Hands {
             judged(match known {
                 Ok(failing) => Ok(name_failures(failing)),
                 Err(fault) if fault.is_final() => Err(chain(&fault)),
-                Err(BaseFault::Stopped) => Ok(Vec::new()),
+                Err(BaseError::Stopped) => Ok(Vec::new()),
                 Err(fault) => {
                     tracing::warn!(why = %chain(&fault), "cannot judge the base now");
                     Ok(Vec::new())

@@ -5,21 +5,21 @@ pub(super) mod tool_names;
 
 use super::earlier::and_then;
 use super::slips::slips;
-use super::{Settings, alike, memory, spawn};
-use crate::causes::chain;
+use super::{DriverSettings, alike, memory, spawn};
 use crate::chat::{Message, ToolSpec};
-use crate::gate::{Definition, Gate, GateFault, freeze, freeze_by};
+use crate::error_chain::chain;
+use crate::gate::{Gate, GateDefinition, GateError, freeze, freeze_by};
 use crate::id::TreeId;
-use crate::lane::LaneFault;
+use crate::lane::LaneError;
 use crate::limits::MAX_SOURCE;
-use crate::run::{self, Plan, ToolAccess, ToolRole, ToolRule};
+use crate::run::{self, RunPlan, ToolAccess, ToolRole, ToolRule};
 use crate::spec::{self, Spec};
 use crate::store;
 use crate::store::project_dir;
 use crate::task::{GateChoice, SpecChoice, Task};
-use crate::tool::{self, Effect};
+use crate::tool::{self, ToolEffect};
 use crate::verdict::Reason;
-use crate::workspace::jail::{Jail, JailError, Last};
+use crate::workspace::jail::{FinalLink, Jail, JailError};
 use crate::workspace::replica::SourceRepository;
 use crate::workspace::trees::GitPrograms;
 use globset::{Glob, GlobSet, GlobSetBuilder};
@@ -65,7 +65,7 @@ impl StartingPoint {
 #[derive(Debug)]
 pub struct Briefing {
     /// The plan for the machine.
-    pub plan: Plan,
+    pub plan: RunPlan,
     /// The frozen gate. It has no lanes if the task has none, but still protects paths.
     pub gate: Gate,
 }
@@ -73,16 +73,16 @@ pub struct Briefing {
 /// An error that prevents the planning of a run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct PlanFault {
+pub struct PlanError {
     /// The reason with which the run ends.
     pub reason: Reason,
     /// The message for people, of one or more lines.
     pub message: String,
     /// The faulty lane with the places in its files, if a lane is the cause.
-    pub lane: Option<LaneFault>,
+    pub lane: Option<LaneError>,
 }
 
-impl PlanFault {
+impl PlanError {
     pub(super) fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), lane: None }
     }
@@ -106,15 +106,15 @@ impl PlanFault {
 /// `lanes_at` if that is set, else in the workspace.
 ///
 /// # Errors
-/// [`PlanFault`] for bad input (an unknown or invalid lane, a missing context file, an invalid
+/// [`PlanError`] for bad input (an unknown or invalid lane, a missing context file, an invalid
 /// glob), or for a gate that cannot run.
 pub fn prepare(
     task: &Task,
-    settings: &Settings,
+    settings: &DriverSettings,
     start: &StartingPoint,
     lanes_at: Option<&Path>,
-) -> Result<Briefing, PlanFault> {
-    let jail = Jail::open(&settings.workspace).map_err(|error| PlanFault::bad(error.to_string()))?;
+) -> Result<Briefing, PlanError> {
+    let jail = Jail::open(&settings.workspace).map_err(|error| PlanError::bad(error.to_string()))?;
     tool_names::must_fit(task, &settings.mcp)?;
     let mut gate = frozen(task, settings, start, lanes_at)?;
     let project = project_dir(&settings.state_dir, settings.project());
@@ -134,7 +134,7 @@ pub fn prepare(
     }
     let recalled = memory::recalled(task, settings, &mut notes);
     recalled.iter().for_each(|recalled| first.push_str(&format!("\n\n{}", recalled.text)));
-    let plan = Plan {
+    let plan = RunPlan {
         system: system_prompt(task, &gate, &jail, &mut notes),
         messages: match &settings.earlier {
             Some(earlier) => and_then(earlier, first),
@@ -162,16 +162,14 @@ pub fn prepare(
 }
 
 /// Returns warnings for a person who trusts the result.
-fn cautions(settings: &Settings) -> Vec<String> {
+fn cautions(settings: &DriverSettings) -> Vec<String> {
     let path = settings.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let inside = |folder: &std::path::PathBuf| !folder.is_absolute() || folder.starts_with(&settings.workspace);
     let folders = std::env::split_paths(path).filter(inside).map(|folder| {
         format!("PATH contains {}: the agent can put programs there that the gate then runs", folder.display())
     });
     let plain = settings.secrets.plain().iter().map(|name| {
-        format!(
-            "the value of `{name}` is too simple to mask: if the agent finds it, the journal and logs show it"
-        )
+        format!("the value of `{name}` is too simple to mask: if the agent finds it, the journal and logs show it")
     });
     folders.chain(plain).collect()
 }
@@ -185,7 +183,12 @@ pub(super) fn patterns_of(task: &Task, workspace: &Path) -> impl Iterator<Item =
     files.filter_map(move |file| Some(format!("/{}", globset::escape(file.strip_prefix(&root).ok()?.to_str()?))))
 }
 
-fn frozen(task: &Task, settings: &Settings, start: &StartingPoint, lanes_at: Option<&Path>) -> Result<Gate, PlanFault> {
+fn frozen(
+    task: &Task,
+    settings: &DriverSettings,
+    start: &StartingPoint,
+    lanes_at: Option<&Path>,
+) -> Result<Gate, PlanError> {
     let lanes = match &task.gate {
         GateChoice::Lanes(lanes) => lanes.as_slice(),
         GateChoice::Skip => &[],
@@ -198,19 +201,19 @@ fn frozen(task: &Task, settings: &Settings, start: &StartingPoint, lanes_at: Opt
     let StartingPoint { tree: base, paths, git, origin, repository } = start;
     let (protect, repository) = (protect.as_slice(), repository.as_ref());
     let definition =
-        Definition { root, origin, lanes, holdout, protect, allow_edit, path, base, paths, git, repository };
+        GateDefinition { root, origin, lanes, holdout, protect, allow_edit, path, base, paths, git, repository };
     let frozen = lanes_at.map_or_else(|| freeze(definition), |at| freeze_by(definition, at));
     frozen.map_err(|fault| {
-        let has_none = matches!(&fault, GateFault::UnknownLane { known, .. } if known.is_empty());
+        let has_none = matches!(&fault, GateError::UnknownLane { known, .. } if known.is_empty());
         let way_out = if has_none { "\n  or skip verification with `lane: false` or --no-verify" } else { "" };
         let (mut said, rev) = (chain(&fault), settings.lanes_from.as_deref().unwrap_or_default());
         if let Some(at) = lanes_at {
             said = said.replace(&at.display().to_string(), &format!("`{rev}`"));
         }
-        let unplanned = PlanFault::new(fault.reason(), format!("{said}{way_out}"));
-        let lane = if let GateFault::Lane(fault) = fault { Some(fault) } else { None };
+        let unplanned = PlanError::new(fault.reason(), format!("{said}{way_out}"));
+        let lane = if let GateError::Lane(fault) = fault { Some(fault) } else { None };
         // Name the files of another commit as `git show` does.
-        PlanFault { lane, ..unplanned }.renamed(|path| match lanes_at {
+        PlanError { lane, ..unplanned }.renamed(|path| match lanes_at {
             Some(at) if Path::new(path).is_relative() && at.join(path).is_file() => format!("{rev}:{path}"),
             Some(_) | None => path.to_owned(),
         })
@@ -218,7 +221,7 @@ fn frozen(task: &Task, settings: &Settings, start: &StartingPoint, lanes_at: Opt
 }
 
 /// Returns the tools on offer, and the rules of all tools.
-fn tools_of(task: &Task, has_memory: bool, has_gate: bool) -> Result<(Vec<ToolSpec>, Vec<ToolRule>), PlanFault> {
+fn tools_of(task: &Task, has_memory: bool, has_gate: bool) -> Result<(Vec<ToolSpec>, Vec<ToolRule>), PlanError> {
     let (allow, deny) = (patterns(&task.tools.allow)?, patterns(&task.tools.deny)?);
     let mut offered = Vec::new();
     let mut rules = Vec::new();
@@ -234,7 +237,7 @@ fn tools_of(task: &Task, has_memory: bool, has_gate: bool) -> Result<(Vec<ToolSp
         rules.push(ToolRule {
             name: tool.name.into(),
             access: if allowed { ToolAccess::Allowed } else { ToolAccess::Denied },
-            role: if tool.flags.effect == Effect::Mutating { ToolRole::Writer } else { ToolRole::Reader },
+            role: if tool.flags.effect == ToolEffect::Mutating { ToolRole::Writer } else { ToolRole::Reader },
         });
     }
     let may_spawn = spawn::TIER <= task.tier && allow.is_match(spawn::NAME) && !deny.is_match(spawn::NAME);
@@ -246,9 +249,9 @@ fn tools_of(task: &Task, has_memory: bool, has_gate: bool) -> Result<(Vec<ToolSp
     Ok((offered, rules))
 }
 
-pub(super) fn patterns(globs: &[String]) -> Result<GlobSet, PlanFault> {
+pub(super) fn patterns(globs: &[String]) -> Result<GlobSet, PlanError> {
     let wrong = |pattern: &str, error: &globset::Error| {
-        PlanFault::bad(format!("invalid pattern `{pattern}`: {}", error.kind()))
+        PlanError::bad(format!("invalid pattern `{pattern}`: {}", error.kind()))
     };
     let mut set = GlobSetBuilder::new();
     for pattern in globs {
@@ -277,8 +280,10 @@ fn system_prompt(task: &Task, gate: &Gate, jail: &Jail, notes: &mut Vec<String>)
                 text.push_str(&format!("- {}: {}\n", step.name, step.run));
             }
         }
-        text.push_str("Do not change the checks or the files that define them (lanes/, specs/, CI files): \
-             such changes are refused or undone.");
+        text.push_str(
+            "Do not change the checks or the files that define them (lanes/, specs/, CI files): \
+             such changes are refused or undone.",
+        );
     }
     for name in INSTRUCTION_FILES {
         match read(jail, name, MAX_SOURCE as u64) {
@@ -300,11 +305,11 @@ fn system_prompt(task: &Task, gate: &Gate, jail: &Jail, notes: &mut Vec<String>)
 }
 
 /// Builds the first message: the task, its context files, and the specs.
-fn first_message(task: &Task, specs: &[Spec], jail: &Jail) -> Result<String, PlanFault> {
+fn first_message(task: &Task, specs: &[Spec], jail: &Jail) -> Result<String, PlanError> {
     let mut text = task.prompt.clone();
     for path in &task.context {
         let content = read(jail, path, CONTEXT_LIMIT)
-            .map_err(|error| PlanFault::bad(format!("{}: context: {error}", task.source)))?;
+            .map_err(|error| PlanError::bad(format!("{}: context: {error}", task.source)))?;
         text.push_str(&format!("\n\nFile `{path}`:\n{content}"));
     }
     if task.specs == SpecChoice::None || specs.is_empty() {
@@ -314,7 +319,7 @@ fn first_message(task: &Task, specs: &[Spec], jail: &Jail) -> Result<String, Pla
     mentioned.extend(task.files.iter().chain(&task.context).cloned());
     text.push_str(&format!("\n\nSpecs of this project's modules:\n{}", spec::index(specs)));
     let chosen = spec::select(specs, &task.specs, &mentioned);
-    for spec in chosen.map_err(|fault| PlanFault::bad(format!("{}: {fault}", task.source)))? {
+    for spec in chosen.map_err(|fault| PlanError::bad(format!("{}: {fault}", task.source)))? {
         let body: String = spec.body.chars().take(CONTEXT_LIMIT as usize).collect();
         text.push_str(&format!("\n\nSpec `{}`:\n{}", spec.path, body.trim()));
     }
@@ -322,9 +327,9 @@ fn first_message(task: &Task, specs: &[Spec], jail: &Jail) -> Result<String, Pla
 }
 
 /// Reads the JSON Schema of the final answer, before the agent can change it.
-fn output_schema(task: &Task, jail: &Jail) -> Result<Option<Value>, PlanFault> {
+fn output_schema(task: &Task, jail: &Jail) -> Result<Option<Value>, PlanError> {
     let Some(path) = &task.output_schema else { return Ok(None) };
-    let wrong = |why: String| PlanFault::bad(format!("{}: output_schema: {why}", task.source));
+    let wrong = |why: String| PlanError::bad(format!("{}: output_schema: {why}", task.source));
     let text = read(jail, path, CONTEXT_LIMIT).map_err(|error| wrong(error.to_string()))?;
     let schema = serde_json::from_str(&text).map_err(|error| wrong(format!("`{path}` is not JSON: {error}")))?;
     match run::schema_fault(&schema) {
@@ -335,7 +340,7 @@ fn output_schema(task: &Task, jail: &Jail) -> Result<Option<Value>, PlanFault> {
 
 /// Reads a text file of the workspace. Bytes that are not UTF-8 become replacement characters.
 fn read(jail: &Jail, path: &str, limit: u64) -> Result<String, JailError> {
-    let bytes = jail.locate(&jail.path(path)?, Last::Follow)?.read(limit)?;
+    let bytes = jail.locate(&jail.path(path)?, FinalLink::Follow)?.read(limit)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

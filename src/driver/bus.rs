@@ -4,7 +4,7 @@
 //! watcher loses pieces of text and gets the number of lost pieces. It never loses a state, a tool
 //! call or a verdict.
 
-use super::watcher::Watcher;
+use super::watcher::EventWatcher;
 use crate::id::RunId;
 use crate::run::AgentEvent;
 use crate::verdict::StepProgress;
@@ -38,9 +38,9 @@ pub struct EventRecord {
     pub of: Option<String>,
     /// The time of the event, as RFC 3339 in UTC with milliseconds.
     pub at: String,
-    /// True if the run's journal has the event, so that [`super::told`] returns it again with this
-    /// number. False for pieces, which are returned whole if the journal has them, and for the
-    /// progress of steps.
+    /// True if the run's journal has the event, so that [`super::events_after`] returns it again
+    /// with this number. False for pieces, which are returned whole if the journal has them, and for
+    /// the progress of steps.
     #[serde(skip)]
     pub is_kept: bool,
     /// The event: `type` and `data`.
@@ -82,19 +82,19 @@ pub(super) fn next_life(number: u64) -> u64 {
 /// The counter of a run's events, shared with its sub-agents. Events are sent in the order of their
 /// numbers.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Count(Arc<Mutex<Numbers>>);
+pub(super) struct EventCount(Arc<Mutex<EventNumbers>>);
 
 #[derive(Debug, Default)]
-struct Numbers {
+struct EventNumbers {
     last: u64,
     /// The last number that the journal accounts for.
     kept: u64,
 }
 
-impl Count {
+impl EventCount {
     /// Creates a counter that continues after this number.
     pub(super) fn from(number: u64) -> Self {
-        Self(Arc::new(Mutex::new(Numbers { last: number, kept: number })))
+        Self(Arc::new(Mutex::new(EventNumbers { last: number, kept: number })))
     }
 
     /// Returns the last number before a record. It covers the pieces since the previous record. The
@@ -118,30 +118,30 @@ impl Count {
         tell(numbers.last);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Numbers> {
+    fn lock(&self) -> MutexGuard<'_, EventNumbers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A watcher that is called at once, on the thread of the sender.
-type Ear = dyn Fn(&EventRecord) + Send + Sync;
+type EventSubscriber = dyn Fn(&EventRecord) + Send + Sync;
 
 /// All watchers of one agent.
 #[derive(Clone, Default)]
-pub(super) struct Bus {
-    watchers: Vec<Arc<Watcher<Arc<EventRecord>>>>,
-    ears: Vec<Arc<Ear>>,
+pub(super) struct EventBus {
+    watchers: Vec<Arc<EventWatcher<Arc<EventRecord>>>>,
+    ears: Vec<Arc<EventSubscriber>>,
 }
 
-impl fmt::Debug for Bus {
+impl fmt::Debug for EventBus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Bus({} watchers, {} ears)", self.watchers.len(), self.ears.len())
     }
 }
 
-impl Bus {
+impl EventBus {
     pub(super) fn watch(&mut self, mut watcher: impl FnMut(&EventRecord) + Send + 'static) {
-        self.watchers.push(Arc::new(Watcher::new(bytes, move |record: Arc<EventRecord>, lost| {
+        self.watchers.push(Arc::new(EventWatcher::new(bytes, move |record: Arc<EventRecord>, lost| {
             if lost > 0 {
                 let event = AgentEvent::Warning(format!("{lost} pieces of text were left out: this watcher is slow"));
                 watcher(&EventRecord { event, ..(*record).clone() });
@@ -159,11 +159,11 @@ impl Bus {
         !(self.watchers.is_empty() && self.ears.is_empty())
     }
 
-    pub(super) fn tell(&self, record: EventRecord) {
+    pub(super) fn publish(&self, record: EventRecord) {
         let record = Arc::new(record);
         self.ears.iter().for_each(|ear| ear(&record));
         for watcher in &self.watchers {
-            watcher.tell(record.clone(), piece(&record.event).is_some());
+            watcher.send(record.clone(), piece(&record.event).is_some());
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_watcher_that_panics_hears_the_next_event_and_harms_no_other() {
-        let mut bus = Bus::default();
+        let mut bus = EventBus::default();
         let (first, second) = (channel(), channel());
         bus.watch(move |record| {
             first.0.send(record.seq).unwrap();
@@ -211,7 +211,7 @@ mod tests {
         bus.watch(move |record| second.0.send(record.seq).unwrap());
         for seq in 1..=2 {
             let (run, event) = (RunId::new("r"), AgentEvent::Text("word".into()));
-            bus.tell(EventRecord {
+            bus.publish(EventRecord {
                 schema_version: EVENT_SCHEMA_VERSION,
                 run,
                 seq,

@@ -3,12 +3,12 @@
 use super::Agent;
 use crate::id::RunId;
 use crate::limits::Limits;
-use crate::run::Charter;
+use crate::run::RunSpec;
 use crate::task::{Commit, GateChoice, Task};
 
 impl Agent {
     /// Builds the charter of a task.
-    pub(super) fn charter(&self, task: &Task, run: RunId) -> Charter {
+    pub(super) fn charter(&self, task: &Task, run: RunId) -> RunSpec {
         let defaults = Limits::default();
         let limits = Limits {
             turns: task.budget.turns.unwrap_or(defaults.turns),
@@ -22,7 +22,7 @@ impl Agent {
             ..defaults
         };
         let seed = run.as_str().bytes().fold(0_u64, |seed, byte| seed.rotate_left(7) ^ u64::from(byte));
-        Charter {
+        RunSpec {
             verify: task.gate != GateChoice::Skip,
             is_fix: task.is_fix,
             commits: task.commits() != Commit::None,
@@ -35,7 +35,7 @@ impl Agent {
             terms: self.settings.models.iter().map(|model| model.terms).collect(),
             limits,
             seed,
-            ..Charter::new(run, task.title.clone(), task.prompt.clone())
+            ..RunSpec::new(run, task.title.clone(), task.prompt.clone())
         }
     }
 }

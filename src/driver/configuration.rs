@@ -3,13 +3,13 @@
 //! fledge restores them at the end of the agent's run. If the run was killed before that, the next
 //! start in the project restores them before it reads any of them.
 
+use super::effects::EffectRunner;
 use super::in_line::IN_LINE;
-use super::perform::Hands;
 use super::resume::terms;
 use super::worktree::project_of;
-use crate::causes::chain;
-use crate::gate::{self, Gate, PutBack};
-use crate::store::{Filter, Only, RunDir, Store, write_whole};
+use crate::error_chain::chain;
+use crate::gate::{self, Gate, RestoredConfiguration};
+use crate::store::{RunDir, RunListFilter, RunProperty, Store, write_whole};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ const NOTES: &str = "configuration-notes";
 /// The prefix of the folders for copies. A number follows.
 const ASIDE: &str = "configuration-aside";
 
-impl Hands {
+impl EffectRunner {
     /// Restores the files that later runs read. Returns notes for people. No process of the agent
     /// may be alive.
     pub(super) async fn put_back_configuration(&self) -> Vec<String> {
@@ -45,20 +45,20 @@ impl Hands {
 pub fn settle_configuration(state_dir: &Path, workspace: &Path) -> Vec<String> {
     let Ok(Some(store)) = Store::existing(state_dir, &project_of(state_dir, workspace)) else { return Vec::new() };
     let mut notes = Vec::new();
-    for only in [Only::Interrupted, Only::Running] {
-        let filter = Filter { limit: MOST, only: Some(only), ..Filter::default() };
+    for only in [RunProperty::Interrupted, RunProperty::Running] {
+        let filter = RunListFilter { limit: MOST, only: Some(only), ..RunListFilter::default() };
         for row in store.runs(&filter).unwrap_or_default() {
             let folder = store.folder(&row.head.id);
             let settled = folder.path().join(SETTLED);
             let is_here = row.head.workspace == workspace.display().to_string();
-            if !is_here || (only == Only::Interrupted && settled.exists()) {
+            if !is_here || (only == RunProperty::Interrupted && settled.exists()) {
                 continue;
             }
             let Ok((_, terms)) = terms(&store, &row.head.id) else { continue };
             let put_back = put_back(&folder, workspace, &terms.task.allow_edit);
             keep(&folder, &put_back);
             notes.extend(put_back.into_iter().map(|note| format!("run {}: {note}", row.head.id)));
-            if only == Only::Interrupted {
+            if only == RunProperty::Interrupted {
                 let _it_is_looked_at_again = write_whole(&settled, &[]);
             }
         }
@@ -90,7 +90,7 @@ fn put_back(run: &RunDir, root: &Path, allow_edit: &[String]) -> Vec<String> {
     let Ok(kept) = fs::read(run.gate()) else { return Vec::new() };
     let aside = aside(run);
     match gate::put_back(&kept, root, allow_edit, &aside) {
-        Ok(done) => [told(done, &aside), made(&kept, run, root, allow_edit)].concat(),
+        Ok(done) => [warnings(done, &aside), made(&kept, run, root, allow_edit)].concat(),
         Err(fault) => {
             let path = run.gate();
             vec![format!("cannot check for configuration changes: {}: {}", path.display(), chain(&fault))]
@@ -124,7 +124,7 @@ fn aside(run: &RunDir) -> PathBuf {
     numbered.into_iter().find(|folder| !folder.exists()).unwrap_or_else(|| run.path().join(ASIDE))
 }
 
-fn told(PutBack { findings, left }: PutBack, aside: &Path) -> Vec<String> {
+fn warnings(RestoredConfiguration { findings, left }: RestoredConfiguration, aside: &Path) -> Vec<String> {
     if findings.is_empty() {
         return Vec::new();
     }

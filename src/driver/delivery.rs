@@ -2,21 +2,21 @@
 //!
 //! Planning checks what a commit needs before the run spends anything.
 
-use super::briefing::PlanFault;
-use super::ground::{Ground, trees_of};
+use super::briefing::PlanError;
+use super::effects::EffectRunner;
+use super::ground::{RunGround, trees_of};
 use super::inbox::Inbox;
-use super::perform::Hands;
 use super::planning::Planner;
 use super::report;
 use super::stop::IN_PEACE;
-use crate::causes::chain;
+use crate::error_chain::chain;
 use crate::id::{CallId, TreeId};
-use crate::report::patch::{Mail, body_of, subject_of};
+use crate::report::patch::{MailPatch, body_of, subject_of};
 use crate::run::{Delivery, Event, Run, TaskResult};
 use crate::task::{self, GateChoice};
 use crate::verdict::Reason;
-use crate::workspace::Outlet;
-use crate::workspace::delivery::{self, Commit, Committed, DeliveryFault, Head, Repository};
+use crate::workspace::AtomicOutput;
+use crate::workspace::delivery::{self, CommitRequest, DeliveryError, MadeCommit, RepositoryHead, UserRepository};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -35,21 +35,21 @@ impl Planner {
     /// Returns the head of the repository, for a task that commits.
     ///
     /// # Errors
-    /// [`PlanFault`] if the work could not be committed: no gate, no repository, no commit yet, or
+    /// [`PlanError`] if the work could not be committed: no gate, no repository, no commit yet, or
     /// uncommitted files.
-    pub(super) async fn head(&self, ground: &Ground, base: &TreeId) -> Result<Option<Head>, PlanFault> {
+    pub(super) async fn head(&self, ground: &RunGround, base: &TreeId) -> Result<Option<RepositoryHead>, PlanError> {
         if self.task.commits() == task::Commit::None {
             return Ok(None);
         }
         let refused = |why: &str| {
             let message = format!("cannot use `commit: {}`: {why}", self.task.commits().word());
-            PlanFault::new(Reason::BadInput, message)
+            PlanError::new(Reason::BadInput, message)
         };
-        let failed = |fault: DeliveryFault| refused(&chain(&fault));
+        let failed = |fault: DeliveryError| refused(&chain(&fault));
         if self.task.gate == GateChoice::Skip {
             return Err(refused("without a gate nothing is verified; name a lane, or set `commit: none`"));
         }
-        let repository = Repository::around(&ground.trees, &self.settings.env, &self.stop).await.map_err(failed)?;
+        let repository = UserRepository::around(&ground.trees, &self.settings.env, &self.stop).await.map_err(failed)?;
         let none = "the workspace is not in a git repository; \
             create one with `git init && git add -A && git commit -m first`, or set `commit: none`";
         let repository = repository.ok_or_else(|| refused(none))?;
@@ -73,7 +73,7 @@ impl Planner {
     }
 }
 
-impl Hands {
+impl EffectRunner {
     /// Commits the verified tree. If an earlier process has made the commit, returns that one.
     pub(super) fn deliver(&self, call: CallId, tree: TreeId, base: TreeId, run: &Run, inbox: &mut Inbox) {
         let delivered = move |result| Event::Delivered { call, result, ways: None };
@@ -85,7 +85,7 @@ impl Hands {
         let effect = async move {
             let made = hands.see_out(&stop, hands.commit(&head, &result, &tree, &base, &stop)).await;
             match made {
-                Some(Ok(Committed { commit, tree, notes })) => {
+                Some(Ok(MadeCommit { commit, tree, notes })) => {
                     delivered(Ok(Delivery { commit, branch: head.branch, tree, notes }))
                 }
                 Some(Err(fault)) => {
@@ -100,18 +100,18 @@ impl Hands {
 
     async fn commit(
         &self,
-        head: &Head,
+        head: &RepositoryHead,
         result: &TaskResult,
         tree: &TreeId,
         base: &TreeId,
         stop: &CancellationToken,
-    ) -> Result<Committed, DeliveryFault> {
+    ) -> Result<MadeCommit, DeliveryError> {
         let settings = &self.settings;
         let trees = trees_of(settings, stop).await?;
-        let repository = Repository::around(&trees, &settings.env, stop).await?;
-        let repository = repository.ok_or(DeliveryFault::NoRepository)?.as_configured(head);
+        let repository = UserRepository::around(&trees, &settings.env, stop).await?;
+        let repository = repository.ok_or(DeliveryError::NoRepository)?.as_configured(head);
         let (message, trailers) = (commit_message(result), commit_trailers(result, tree));
-        let what = Commit { head, tree, base, message: &message, trailers: &trailers };
+        let what = CommitRequest { head, tree, base, message: &message, trailers: &trailers };
         let mut made = match repository.made(&what, stop).await? {
             Some(made) => made,
             None => repository.commit(&what, stop).await?,
@@ -141,7 +141,7 @@ impl Hands {
     /// Writes a patch of the work if it is verified. Otherwise removes the patch of an earlier run,
     /// which would be mistaken for this one's.
     pub(super) async fn write_patch(&self, path: &Path, run: &Run, stop: &CancellationToken) -> Result<(), String> {
-        let outlet = Outlet::found(path, &self.settings.workspace);
+        let outlet = AtomicOutput::found(path, &self.settings.workspace);
         let none = || {
             let removed = outlet.remove();
             removed.map_err(|error| format!("cannot remove an old patch: {}: {error}", path.display()))
@@ -156,7 +156,7 @@ impl Hands {
             let trees = trees_of(settings, stop).await?;
             patch(&trees, &settings.env, &result, base, tree, stop).await
         };
-        let patch: Result<Vec<u8>, DeliveryFault> = made.await;
+        let patch: Result<Vec<u8>, DeliveryError> = made.await;
         let patch = patch.map_err(|fault| format!("cannot create the patch: {}", chain(&fault)))?;
         report::write_out(vec![outlet], patch, stop).await
     }
@@ -208,13 +208,13 @@ async fn patch(
     base: &TreeId,
     tree: &TreeId,
     stop: &CancellationToken,
-) -> Result<Vec<u8>, DeliveryFault> {
-    let repository = Repository::around(trees, env, stop).await?;
+) -> Result<Vec<u8>, DeliveryError> {
+    let repository = UserRepository::around(trees, env, stop).await?;
     let (author, difference) = match &repository {
         Some(repository) => (repository.author(stop).await?, repository.patch(base, tree, stop).await?),
         None => (delivery::nobody(), delivery::patch(trees, "", base, tree, stop).await?),
     };
-    let mail = Mail {
+    let mail = MailPatch {
         author: &author,
         date: &super::mail_date(),
         subject: &subject_of(&result.title),

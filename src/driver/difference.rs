@@ -1,13 +1,13 @@
 //! Compares the final files of a run with the base, for the report and the summary.
 
-use super::perform::Hands;
-use crate::causes::chain;
+use super::effects::EffectRunner;
+use crate::error_chain::chain;
 use crate::id::TreeId;
-use crate::run::{ChangedFile, ChangedLines, Difference, Run};
+use crate::run::{ChangedFile, ChangedLines, Run, TreeDifference};
 use crate::workspace::trees::FileDifference;
 use tokio_util::sync::CancellationToken;
 
-impl Hands {
+impl EffectRunner {
     /// Returns the difference between the base and this tree, which is the one that passed or the
     /// final files. Returns `None` without a base or a tree, or if git fails or is too slow.
     pub(super) async fn difference(
@@ -15,7 +15,7 @@ impl Hands {
         run: &Run,
         tree: Option<TreeId>,
         stop: &CancellationToken,
-    ) -> Option<Box<Difference>> {
+    ) -> Option<Box<TreeDifference>> {
         let (ready, base, tree) = (self.ready.get()?, run.base()?, tree?);
         let compared = tokio::select! {
             biased;
@@ -23,7 +23,7 @@ impl Hands {
             () = self.stop.haste() => return None,
         };
         match compared {
-            Ok(files) => Some(Box::new(Difference::new(files.into_iter().map(|file| self.changed(file))))),
+            Ok(files) => Some(Box::new(TreeDifference::new(files.into_iter().map(|file| self.changed(file))))),
             Err(fault) => {
                 tracing::warn!(why = %chain(&fault), "cannot compare the work with the base");
                 None

@@ -1,19 +1,19 @@
 //! One run under way: journals each event, lets the machine decide on it, performs the actions.
 
-use super::bus::{Bus, Count, EventRecord, next_life};
-use super::fold::Folded;
-use super::inbox::{Happened, Heed, Inbox};
-use super::pen::Pen;
-use super::perform::Hands;
-use super::record::{self, Asked};
-use super::stop::Stop;
-use super::veil::Veil;
+use super::bus::{EventBus, EventCount, EventRecord, next_life};
+use super::effects::EffectRunner;
+use super::fold::FoldedJournal;
+use super::inbox::{Heed, Inbox, InboxItem};
+use super::journal_writer::JournalWriter;
+use super::record::{self, RequestedActions};
+use super::redactor::SecretRedactor;
+use super::stop::StopToken;
 use super::whole::whole;
 use super::{now, now_ms};
-use crate::causes::chain;
+use crate::elapsed::Elapsed;
+use crate::error_chain::chain;
 use crate::id::{CallId, RunId};
-use crate::moment::Moment;
-use crate::run::{Action, AgentEvent, Bill, Charter, Event, Run, StateName, TaskResult};
+use crate::run::{Action, AgentEvent, Event, Run, RunBill, RunSpec, StateName, TaskResult};
 use crate::store::StoreError;
 use crate::verdict::Reason;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,9 +21,9 @@ use tokio::time::Instant;
 
 /// The start of a run in this process.
 #[derive(Debug)]
-pub(super) enum Beginning {
+pub(super) enum DriveStart {
     /// A new run.
-    Task(Box<Charter>),
+    Task(Box<RunSpec>),
     /// A resumed run, with its unanswered actions in order.
     Open(Vec<Action>),
     /// A resumed run whose request was refused. The request cost nothing and is sent again.
@@ -40,26 +40,26 @@ fn is_grave(action: &Action) -> bool {
 
 /// A run with its machine, its hands and its journal.
 #[derive(Debug)]
-pub(super) struct Drive<'a> {
+pub(super) struct RunDrive<'a> {
     pub(super) run: Run,
-    pub(super) bus: &'a Bus,
-    pub(super) stop: &'a Stop,
-    pub(super) hands: Hands,
+    pub(super) bus: &'a EventBus,
+    pub(super) stop: &'a StopToken,
+    pub(super) hands: EffectRunner,
     pub(super) inbox: Inbox,
-    pub(super) veil: Veil,
-    pub(super) journal: Pen,
+    pub(super) veil: SecretRedactor,
+    pub(super) journal: JournalWriter,
     /// The error because of which the journal can no longer be written.
     broken: Option<StoreError>,
     id: RunId,
     started: Instant,
     /// The moment at which this process took over. Time stops while no process drives a run.
-    since: Moment,
+    since: Elapsed,
     /// A digest of the actions after the newest event in the journal.
-    asked: Option<Asked>,
+    asked: Option<RequestedActions>,
     /// The counter of events sent to watchers.
-    pub(super) told: Count,
+    pub(super) told: EventCount,
     /// The bills of sub-agents that an earlier process had under way.
-    pub(super) lost: BTreeMap<CallId, Bill>,
+    pub(super) lost: BTreeMap<CallId, RunBill>,
     /// The text of the answer under way, kept in case the run is cancelled before its end.
     said: String,
     stop_told: bool,
@@ -83,22 +83,28 @@ pub(super) fn costs(action: &Action) -> bool {
     matches!(action, Action::CallModel { .. } | Action::Compact { .. })
 }
 
-impl<'a> Drive<'a> {
-    pub(super) fn new(bus: &'a Bus, stop: &'a Stop, hands: Hands, journal: impl Into<Pen>, id: RunId) -> Self {
+impl<'a> RunDrive<'a> {
+    pub(super) fn new(
+        bus: &'a EventBus,
+        stop: &'a StopToken,
+        hands: EffectRunner,
+        journal: impl Into<JournalWriter>,
+        id: RunId,
+    ) -> Self {
         Self {
             run: Run::new(),
             bus,
             stop,
-            veil: Veil::new(hands.settings.secrets.clone()),
+            veil: SecretRedactor::new(hands.settings.secrets.clone()),
             inbox: Inbox::new(hands.lineage.depth()),
             hands,
             journal: journal.into(),
             broken: None,
             id,
             started: now(),
-            since: Moment::default(),
+            since: Elapsed::default(),
             asked: None,
-            told: Count::default(),
+            told: EventCount::default(),
             lost: BTreeMap::new(),
             said: String::new(),
             stop_told: false,
@@ -114,8 +120,8 @@ impl<'a> Drive<'a> {
     }
 
     /// Continues from the point where an earlier process left the run.
-    pub(super) fn go_on_from(self, folded: Folded) -> Self {
-        let (lost, told) = (folded.lost(), Count::from(next_life(folded.seq)));
+    pub(super) fn go_on_from(self, folded: FoldedJournal) -> Self {
+        let (lost, told) = (folded.lost(), EventCount::from(next_life(folded.seq)));
         self.hands.lineage.recall(folded.roster);
         let (run, since, asked, unsent) = (folded.run, folded.at, folded.asked, folded.unsent);
         let drive = Self { run, since, asked, unsent, told, lost, ..self };
@@ -128,34 +134,36 @@ impl<'a> Drive<'a> {
     }
 
     /// Makes this the drive of a sub-agent, which has the time and the event counter of its run.
-    pub(super) fn beside(self, since: Moment, told: Count) -> Self {
+    pub(super) fn beside(self, since: Elapsed, told: EventCount) -> Self {
         Self { since, told, ..self }
     }
 
-    pub(super) async fn go(&mut self, beginning: Beginning) {
+    pub(super) async fn run(&mut self, beginning: DriveStart) {
         self.hands.judge_base(&self.run, &mut self.inbox); // before a repeated gate run, which waits for it
         match beginning {
-            Beginning::Task(_) if self.stop.token().is_cancelled() => {
-                return self.take(Event::CancelRequested { cause: self.stop.cause(), said: String::new() }).await;
+            DriveStart::Task(_) if self.stop.token().is_cancelled() => {
+                return self
+                    .handle_event(Event::CancelRequested { cause: self.stop.cause(), said: String::new() })
+                    .await;
             }
-            Beginning::Task(charter) => self.take(Event::TaskSubmitted { charter }).await,
-            Beginning::End(reason, actions) => {
+            DriveStart::Task(charter) => self.handle_event(Event::TaskSubmitted { charter }).await,
+            DriveStart::End(reason, actions) => {
                 let lost = actions.iter().filter(|action| costs(action)).filter_map(Action::call);
                 for call in lost.filter(|call| !self.unsent.contains(call)) {
                     self.inbox.outbox().send(Event::Interrupted { call }); // charged while the run ends
                 }
-                self.take(Event::LimitReached { reason }).await;
+                self.handle_event(Event::LimitReached { reason }).await;
             }
-            Beginning::Refused(actions) => {
+            DriveStart::Refused(actions) => {
                 for action in actions {
                     self.hands.perform_again(action, &self.run, &mut self.inbox);
                 }
             }
-            Beginning::Open(actions) => {
+            DriveStart::Open(actions) => {
                 for action in actions {
                     match (action.call().filter(|_| costs(&action)), action) {
-                        (Some(call), action) if self.unsent.remove(&call) => self.tell(vec![action], false).await,
-                        (Some(call), _) => self.take(Event::Interrupted { call }).await,
+                        (Some(call), action) if self.unsent.remove(&call) => self.perform(vec![action], false).await,
+                        (Some(call), _) => self.handle_event(Event::Interrupted { call }).await,
                         (None, Action::RunChild { call, input, limits }) => self.run_child_again(call, &input, limits),
                         (None, action) => self.hands.perform_again(action, &self.run, &mut self.inbox),
                     }
@@ -165,7 +173,7 @@ impl<'a> Drive<'a> {
         while self.run.state() != StateName::Idle {
             self.hands.judge_base(&self.run, &mut self.inbox);
             let Some(event) = self.next().await else { return self.rest() };
-            self.take(event).await;
+            self.handle_event(event).await;
         }
     }
 
@@ -182,20 +190,20 @@ impl<'a> Drive<'a> {
         let due = self.run.deadline().and_then(|moment| self.started.checked_add(moment.since(self.since)));
         let heed = Heed { stop: !self.stop_told, rest: self.grave.is_empty() };
         Some(match self.inbox.next(due, self.stop, heed).await {
-            Happened::Event(event) => event,
-            Happened::Deadline => Event::DeadlinePassed,
-            Happened::Stop => {
+            InboxItem::Event(event) => event,
+            InboxItem::Deadline => Event::DeadlinePassed,
+            InboxItem::Stop => {
                 self.stop_told = true;
                 Event::CancelRequested { cause: self.stop.cause(), said: std::mem::take(&mut self.said) }
             }
-            Happened::Rest => return None,
+            InboxItem::Rest => return None,
         })
     }
 
     /// Takes an event. Its secrets are hidden here, before fledge writes or shows it.
-    async fn take(&mut self, event: Event) {
+    async fn handle_event(&mut self, event: Event) {
         self.hear(&event);
-        for event in self.veil.over(event) {
+        for event in self.veil.redact_event(event) {
             self.heed(event).await;
         }
     }
@@ -223,9 +231,9 @@ impl<'a> Drive<'a> {
             tracing::error!(%error, "cannot write the journal: the run ends");
             let ending = self.decide_unwritten(self.moment(), Event::LimitReached { reason: Reason::IoError });
             let told = actions.into_iter().filter(|action| matches!(action, Action::Emit { .. }));
-            self.tell(told.chain(ending).collect(), false).await;
+            self.perform(told.chain(ending).collect(), false).await;
         } else {
-            self.tell(actions, !passes && self.broken.is_none()).await;
+            self.perform(actions, !passes && self.broken.is_none()).await;
         }
     }
 
@@ -260,14 +268,14 @@ impl<'a> Drive<'a> {
         self.decide_unwritten(at, event)
     }
 
-    fn write(&mut self, at: Moment, event: &Event) -> Result<(), StoreError> {
+    fn write(&mut self, at: Elapsed, event: &Event) -> Result<(), StoreError> {
         let told = self.told.record(whole(self.run.state(), event).len());
         self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref(), told)?)
     }
 
     /// Records the end of the run and syncs the journal. A run without its report has not ended: a
     /// resume tries to write the report again.
-    fn end(&mut self, at: Moment, event: &Event) -> Result<(), StoreError> {
+    fn end(&mut self, at: Elapsed, event: &Event) -> Result<(), StoreError> {
         if let Event::ReportFailed { .. } = event {
             self.is_ended = true;
             return self.journal.sync();
@@ -302,13 +310,13 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    fn decide_unwritten(&mut self, at: Moment, event: Event) -> Vec<Action> {
+    fn decide_unwritten(&mut self, at: Elapsed, event: Event) -> Vec<Action> {
         event.call().filter(|_| !event.is_transient()).map(|call| self.grave.remove(&call));
         let (name, before) = (event.name(), self.run.label());
         let passes = event.is_transient();
         let actions = self.run.handle(at, event);
         if !passes {
-            self.asked = Some(Asked::of(&actions));
+            self.asked = Some(RequestedActions::from_actions(&actions));
         }
         let after = self.run.label();
         if before != after {
@@ -318,7 +326,7 @@ impl<'a> Drive<'a> {
     }
 
     /// Performs the actions in order. Events go first: only the journal accounts for their numbers.
-    pub(super) async fn tell(&mut self, actions: Vec<Action>, is_kept: bool) {
+    pub(super) async fn perform(&mut self, actions: Vec<Action>, is_kept: bool) {
         let (told, actions): (Vec<Action>, Vec<Action>) =
             actions.into_iter().partition(|action| matches!(action, Action::Emit { .. }));
         self.emit_all(told, is_kept);
@@ -339,7 +347,7 @@ impl<'a> Drive<'a> {
             Action::AbortInFlight => {
                 let mut late: Vec<Event> = self.inbox.abort().await;
                 late.retain(|event| !matches!(event, Event::BaseJudged { .. })); // nothing depends on the base now
-                for event in late.into_iter().flat_map(|event| self.veil.over(event)).collect::<Vec<_>>() {
+                for event in late.into_iter().flat_map(|event| self.veil.redact_event(event)).collect::<Vec<_>>() {
                     let passes = event.is_transient();
                     let told = self.decide(event); // in Reporting, a late answer is only charged and shown
                     self.emit_all(told, !passes && self.broken.is_none());
@@ -371,7 +379,7 @@ impl<'a> Drive<'a> {
         self.told.next(is_kept, |seq| {
             if self.bus.is_watched() {
                 let of = self.hands.lineage.path();
-                self.bus.tell(EventRecord { of, is_kept, ..EventRecord::now(&self.id, seq, event) });
+                self.bus.publish(EventRecord { of, is_kept, ..EventRecord::now(&self.id, seq, event) });
             }
         });
     }
@@ -393,7 +401,7 @@ impl<'a> Drive<'a> {
         self.hands.close_git().await;
     }
 
-    pub(super) fn moment(&self) -> Moment {
+    pub(super) fn moment(&self) -> Elapsed {
         self.since.plus(self.started.elapsed())
     }
 }

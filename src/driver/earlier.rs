@@ -1,16 +1,16 @@
 //! The conversation of an ended run as the beginning of another run.
 
-use super::record::Terms;
-use super::resume::{ResumeFault, folded, terms};
+use super::record::RunTerms;
+use super::resume::{ResumeError, folded, terms};
 use crate::chat::{Block, Message, Role, ToolResult};
 use crate::id::RunId;
 use crate::run::Run;
-use crate::store::{RunRow, RunState, Store};
+use crate::store::{RunRow, Store, StoredRunState};
 use serde::{Deserialize, Serialize};
 
 /// The conversation that a run continues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Earlier {
+pub struct EarlierRun {
     /// The run that had the conversation.
     pub run: RunId,
     /// The conversation, with a result for each tool use.
@@ -20,14 +20,14 @@ pub struct Earlier {
 /// Returns the conversation of an ended run, with its row and its terms.
 ///
 /// # Errors
-/// [`ResumeFault`] if the run does not exist, has not ended, or cannot be read.
-pub fn earlier(store: &Store, run: &RunId) -> Result<(RunRow, Terms, Earlier), ResumeFault> {
+/// [`ResumeError`] if the run does not exist, has not ended, or cannot be read.
+pub fn earlier(store: &Store, run: &RunId) -> Result<(RunRow, RunTerms, EarlierRun), ResumeError> {
     let (row, terms) = terms(store, run)?;
-    if !matches!(row.state, RunState::Ended(_)) {
-        return Err(ResumeFault::NotOver { run: run.clone() });
+    if !matches!(row.state, StoredRunState::Ended(_)) {
+        return Err(ResumeError::NotOver { run: run.clone() });
     }
     let folded = folded(run, store.events(run, 0)?)?;
-    Ok((row, terms, Earlier { run: run.clone(), messages: answered(&folded.run) }))
+    Ok((row, terms, EarlierRun { run: run.clone(), messages: answered(&folded.run) }))
 }
 
 /// Returns the conversation with a result for each tool use. A run can end while its last calls are
@@ -54,7 +54,7 @@ fn answered(run: &Run) -> Vec<Message> {
 
 /// Adds text for the model to the conversation: to the newest message if that is a user's, else as
 /// a new message.
-pub(super) fn and_then(earlier: &Earlier, text: String) -> Vec<Message> {
+pub(super) fn and_then(earlier: &EarlierRun, text: String) -> Vec<Message> {
     let mut messages = earlier.messages.clone();
     match messages.last_mut() {
         Some(last) if last.role == Role::User => last.content.push(Block::Text { text }),

@@ -1,12 +1,12 @@
 //! The sandbox around the agent of a run: its kind, its rules, and the notes about it.
 
-use super::Settings;
-use super::briefing::PlanFault;
-use super::ground::Dependencies;
+use super::DriverSettings;
+use super::briefing::PlanError;
+use super::ground::DependencyFolders;
 use crate::gate::CONFIGURATION;
 use crate::process;
-use crate::process::wall::{Holes, Wall, WallKind};
-use crate::run::Plan;
+use crate::process::sandbox::{PathRules, Sandbox, SandboxKind};
+use crate::run::RunPlan;
 use crate::store::RunDir;
 use crate::task::Task;
 use crate::verdict::Reason;
@@ -16,17 +16,22 @@ use std::path::PathBuf;
 /// Builds the sandbox that the settings ask for.
 ///
 /// # Errors
-/// [`PlanFault`] with a way to fix it, if the sandbox is not available.
-pub(super) async fn raise(settings: &Settings) -> Result<Wall, PlanFault> {
+/// [`PlanError`] with a way to fix it, if the sandbox is not available.
+pub(super) async fn raise(settings: &DriverSettings) -> Result<Sandbox, PlanError> {
     let path = process::outside(variable(settings, "PATH"), &settings.workspace);
-    let raised = Wall::raise(settings.wall, settings.helper.as_deref(), &path).await;
-    raised.map_err(|fault| PlanFault::new(Reason::NoSandbox, format!("{fault}: {}", fault.mend)))
+    let raised = Sandbox::raise(settings.wall, settings.helper.as_deref(), &path).await;
+    raised.map_err(|fault| PlanError::new(Reason::NoSandbox, format!("{fault}: {}", fault.mend)))
 }
 
 /// Returns the rules for tools. They reach the workspace without git's own files, its dependencies,
 /// and the folder for their results.
-pub(super) fn holes(settings: &Settings, task: &Task, run: &RunDir, dependencies: &Dependencies) -> Holes {
-    let mut holes = Holes::of_workspace(&settings.workspace);
+pub(super) fn holes(
+    settings: &DriverSettings,
+    task: &Task,
+    run: &RunDir,
+    dependencies: &DependencyFolders,
+) -> PathRules {
+    let mut holes = PathRules::of_workspace(&settings.workspace);
     holes.read_only.extend(configuration(settings, task));
     holes.writable.push(run.outputs());
     holes.hidden.extend(hidden(settings));
@@ -40,7 +45,7 @@ pub(super) fn holes(settings: &Settings, task: &Task, run: &RunDir, dependencies
 }
 
 /// Returns the files that configure later runs, if they exist and the task does not open them.
-fn configuration<'s>(settings: &'s Settings, task: &Task) -> impl Iterator<Item = PathBuf> + 's {
+fn configuration<'s>(settings: &'s DriverSettings, task: &Task) -> impl Iterator<Item = PathBuf> + 's {
     let open = Patterns::trees(task.allow_edit.iter().map(String::as_str)).ok(); // freezing the gate refuses an invalid glob
     let is_closed = move |name: &&str| open.as_ref().is_some_and(|open| !open.fit(name));
     let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|meta| meta.is_file());
@@ -50,7 +55,7 @@ fn configuration<'s>(settings: &'s Settings, task: &Task) -> impl Iterator<Item 
 
 /// Returns what neither the agent nor a lane that it knows can see: fledge's state and the hold-out
 /// lanes.
-pub(super) fn hidden(settings: &Settings) -> Vec<PathBuf> {
+pub(super) fn hidden(settings: &DriverSettings) -> Vec<PathBuf> {
     let holdout = settings.holdout.iter().map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.clone()));
     [settings.state_dir.clone()].into_iter().chain(holdout).collect()
 }
@@ -58,12 +63,12 @@ pub(super) fn hidden(settings: &Settings) -> Vec<PathBuf> {
 /// Checks that the hold-out folder exists: a missing folder cannot be hidden.
 ///
 /// # Errors
-/// [`PlanFault`] if it is missing or is not a folder.
-pub(super) fn must_be_hideable(settings: &Settings) -> Result<(), PlanFault> {
+/// [`PlanError`] if it is missing or is not a folder.
+pub(super) fn must_be_hideable(settings: &DriverSettings) -> Result<(), PlanError> {
     let Some(folder) = &settings.holdout else { return Ok(()) };
     let fault = |why: &dyn std::fmt::Display| {
         let message = format!("the hold-out folder {} cannot be hidden: {why}", folder.display());
-        Err(PlanFault::new(Reason::BadInput, message))
+        Err(PlanError::new(Reason::BadInput, message))
     };
     match folder.canonicalize() {
         Ok(found) if found.is_dir() => Ok(()),
@@ -75,22 +80,22 @@ pub(super) fn must_be_hideable(settings: &Settings) -> Result<(), PlanFault> {
 /// Checks that tools in the sandbox can write in the workspace.
 ///
 /// # Errors
-/// [`PlanFault`] with a way to fix it, if they cannot.
-pub(super) fn must_be_writable(settings: &Settings, wall: &Wall) -> Result<(), PlanFault> {
-    let is_asked = wall.kind() != WallKind::Off;
+/// [`PlanError`] with a way to fix it, if they cannot.
+pub(super) fn must_be_writable(settings: &DriverSettings, wall: &Sandbox) -> Result<(), PlanError> {
+    let is_asked = wall.kind() != SandboxKind::Off;
     match process::unwritable(&settings.workspace).filter(|_| is_asked) {
         None => Ok(()),
-        Some(process::Unwritable { why, mend }) => Err(PlanFault::new(Reason::NoSandbox, format!("{why}: {mend}"))),
+        Some(process::Unwritable { why, mend }) => Err(PlanError::new(Reason::NoSandbox, format!("{why}: {mend}"))),
     }
 }
 
 /// Adds the kind of the sandbox to the plan, with a note if the sandbox is weak.
-pub(super) fn note(settings: &Settings, kind: WallKind, plan: &mut Plan) {
+pub(super) fn note(settings: &DriverSettings, kind: SandboxKind, plan: &mut RunPlan) {
     plan.sandbox = Some(kind);
-    plan.network = settings.network && kind != WallKind::Off;
+    plan.network = settings.network && kind != SandboxKind::Off;
     match kind {
-        WallKind::Bubblewrap | WallKind::Off => {}
-        WallKind::Landlock => plan.notes.push(
+        SandboxKind::Bubblewrap | SandboxKind::Off => {}
+        SandboxKind::Landlock => plan.notes.push(
             "the sandbox is landlock, which is weaker: programs can write `.git`, and change modes and times of \
              your files elsewhere; bubblewrap is stronger"
                 .to_owned(),
@@ -99,6 +104,6 @@ pub(super) fn note(settings: &Settings, kind: WallKind, plan: &mut Plan) {
 }
 
 /// Returns a variable from the environment of programs that runs start. Empty if it is not set.
-pub(super) fn variable<'s>(settings: &'s Settings, name: &str) -> &'s str {
+pub(super) fn variable<'s>(settings: &'s DriverSettings, name: &str) -> &'s str {
     settings.env.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value)
 }

@@ -22,7 +22,7 @@ const TOLD: [&str; 16] = [
 
 /// Answers a question about one variable, or about all that are set. `env` is the environment of
 /// tools: a sandbox has another home and temporary folder.
-pub(super) fn told(env: &[(String, String)], name: Option<&str>) -> String {
+pub(super) fn describe(env: &[(String, String)], name: Option<&str>) -> String {
     let value = |name: &str| env.iter().find(|(other, _)| other == name).map(|(_, value)| value);
     let line = |name: &&str| value(name).map(|value| format!("{name}={value}"));
     match name {
@@ -45,11 +45,11 @@ mod tests {
     fn only_what_never_holds_a_secret_is_told() {
         let env =
             [("PATH", "/bin"), ("API_KEY", "sk-1"), ("TZ", "UTC")].map(|(name, value)| (name.into(), value.into()));
-        assert_eq!(told(&env, Some("PATH")), "PATH=/bin");
-        assert_eq!(told(&env, Some("HOME")), "HOME is not set");
-        assert_eq!(told(&env, None), "Variables that are set, among those shown here:\nPATH=/bin\nTZ=UTC");
+        assert_eq!(describe(&env, Some("PATH")), "PATH=/bin");
+        assert_eq!(describe(&env, Some("HOME")), "HOME is not set");
+        assert_eq!(describe(&env, None), "Variables that are set, among those shown here:\nPATH=/bin\nTZ=UTC");
         for hidden in ["API_KEY", "NO_SUCH_KEY"] {
-            assert!(told(&env, Some(hidden)).starts_with(&format!("`{hidden}` is not shown here.")), "{hidden}");
+            assert!(describe(&env, Some(hidden)).starts_with(&format!("`{hidden}` is not shown here.")), "{hidden}");
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Errors of `run_task`. An error of a run that began carries the whole result, so that no work is
 //! lost.
 
-use super::resume::ResumeFault;
+use super::resume::ResumeError;
 use crate::run::TaskResult;
 use crate::store::StoreError;
 use crate::verdict::Reason;
-use crate::workspace::OutletFault;
+use crate::workspace::OutputError;
 use std::path::PathBuf;
 
 /// A run that did not end as verified, skipped or cancelled.
@@ -48,13 +48,13 @@ pub enum RunError {
     StateInside(PathBuf),
     /// The run never began: an agent could redirect the path of one of its output files.
     #[error(transparent)]
-    NoOutlet(OutletFault),
+    NoOutlet(OutputError),
     /// The run never began: its folder or journal could not be created.
     #[error("cannot store the state of a run")]
     NotBegun(#[source] StoreError),
     /// The run was not resumed.
     #[error(transparent)]
-    NotResumed(#[from] ResumeFault),
+    NotResumed(#[from] ResumeError),
     /// The run rests: nothing of it is under way, it has not ended, and a resume continues it.
     #[error("the run is suspended; a resume continues it")]
     Rests,

@@ -3,33 +3,33 @@
 
 use super::bus::next_life;
 use super::drive::{costs, taken_up};
-use super::lineage::{Roster, first, kind_of, whose};
-use super::record::{self, Again, Asked, RESTED, RESUMED, Rested};
-use super::replay::Difference;
+use super::lineage::{AgentRoster, first, kind_of, whose};
+use super::record::{self, RESTED, RESUMED, RequestedActions, RestartedEffects, RestedRecord};
+use super::replay::ReplayDifference;
 use super::whole::whole;
 use crate::chat::{FileChange, ModelError};
+use crate::elapsed::Elapsed;
 use crate::id::CallId;
-use crate::moment::Moment;
-use crate::process::wall::WallKind;
-use crate::run::{Action, AgentEvent, Bill, Event, Run, StateName};
-use crate::store::Record;
+use crate::process::sandbox::SandboxKind;
+use crate::run::{Action, AgentEvent, Event, Run, RunBill, StateName};
+use crate::store::JournalRecord;
 use crate::verdict::{Reason, StopCause};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A run as its journal describes it, up to the newest record.
 #[derive(Debug, Default)]
-pub(super) struct Folded {
+pub(super) struct FoldedJournal {
     pub(super) run: Run,
     /// The smallest number that the first piece of the current answer or gate run can have.
     pieces_from: u64,
     /// The moment of the newest record.
-    pub(super) at: Moment,
+    pub(super) at: Elapsed,
     /// A digest of the actions after the newest event.
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<RequestedActions>,
     /// The digest of the kept gate, once planning is over.
     pub(super) gate_file: Option<String>,
     /// The kind of the agent's sandbox, if it was recorded.
-    pub(super) sandbox: Option<WallKind>,
+    pub(super) sandbox: Option<SandboxKind>,
     /// The changes by file tools, in order.
     pub(super) changes: Vec<FileChange>,
     /// The events for a watcher that joins late: the start of the run, and its end.
@@ -37,32 +37,32 @@ pub(super) struct Folded {
     /// The number of events sent to watchers, up to those of the newest record.
     pub(super) seq: u64,
     /// The first place where the machine asks for other actions.
-    pub(super) difference: Option<Difference>,
+    pub(super) difference: Option<ReplayDifference>,
     /// Its sub-agents, in the order in which the machine asked for them.
-    pub(super) roster: Roster,
+    pub(super) roster: AgentRoster,
     /// The sub-agents that began, by number.
-    children: BTreeMap<u64, Folded>,
+    children: BTreeMap<u64, FoldedJournal>,
     /// The actions without an answer.
     open: BTreeMap<CallId, Action>,
     /// The calls that are known not to have been sent. They cost nothing.
     pub(super) unsent: BTreeSet<CallId>,
     /// The run before its report failed, as long as that is the newest event.
-    unreported: Option<Box<Before>>,
+    unreported: Option<Box<FoldState>>,
     /// The run before its gate passed, as long as no report says so.
-    unproven: Option<Box<Before>>,
+    unproven: Option<Box<FoldState>>,
     /// The run before its delivery failed.
-    undelivered: Option<Box<Before>>,
+    undelivered: Option<Box<FoldState>>,
     /// The run before the newest failure of a model, as long as only the end of the run came after
     /// it.
-    refused: Option<Box<Before>>,
+    refused: Option<Box<FoldState>>,
     /// The run before it was ended from outside.
-    stopped: Option<Box<Before>>,
+    stopped: Option<Box<FoldState>>,
     newest: (u64, String),
 }
 
 /// An event that was sent to watchers, as the journal has it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Said {
+pub(super) struct LastRecord {
     /// The number of the event.
     pub(super) seq: u64,
     /// The smallest number that the first piece can have had, if the event replaces pieces.
@@ -74,26 +74,26 @@ pub(super) struct Said {
 
 /// A run before an event that a resume takes back, with its unanswered actions.
 #[derive(Debug)]
-struct Before {
+struct FoldState {
     run: Run,
-    asked: Option<Asked>,
+    asked: Option<RequestedActions>,
     open: BTreeMap<CallId, Action>,
 }
 
-impl Folded {
+impl FoldedJournal {
     /// Folds the next record. Returns the events that were sent for it.
-    pub(super) fn take(&mut self, record: &Record) -> Result<Vec<Said>, serde_json::Error> {
-        self.at = self.at.max(Moment(record.at_ms));
+    pub(super) fn push(&mut self, record: &JournalRecord) -> Result<Vec<LastRecord>, serde_json::Error> {
+        self.at = self.at.max(Elapsed(record.at_ms));
         if let (Some(path), kind) = whose(&record.kind) {
             return self.take_of(path, kind, record);
         }
         if record.kind == RESTED {
-            self.unsent = serde_json::from_str::<Rested>(&record.data)?.unsent;
+            self.unsent = serde_json::from_str::<RestedRecord>(&record.data)?.unsent;
             return Ok(Vec::new());
         }
         if record.kind == RESUMED {
             self.unsent.clear(); // the resuming process has sent them
-            let again = Again::said(&record.data);
+            let again = RestartedEffects::parse(&record.data);
             self.go_back(again);
             again.usd_micros.into_iter().for_each(|limit| self.run.may_cost(limit));
             self.seq = next_life(self.seq);
@@ -108,12 +108,12 @@ impl Folded {
         if let (Some(then), Some(now), None) = (beside.before, &self.asked, &self.difference)
             && then != *now
         {
-            self.difference = Some(Difference::new(&self.newest, then, now));
+            self.difference = Some(ReplayDifference::new(&self.newest, then, now));
         }
         self.keep(&event);
         self.note(&event);
-        let actions = self.run.handle(Moment(record.at_ms), event);
-        self.asked = Some(Asked::of(&actions));
+        let actions = self.run.handle(Elapsed(record.at_ms), event);
+        self.asked = Some(RequestedActions::from_actions(&actions));
         self.newest = (record.seq, record.kind.clone());
         let begins = actions.iter().any(|action| matches!(action, Action::CallModel { .. } | Action::RunGate { .. }));
         for action in actions {
@@ -153,28 +153,37 @@ impl Folded {
         self.children.values_mut().for_each(|child| child.begin_pieces(number));
     }
 
-    fn say(&mut self, event: AgentEvent) -> Said {
+    fn say(&mut self, event: AgentEvent) -> LastRecord {
         self.seq += 1;
-        Said { seq: self.seq, from: None, of: None, event }
+        LastRecord { seq: self.seq, from: None, of: None, event }
     }
 
     /// Returns whole events for the pieces sent up to number `told`. They get the last numbers of
     /// the pieces.
-    fn say_whole(&mut self, event: &Event, told: u64) -> Vec<Said> {
+    fn say_whole(&mut self, event: &Event, told: u64) -> Vec<LastRecord> {
         let (whole, first) = (whole(self.run.state(), event), self.pieces_from.clamp(1, self.seq + 1));
         self.seq = told.max(self.seq + whole.len() as u64);
         let numbers = self.seq + 1 - whole.len() as u64..;
-        whole.into_iter().zip(numbers).map(|(event, seq)| Said { seq, from: Some(first), of: None, event }).collect()
+        whole
+            .into_iter()
+            .zip(numbers)
+            .map(|(event, seq)| LastRecord { seq, from: Some(first), of: None, event })
+            .collect()
     }
 
     /// Folds a record of a sub-agent into the fold of that sub-agent.
-    fn take_of(&mut self, path: &str, kind: &str, record: &Record) -> Result<Vec<Said>, serde_json::Error> {
+    fn take_of(
+        &mut self,
+        path: &str,
+        kind: &str,
+        record: &JournalRecord,
+    ) -> Result<Vec<LastRecord>, serde_json::Error> {
         let (number, rest) = first(path);
         let kind = rest.map_or_else(|| kind.to_owned(), |rest| kind_of(rest, kind));
         let child = self.children.entry(number).or_default();
         let changes = child.changes.len();
         child.seq = self.seq;
-        let mut said = child.take(&Record { kind, ..record.clone() })?;
+        let mut said = child.push(&JournalRecord { kind, ..record.clone() })?;
         for said in &mut said {
             said.of = Some(said.of.take().map_or_else(|| number.to_string(), |of| format!("{number}.{of}")));
         }
@@ -185,7 +194,7 @@ impl Folded {
     }
 
     /// Returns the bills of the sub-agents under way that had begun and so cannot continue.
-    pub(super) fn lost(&self) -> BTreeMap<CallId, Bill> {
+    pub(super) fn lost(&self) -> BTreeMap<CallId, RunBill> {
         let mut bills = self.bills();
         bills.retain(|call, _| self.child(*call).is_some());
         bills
@@ -193,11 +202,11 @@ impl Folded {
 
     /// Returns the bills of all sub-agents under way and of unsent calls. Those that had not begun
     /// cost nothing.
-    fn bills(&self) -> BTreeMap<CallId, Bill> {
+    fn bills(&self) -> BTreeMap<CallId, RunBill> {
         let calls = self.open.iter().filter(|(_, action)| matches!(action, Action::RunChild { .. }));
         let bill = |child: &Self| child.run.last_bill(&child.bills());
         let bills = calls.map(|(call, _)| (*call, self.child(*call).map(bill).unwrap_or_default()));
-        bills.chain(self.unsent.iter().map(|call| (*call, Bill::default()))).collect()
+        bills.chain(self.unsent.iter().map(|call| (*call, RunBill::default()))).collect()
     }
 
     /// Returns the cost of the run in millionths of a US dollar, including calls whose outcome is
@@ -257,13 +266,13 @@ impl Folded {
         }
     }
 
-    fn before(&self, call: CallId) -> Option<Box<Before>> {
+    fn before(&self, call: CallId) -> Option<Box<FoldState>> {
         let action = self.open.get(&call)?.clone();
         Some(self.with(BTreeMap::from([(call, action)])))
     }
 
-    fn with(&self, open: BTreeMap<CallId, Action>) -> Box<Before> {
-        Box::new(Before { run: self.run.clone(), asked: self.asked.clone(), open })
+    fn with(&self, open: BTreeMap<CallId, Action>) -> Box<FoldState> {
+        Box::new(FoldState { run: self.run.clone(), asked: self.asked.clone(), open })
     }
 
     /// Takes back a failed report, so that a resume writes it again. If `wanted`, also takes back:
@@ -273,7 +282,7 @@ impl Folded {
     /// - the end from outside, so that the run continues like a killed one.
     ///
     /// Returns what it took back.
-    pub(super) fn go_back(&mut self, wanted: Again) -> Again {
+    pub(super) fn go_back(&mut self, wanted: RestartedEffects) -> RestartedEffects {
         let ended_as = |reason| self.run.result().is_some_and(|result| result.reason == reason);
         let (is_blocked, is_cancelled) = (ended_as(Reason::Blocked), ended_as(Reason::Cancelled));
         if let Some(unreported) = self.unreported.take() {
@@ -283,7 +292,7 @@ impl Folded {
         let undelivered = self.undelivered.take_if(|_| wanted.delivery);
         let refused = self.refused.take_if(|_| wanted.request && is_blocked);
         let stopped = self.stopped.take_if(|_| wanted.stop && is_cancelled);
-        let taken_back = Again {
+        let taken_back = RestartedEffects {
             gate: unproven.is_some(),
             delivery: undelivered.is_some(),
             request: refused.is_some(),
@@ -295,8 +304,8 @@ impl Folded {
         taken_back
     }
 
-    fn return_to(&mut self, before: Before) {
-        let Before { run, asked, open } = before;
+    fn return_to(&mut self, before: FoldState) {
+        let FoldState { run, asked, open } = before;
         if self.run.state() == StateName::Idle {
             self.told.pop(); // the event of its end
         }

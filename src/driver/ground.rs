@@ -1,19 +1,19 @@
 //! The ground of a run: the sandbox around its programs, and the trees of its workspace. Built in
 //! Planning, and again on a resume.
 
-use super::briefing::{PlanFault, StartingPoint};
-use super::{Settings, enclosure, project_of};
-use crate::causes::chain;
+use super::briefing::{PlanError, StartingPoint};
+use super::{DriverSettings, enclosure, project_of};
 use crate::chat::ToolSpec;
-use crate::gate::{Gate, Site};
+use crate::error_chain::chain;
+use crate::gate::{Gate, GateSite};
 use crate::id::{RunId, TreeId};
-use crate::process::wall::{Mount, View, Wall, WallKind, add_layers, tool_caches};
+use crate::process::sandbox::{Mount, MountView, Sandbox, SandboxKind, add_layers, tool_caches};
 use crate::store::{RunDir, Store, StoreError, clear, project_dir};
 use crate::task::{Baseline, Task};
 use crate::tool::LANE_LOG;
 use crate::verdict::Reason;
 use crate::workspace::replica::SourceRepository;
-use crate::workspace::trees::{Outside, Trees, TreesFault};
+use crate::workspace::trees::{OutsideFiles, Trees, TreesError};
 use crate::workspace::worktree::Worktree;
 use crate::yaml::listed;
 use std::path::{Path, PathBuf};
@@ -22,20 +22,20 @@ use tokio_util::sync::CancellationToken;
 
 /// The sandbox, the trees and the dependencies of a run.
 #[derive(Debug, Clone)]
-pub(super) struct Ground {
-    pub(super) wall: Wall,
+pub(super) struct RunGround {
+    pub(super) wall: Sandbox,
     pub(super) trees: Trees,
     /// The user's checkout. For a run in place, it is the workspace.
     pub(super) origin: PathBuf,
-    pub(super) dependencies: Dependencies,
+    pub(super) dependencies: DependencyFolders,
 }
 
 /// The installed dependencies as the agent and the programs beside it see them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Dependencies {
+pub(super) struct DependencyFolders {
     /// Layers over the folders of dependencies. They take what is written, so that the folders do
     /// not change.
-    pub(super) view: Option<View>,
+    pub(super) view: Option<MountView>,
     /// Folders that virtual environments point to.
     pub(super) interpreters: Vec<PathBuf>,
     /// Layers over the caches of tools in the user's home.
@@ -58,18 +58,18 @@ pub const TREES: &str = "trees.git";
 /// git.
 ///
 /// # Errors
-/// [`TreesFault`] if git is missing or unusable, or the trees cannot be stored.
+/// [`TreesError`] if git is missing or unusable, or the trees cannot be stored.
 pub async fn trees(
     state_dir: &Path,
     workspace: &Path,
     path: &str,
     stop: &CancellationToken,
-) -> Result<Trees, TreesFault> {
+) -> Result<Trees, TreesError> {
     Trees::open(&project_dir(state_dir, &project_of(state_dir, workspace)).join(TREES), workspace, path, stop).await
 }
 
 /// Opens the trees of a run's workspace, which are kept with its project.
-pub(super) async fn trees_of(settings: &Settings, stop: &CancellationToken) -> Result<Trees, TreesFault> {
+pub(super) async fn trees_of(settings: &DriverSettings, stop: &CancellationToken) -> Result<Trees, TreesError> {
     let git_dir = project_dir(&settings.state_dir, settings.project()).join(TREES);
     Trees::open(&git_dir, &settings.workspace, enclosure::variable(settings, "PATH"), stop).await
 }
@@ -77,12 +77,12 @@ pub(super) async fn trees_of(settings: &Settings, stop: &CancellationToken) -> R
 /// Deletes the kept trees of runs that the store no longer knows.
 ///
 /// # Errors
-/// [`ForgetFault`] if git or the store fails.
+/// [`ForgetError`] if git or the store fails.
 pub async fn forget_trees(
     trees: &Trees,
     is_known: impl Fn(&RunId) -> Result<bool, StoreError>,
     stop: &CancellationToken,
-) -> Result<(), ForgetFault> {
+) -> Result<(), ForgetError> {
     let mut gone = Vec::new();
     for keeper in trees.keepers(stop).await? {
         if !is_known(&RunId::new(keeper.clone()))? {
@@ -97,10 +97,10 @@ pub async fn forget_trees(
 
 /// The reason that trees of removed runs are still kept.
 #[derive(Debug, thiserror::Error)]
-pub enum ForgetFault {
+pub enum ForgetError {
     /// Git failed.
     #[error(transparent)]
-    Trees(#[from] TreesFault),
+    Trees(#[from] TreesError),
     /// The store cannot say which runs exist.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -122,22 +122,22 @@ pub fn kept_as(run: &RunId, what: &str) -> String {
     format!("{run}/{what}")
 }
 
-impl Ground {
+impl RunGround {
     /// Builds the sandbox and opens the trees.
     ///
     /// # Errors
-    /// [`PlanFault`] if the wanted sandbox or git is not available.
+    /// [`PlanError`] if the wanted sandbox or git is not available.
     pub(super) async fn make(
-        settings: &Settings,
+        settings: &DriverSettings,
         worktree: Option<&Worktree>,
         stop: &CancellationToken,
-    ) -> Result<Self, PlanFault> {
+    ) -> Result<Self, PlanError> {
         enclosure::must_be_hideable(settings)?;
         let wall = enclosure::raise(settings).await?;
         enclosure::must_be_writable(settings, &wall)?;
         let trees = trees_of(settings, stop).await.map_err(no_trees)?;
         let origin = worktree.map_or_else(|| settings.workspace.clone(), |worktree| worktree.origin.clone());
-        Ok(Self { wall, trees, origin, dependencies: Dependencies::default() })
+        Ok(Self { wall, trees, origin, dependencies: DependencyFolders::default() })
     }
 
     /// Puts layers over the installed dependencies, so that neither the agent nor a room changes
@@ -151,16 +151,17 @@ impl Ground {
     pub(super) async fn lay(
         &mut self,
         gate: &Gate,
-        settings: &Settings,
+        settings: &DriverSettings,
         run: &RunDir,
         is_new: bool,
         stop: &CancellationToken,
     ) -> Result<Option<String>, String> {
         let installed = &gate.installed;
-        self.dependencies = Dependencies { interpreters: installed.interpreters.clone(), ..Dependencies::default() };
+        self.dependencies =
+            DependencyFolders { interpreters: installed.interpreters.clone(), ..DependencyFolders::default() };
         let views = run.path().join(VIEWS);
         let mut why = format!("the sandbox is {}", self.wall.kind().name());
-        if let (WallKind::Bubblewrap, Some(helper)) = (self.wall.kind(), self.wall.helper())
+        if let (SandboxKind::Bubblewrap, Some(helper)) = (self.wall.kind(), self.wall.helper())
             && (is_new || views.exists())
         {
             let mounts = installed.mounts(&self.origin, &settings.workspace, &views, |_| true);
@@ -175,7 +176,7 @@ impl Ground {
                 self.dependencies.has_layers = self.wall.has_layers(run.path()).await;
                 return Ok(None);
             }
-            match View::open(helper, &mounts).await {
+            match MountView::open(helper, &mounts).await {
                 Ok(view) => {
                     self.dependencies.view = Some(view);
                     self.dependencies.caches = caches;
@@ -200,7 +201,7 @@ impl Ground {
     }
 
     /// Deletes the trees of removed runs. Only logs a failure.
-    pub(super) async fn forget_gone(&self, settings: &Settings, stop: &CancellationToken) {
+    pub(super) async fn forget_gone(&self, settings: &DriverSettings, stop: &CancellationToken) {
         let known = |run: &RunId| {
             let store = Store::existing(&settings.state_dir, settings.project())?;
             store.map_or(Ok(true), |store| is_known(&store, run))
@@ -216,10 +217,10 @@ impl Ground {
     /// are fixed.
     pub(super) async fn base(
         &self,
-        settings: &Settings,
+        settings: &DriverSettings,
         run: &RunId,
         stop: &CancellationToken,
-    ) -> Result<StartingPoint, PlanFault> {
+    ) -> Result<StartingPoint, PlanError> {
         let take = async {
             let git = self.trees.freeze_ignores(&settings.env, stop).await?;
             let repository = SourceRepository::read(&self.trees, &self.origin, &settings.env, stop).await?;
@@ -238,7 +239,7 @@ impl Ground {
         run: &RunId,
         tree: Option<TreeId>,
         stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
+    ) -> Result<TreeId, TreesError> {
         let tree = match tree {
             Some(tree) => tree,
             None => self.trees.take(stop).await?.tree,
@@ -254,13 +255,13 @@ impl Ground {
         since: SystemTime,
         written: &[String],
         stop: &CancellationToken,
-    ) -> Result<Outside, TreesFault> {
+    ) -> Result<OutsideFiles, TreesError> {
         self.trees.outside(since, written, &self.dependencies.layered, stop).await
     }
 
     /// Returns where and how the gate judges a run whose agent has these tools.
-    pub(super) fn site(&self, settings: &Settings, task: &Task, run: &RunDir, tools: &[ToolSpec]) -> Site {
-        Site {
+    pub(super) fn site(&self, settings: &DriverSettings, task: &Task, run: &RunDir, tools: &[ToolSpec]) -> GateSite {
+        GateSite {
             root: settings.workspace.clone(),
             origin: self.origin.clone(),
             has_layers: self.dependencies.has_layers,
@@ -286,10 +287,10 @@ impl Ground {
 }
 
 /// Returns when the gate judges the base of a task.
-pub(super) fn baseline(settings: &Settings, task: &Task) -> Baseline {
+pub(super) fn baseline(settings: &DriverSettings, task: &Task) -> Baseline {
     task.baseline.unwrap_or(settings.baseline)
 }
 
-fn no_trees(fault: TreesFault) -> PlanFault {
-    PlanFault::new(Reason::GateErrored, chain(&fault))
+fn no_trees(fault: TreesError) -> PlanError {
+    PlanError::new(Reason::GateErrored, chain(&fault))
 }

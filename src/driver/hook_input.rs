@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn told(changed: Option<Vec<String>>) -> HookInput {
+    fn from_paths(changed: Option<Vec<String>>) -> HookInput {
         let tool = |name: &str, success, changed: &[&str]| DoneTool {
             name: name.into(),
             success,
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_hook_reads_the_turn_its_calls_and_what_they_changed() {
-        let read: Value = serde_json::from_slice(&told(None).to_json()).unwrap();
+        let read: Value = serde_json::from_slice(&from_paths(None).to_json()).unwrap();
         let wanted = json!({
             "schema_version": 1,
             "run": "r",
@@ -114,7 +114,7 @@ mod tests {
     fn variables_hold_as_many_paths_as_fit_and_nothing_that_is_not_known() {
         let long = |number: usize| format!("{number:05}-{}", "x".repeat(1000));
         let paths: Vec<String> = (0..100).map(long).chain(["two\nlines".into()]).collect();
-        let variables = told(Some(paths.clone())).variables();
+        let variables = from_paths(Some(paths.clone())).variables();
         let of = |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         assert_eq!(
             [of("FLEDGE_RUN"), of("FLEDGE_TURN"), of("FLEDGE_TOOLS"), of("FLEDGE_TREE_BEFORE")],

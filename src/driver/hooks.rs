@@ -4,20 +4,20 @@
 //! files as a checkpoint and, if the task wants it, as a commit apart from every branch. No failure
 //! here ends a run.
 
+use super::effects::{EffectRunner, RunReady};
 use super::enclosure;
 use super::ground::kept_as;
 use super::hook_input::{HookInput, Trees};
 use super::inbox::Inbox;
-use super::perform::{Hands, Ready};
-use crate::causes::chain;
+use crate::error_chain::chain;
 use crate::id::{CallId, TreeId};
 use crate::limits::{GRACE, LINGER};
-use crate::process::{End, Ended, Invocation, Variables};
+use crate::process::{EndedProcess, Invocation, ProcessEnd, Variables};
 use crate::report::seconds;
 use crate::run::{DoneTool, Event, Run};
 use crate::store::{read_text, write_whole};
 use crate::task;
-use crate::workspace::delivery::{Commit, DeliveryFault, Head, Repository};
+use crate::workspace::delivery::{CommitRequest, DeliveryError, RepositoryHead, UserRepository};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 /// A command that runs after every turn in which something may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hook {
+pub struct RunHook {
     /// The name of the hook.
     pub name: String,
     /// The command, for `/bin/sh`.
@@ -48,7 +48,7 @@ const LONGEST: usize = 1024 * 1024;
 
 /// The progress of the hooks of one turn, kept for a resume.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Progress {
+struct HookProgress {
     call: CallId,
     /// The files before the first hook.
     before: Option<TreeId>,
@@ -59,9 +59,9 @@ struct Progress {
 }
 
 /// The work after one turn.
-struct After {
-    hands: Hands,
-    ready: Arc<Ready>,
+struct HookMoment {
+    hands: EffectRunner,
+    ready: Arc<RunReady>,
     call: CallId,
     turn: u64,
     /// The calls of the turn.
@@ -69,19 +69,19 @@ struct After {
     /// The newest kept state.
     last: Option<TreeId>,
     base: Option<TreeId>,
-    head: Option<Head>,
+    head: Option<RepositoryHead>,
     title: String,
     stop: CancellationToken,
 }
 
-impl Hands {
+impl EffectRunner {
     pub(super) fn run_hooks(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
         let finished = move |notes, reported, checkpoint| Event::HooksFinished { call, notes, reported, checkpoint };
         // Hooks follow the turn of the run itself, which the sub-agent is part of.
         let Some(ready) = self.ready.get().filter(|_| !self.lineage.is_child()) else {
             return inbox.outbox().send(finished(Vec::new(), Vec::new(), None));
         };
-        let after = After {
+        let after = HookMoment {
             hands: self.clone(),
             ready: ready.clone(),
             call,
@@ -102,7 +102,7 @@ impl Hands {
     }
 }
 
-impl After {
+impl HookMoment {
     /// Runs the hooks that have not begun yet. Returns notes for the model, and notes for people
     /// alone.
     async fn hooks(&self) -> (Vec<String>, Vec<String>) {
@@ -142,23 +142,23 @@ impl After {
     }
 
     /// Returns the progress that an earlier process made with the hooks of this call.
-    fn earlier(&self) -> Option<Progress> {
+    fn earlier(&self) -> Option<HookProgress> {
         let text = read_text(&self.path(), LONGEST).ok()??;
-        serde_json::from_str(&text).ok().filter(|progress: &Progress| progress.call == self.call)
+        serde_json::from_str(&text).ok().filter(|progress: &HookProgress| progress.call == self.call)
     }
 
-    async fn first(&self) -> Progress {
+    async fn first(&self) -> HookProgress {
         let (mut before, mut reported) = (None, Vec::new());
         match self.ready.ground.trees.take(&self.stop).await {
             Ok(taken) => before = Some(taken.tree),
             Err(_) if self.stop.is_cancelled() => {}
             Err(fault) => reported.push(format!("cannot find out what hooks change: {}", chain(&fault))),
         }
-        Progress { call: self.call, before, begun: 0, ended: 0, notes: Vec::new(), reported }
+        HookProgress { call: self.call, before, begun: 0, ended: 0, notes: Vec::new(), reported }
     }
 
     /// Returns the input of the hooks of this turn.
-    async fn input(&self, progress: &Progress) -> HookInput {
+    async fn input(&self, progress: &HookProgress) -> HookInput {
         let tree = Trees { before: self.last.clone(), after: progress.before.clone() };
         let changed = match (&tree.before, &tree.after) {
             (Some(before), Some(after)) => self.ready.ground.trees.changes(before, after, &self.stop).await.ok(),
@@ -172,16 +172,16 @@ impl After {
         self.hands.run_dir.path().join("hooks")
     }
 
-    fn write_down(&self, progress: &Progress) -> Result<(), String> {
+    fn write_down(&self, progress: &HookProgress) -> Result<(), String> {
         let secrets = &self.hands.settings.secrets;
         let hide = |note: &String| secrets.hidden(note).unwrap_or_else(|| note.clone());
-        let progress = Progress { notes: progress.notes.iter().map(hide).collect(), ..progress.clone() };
+        let progress = HookProgress { notes: progress.notes.iter().map(hide).collect(), ..progress.clone() };
         let text = serde_json::to_vec(&progress).map_err(|error| error.to_string())?;
         write_whole(&self.path(), &text).map_err(|error| chain(&error))
     }
 
     /// Runs one hook to its end, with all processes that it started.
-    async fn run(&self, hook: &Hook, input: &HookInput) -> Ended {
+    async fn run(&self, hook: &RunHook, input: &HookInput) -> EndedProcess {
         let (settings, ground) = (&self.hands.settings, &self.ready.ground);
         let wall = &ground.wall;
         let mut holes = enclosure::holes(settings, &self.hands.task, &self.hands.run_dir, &ground.dependencies);
@@ -202,16 +202,16 @@ impl After {
     }
 
     /// Adds a note if the hook failed.
-    fn judge(&self, hook: &Hook, ended: &Ended, progress: &mut Progress) {
+    fn judge(&self, hook: &RunHook, ended: &EndedProcess, progress: &mut HookProgress) {
         let how = match &ended.end {
-            End::Exited(0) | End::Stopped => return,
-            End::Exited(code) => format!("failed with exit code {code}"),
-            End::Signalled(signal) => format!("was killed by signal {signal}"),
-            End::TimedOut => {
+            ProcessEnd::Exited(0) | ProcessEnd::Stopped => return,
+            ProcessEnd::Exited(code) => format!("failed with exit code {code}"),
+            ProcessEnd::Signalled(signal) => format!("was killed by signal {signal}"),
+            ProcessEnd::TimedOut => {
                 format!("took longer than {} and was killed", seconds(crate::duration::milliseconds(hook.timeout)))
             }
-            End::Exceeded(how) => format!("was ended: {how} (`limits`)"),
-            End::NotStarted(why) => format!("did not start: {why}"),
+            ProcessEnd::Exceeded(how) => format!("was ended: {how} (`limits`)"),
+            ProcessEnd::NotStarted(why) => format!("did not start: {why}"),
         };
         let (said, output) = (format!("the hook `{}` {how}", hook.name), ended.output.text(TOLD));
         let last = output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim();
@@ -227,7 +227,7 @@ impl After {
 
     /// Restores protected files that hooks changed. It does not count as tampering, and the agent
     /// is not judged by it. The model gets the other changes if a hook has `tell_model`.
-    async fn look_at_changes(&self, progress: &mut Progress) {
+    async fn look_at_changes(&self, progress: &mut HookProgress) {
         let (Some(before), false) = (&progress.before, self.stop.is_cancelled()) else { return };
         let trees = &self.ready.ground.trees;
         let changed = async {
@@ -265,7 +265,7 @@ impl After {
     async fn keep(&self, reported: &mut Vec<String>) -> Option<TreeId> {
         let kept = async {
             let trees = &self.ready.ground.trees;
-            let tree = match self.ready.unkept.take().filter(|_| self.hands.settings.hooks.is_empty()) {
+            let tree = match self.ready.unkept.take_paths().filter(|_| self.hands.settings.hooks.is_empty()) {
                 Some(written) => trees.take_written(&written, &self.stop).await?,
                 None => trees.take_all(&self.stop).await?,
             };
@@ -294,16 +294,16 @@ impl After {
         Some(tree)
     }
 
-    async fn commit(&self, tree: &TreeId, head: &Head, base: &TreeId) -> Result<(), DeliveryFault> {
+    async fn commit(&self, tree: &TreeId, head: &RepositoryHead, base: &TreeId) -> Result<(), DeliveryError> {
         self.ready.host.close().await; // no tool may run while git works in the repository
         let trees = &self.ready.ground.trees;
-        let repository = Repository::around(trees, &self.hands.settings.env, &self.stop).await?;
-        let repository = repository.ok_or(DeliveryFault::NoRepository)?;
+        let repository = UserRepository::around(trees, &self.hands.settings.env, &self.stop).await?;
+        let repository = repository.ok_or(DeliveryError::NoRepository)?;
         let run = self.hands.run_dir.run();
         let message = format!("Turn {} of: {}", self.turn, self.title.lines().next().unwrap_or_default());
         let trailers = [("Fledge-Run", run.to_string()), ("Fledge-Turn", self.turn.to_string())]
             .map(|(name, value)| (name.to_owned(), value));
-        let what = Commit { head, tree, base, message: &message, trailers: &trailers };
+        let what = CommitRequest { head, tree, base, message: &message, trailers: &trailers };
         repository.commit_turn(&run, &what, &self.stop).await
     }
 }

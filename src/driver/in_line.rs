@@ -1,7 +1,7 @@
 //! Updates the installed dependencies of the workspace after a verified run in place.
 
-use super::perform::Hands;
-use crate::causes::chain;
+use super::effects::EffectRunner;
+use crate::error_chain::chain;
 use crate::run::Run;
 use crate::store::write_whole;
 use tokio_util::sync::CancellationToken;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 /// then, so new files are fledge's.
 pub(super) const IN_LINE: &str = "in-line";
 
-impl Hands {
+impl EffectRunner {
     /// Installs the dependencies of verified work into the workspace. Returns a note for people.
     /// Does nothing after any other end, or if the run worked in another folder.
     pub(super) async fn bring_in_line(&self, run: &Run, stop: &CancellationToken) -> Option<String> {

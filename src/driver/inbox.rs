@@ -1,7 +1,7 @@
 //! The effects in flight, and the queue of their answers. Every wait ends with an answer, the
 //! deadline, or a request to stop or rest.
 
-use super::stop::Stop;
+use super::stop::StopToken;
 use crate::fail_point::reach;
 use crate::run::Event;
 use futures_util::FutureExt;
@@ -26,7 +26,7 @@ const HEARD_WITHIN: Duration = Duration::from_millis(100);
 /// The result of a wait.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one at a time, and nearly all of them are events")]
-pub(super) enum Happened {
+pub(super) enum InboxItem {
     Event(Event),
     Deadline,
     Stop,
@@ -44,12 +44,12 @@ pub(super) struct Heed {
 
 /// The sending end of the queue, for effects.
 #[derive(Debug, Clone)]
-pub(super) struct Outbox {
+pub(super) struct InboxSender {
     queue: UnboundedSender<Event>,
     passing: Arc<AtomicUsize>,
 }
 
-impl Outbox {
+impl InboxSender {
     /// Sends an event to show. Drops it if too many are waiting.
     pub(super) fn pass(&self, event: Event) {
         if self.passing.load(Ordering::Relaxed) < PASSING {
@@ -70,7 +70,7 @@ impl Outbox {
 #[derive(Debug)]
 pub(super) struct Inbox {
     tasks: JoinSet<()>,
-    outbox: Outbox,
+    outbox: InboxSender,
     queue: UnboundedReceiver<Event>,
     stop: CancellationToken,
     stop_within: Duration,
@@ -81,12 +81,12 @@ impl Inbox {
     /// stop, so that the agents above get its result.
     pub(super) fn new(depth: u32) -> Self {
         let (sender, queue) = unbounded_channel();
-        let outbox = Outbox { queue: sender, passing: Arc::default() };
+        let outbox = InboxSender { queue: sender, passing: Arc::default() };
         let stop_within = STOP_WITHIN.saturating_sub(HEARD_WITHIN * depth);
         Self { tasks: JoinSet::new(), outbox, queue, stop: CancellationToken::new(), stop_within }
     }
 
-    pub(super) fn outbox(&self) -> Outbox {
+    pub(super) fn outbox(&self) -> InboxSender {
         self.outbox.clone()
     }
 
@@ -114,7 +114,7 @@ impl Inbox {
     }
 
     /// Waits for the next event, the deadline or a request.
-    pub(super) async fn next(&mut self, deadline: Option<Instant>, stop: &Stop, heed: Heed) -> Happened {
+    pub(super) async fn next(&mut self, deadline: Option<Instant>, stop: &StopToken, heed: Heed) -> InboxItem {
         let due = async {
             match deadline {
                 Some(due) => tokio::time::sleep_until(due).await,
@@ -123,10 +123,10 @@ impl Inbox {
         };
         tokio::select! {
             biased;
-            () = stop.token().cancelled(), if heed.stop => Happened::Stop,
-            () = stop.rest().cancelled(), if heed.rest => Happened::Rest,
+            () = stop.token().cancelled(), if heed.stop => InboxItem::Stop,
+            () = stop.rest().cancelled(), if heed.rest => InboxItem::Rest,
             Some(event) = self.queue.recv() => self.took(event),
-            () = due => Happened::Deadline,
+            () = due => InboxItem::Deadline,
         }
     }
 
@@ -140,7 +140,7 @@ impl Inbox {
         self.stop = CancellationToken::new();
         let mut late = Vec::new();
         while let Ok(event) = self.queue.try_recv() {
-            if let Happened::Event(event) = self.took(event)
+            if let InboxItem::Event(event) = self.took(event)
                 && !event.is_transient()
             {
                 late.push(event);
@@ -154,12 +154,12 @@ impl Inbox {
         self.tasks.is_empty() && self.queue.is_empty()
     }
 
-    fn took(&mut self, event: Event) -> Happened {
+    fn took(&mut self, event: Event) -> InboxItem {
         if event.is_transient() {
             self.outbox.passing.fetch_sub(1, Ordering::Relaxed);
         }
         while self.tasks.try_join_next().is_some() {} // reap tasks that have answered
-        Happened::Event(event)
+        InboxItem::Event(event)
     }
 }
 
@@ -176,11 +176,11 @@ mod tests {
             std::future::poll_fn(|_| -> Poll<Event> { panic!("no such luck") }),
             Event::DeadlinePassed,
         );
-        let happened = inbox.next(None, &Stop::default(), Heed::default()).await;
-        assert!(matches!(happened, Happened::Event(Event::DeadlinePassed)), "{happened:?}");
+        let happened = inbox.next(None, &StopToken::default(), Heed::default()).await;
+        assert!(matches!(happened, InboxItem::Event(Event::DeadlinePassed)), "{happened:?}");
     }
     /// Sends an event when it is dropped.
-    struct LastWord(Outbox);
+    struct LastWord(InboxSender);
 
     impl Drop for LastWord {
         fn drop(&mut self) {

@@ -3,8 +3,8 @@
 
 use crate::chat::ToolOutcome;
 use crate::id::TreeId;
-use crate::workspace::jail::{Jail, Last};
-use crate::workspace::trees::{DiffForm, Trees, TreesFault};
+use crate::workspace::jail::{FinalLink, Jail};
+use crate::workspace::trees::{DiffForm, Trees, TreesError};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +19,7 @@ const DIFF: usize = 4 * 1024;
 
 /// Removes the half-written file that an interrupted call left beside its target.
 pub(super) fn tidy(root: &Path, path: &str) {
-    let tidied = Jail::open(root).and_then(|jail| jail.locate(&jail.path(path)?, Last::Follow)?.tidy());
+    let tidied = Jail::open(root).and_then(|jail| jail.locate(&jail.path(path)?, FinalLink::Follow)?.tidy());
     if let Err(error) = tidied {
         tracing::debug!(%error, "cannot look for a half-written file beside the target");
     }
@@ -41,7 +41,7 @@ pub(super) async fn what_differs(trees: &Trees, began: Option<&TreeId>, stop: &C
     differs.inspect_err(|fault| tracing::debug!(%fault, "cannot find out what differs")).ok()
 }
 
-async fn differs(trees: &Trees, began: &TreeId, stop: &CancellationToken) -> Result<String, TreesFault> {
+async fn differs(trees: &Trees, began: &TreeId, stop: &CancellationToken) -> Result<String, TreesError> {
     let now = trees.take(stop).await?.tree;
     let changes = trees.changes(began, &now, stop).await?;
     if changes.is_empty() {

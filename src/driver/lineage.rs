@@ -5,7 +5,7 @@
 //! journal gives the same numbers.
 
 use crate::id::CallId;
-use crate::run::Plan;
+use crate::run::RunPlan;
 use crate::task::Tier;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -32,9 +32,9 @@ pub(super) fn first(path: &str) -> (u64, Option<&str>) {
 
 /// The sub-agents of one agent, in the order in which the machine asked for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Roster(Vec<CallId>);
+pub(super) struct AgentRoster(Vec<CallId>);
 
-impl Roster {
+impl AgentRoster {
     /// Returns the number of the sub-agent that this call asks for, from 1. An unknown call gets a
     /// new number.
     pub(super) fn number(&mut self, call: CallId) -> u64 {
@@ -48,19 +48,19 @@ impl Roster {
 
 /// One agent of a run.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Lineage {
+pub(super) struct AgentLineage {
     /// The numbers from the run down to this agent. Empty for the run itself.
     numbers: Vec<u64>,
     /// The plan that a sub-agent begins with.
-    plan: Option<Arc<Plan>>,
+    plan: Option<Arc<RunPlan>>,
     /// The tier of a sub-agent's tools. `None`: the tier of the task.
     tier: Option<Tier>,
-    children: Arc<Mutex<Roster>>,
+    children: Arc<Mutex<AgentRoster>>,
 }
 
-impl Lineage {
+impl AgentLineage {
     /// Creates a sub-agent of this agent with this plan and tools of this tier.
-    pub(super) fn child(&self, number: u64, plan: Plan, tier: Tier) -> Self {
+    pub(super) fn child(&self, number: u64, plan: RunPlan, tier: Tier) -> Self {
         let numbers = self.numbers.iter().copied().chain([number]).collect();
         Self { numbers, plan: Some(Arc::new(plan)), tier: Some(tier), children: Arc::default() }
     }
@@ -76,7 +76,7 @@ impl Lineage {
     }
 
     /// Returns the plan that a sub-agent begins with.
-    pub(super) fn plan(&self) -> Option<&Plan> {
+    pub(super) fn plan(&self) -> Option<&RunPlan> {
         self.plan.as_deref()
     }
 
@@ -102,7 +102,7 @@ impl Lineage {
     }
 
     /// Takes over the sub-agents of an earlier process.
-    pub(super) fn recall(&self, roster: Roster) {
+    pub(super) fn recall(&self, roster: AgentRoster) {
         *self.children.lock().unwrap_or_else(PoisonError::into_inner) = roster;
     }
 
@@ -121,12 +121,12 @@ mod tests {
 
     #[test]
     fn agents_are_numbered_from_the_run_down_and_share_no_number_of_a_call() {
-        let run = Lineage::default();
+        let run = AgentLineage::default();
         assert_eq!([5, 9, 5].map(|call| run.number(CallId(call))), [1, 2, 1]);
-        let second = run.child(2, Plan::default(), Tier::Code);
-        let deeper = second.child(1, Plan::default(), Tier::Read);
-        assert_eq!([&run, &second, &deeper].map(Lineage::path), [None, Some("2".into()), Some("2.1".into())]);
-        assert_eq!([&run, &second, &deeper].map(Lineage::depth), [0, 1, 2]);
+        let second = run.child(2, RunPlan::default(), Tier::Code);
+        let deeper = second.child(1, RunPlan::default(), Tier::Read);
+        assert_eq!([&run, &second, &deeper].map(AgentLineage::path), [None, Some("2".into()), Some("2.1".into())]);
+        assert_eq!([&run, &second, &deeper].map(AgentLineage::depth), [0, 1, 2]);
         let calls = [&run, &second, &deeper].map(|agent| agent.outside(CallId(7)).0);
         assert_eq!(calls, [7, 2_000_000_000_007, 2_000_100_000_007]);
     }

@@ -1,14 +1,14 @@
 //! Memory in a run: planning recalls notes of earlier runs, and reporting keeps a note for later
 //! runs. Neither can fail a run.
 
-use super::{Settings, now_ms};
-use crate::causes::chain;
+use super::{DriverSettings, now_ms};
 use crate::duration::milliseconds;
+use crate::error_chain::chain;
 use crate::id::RunId;
 use crate::limits::{EPHEMERAL_TTL, RECALL_TOKENS};
 use crate::run::TaskResult;
 use crate::task::Task;
-use crate::tool::{Notes, Shelf};
+use crate::tool::{MemoryAccess, Notes};
 use serde::{Deserialize, Serialize};
 
 /// Bytes that count as one token.
@@ -20,14 +20,14 @@ const LINES: usize = 8;
 
 /// The memory settings of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemoryTerms {
+pub struct MemorySettings {
     /// The lifetime of an ephemeral memory, in milliseconds.
     pub ephemeral_ttl_ms: u64,
     /// Tokens of memories in a first message, of four bytes each.
     pub recall_tokens: usize,
 }
 
-impl Default for MemoryTerms {
+impl Default for MemorySettings {
     /// Returns seven days and 500 tokens.
     fn default() -> Self {
         let ephemeral_ttl_ms = milliseconds(EPHEMERAL_TTL);
@@ -36,9 +36,9 @@ impl Default for MemoryTerms {
 }
 
 /// Returns the memory of the project, unless the run has none.
-pub(super) fn shelf(settings: &Settings, run: Option<RunId>) -> Option<Shelf> {
+pub(super) fn shelf(settings: &DriverSettings, run: Option<RunId>) -> Option<MemoryAccess> {
     let terms = settings.memory.as_ref()?;
-    Some(Shelf {
+    Some(MemoryAccess {
         state_dir: settings.state_dir.clone(),
         workspace: settings.project().to_owned(),
         run,
@@ -50,7 +50,7 @@ pub(super) fn shelf(settings: &Settings, run: Option<RunId>) -> Option<Shelf> {
 }
 
 /// Recalls the memories about a task. A failure becomes a note.
-pub(super) fn recalled(task: &Task, settings: &Settings, notes: &mut Vec<String>) -> Option<Notes> {
+pub(super) fn recalled(task: &Task, settings: &DriverSettings, notes: &mut Vec<String>) -> Option<Notes> {
     let recalled = shelf(settings, None)?.recall(&format!("{}\n{}", task.title, task.prompt));
     recalled.unwrap_or_else(|error| {
         notes.push(format!("cannot recall memories of earlier runs: {}", chain(&error)));
@@ -60,7 +60,7 @@ pub(super) fn recalled(task: &Task, settings: &Settings, notes: &mut Vec<String>
 
 /// Keeps a note on the result of a run. There is one for each task and outcome, and one for each
 /// run, from its last report.
-pub(super) fn keep(result: &TaskResult, task: &Task, settings: &Settings) {
+pub(super) fn keep(result: &TaskResult, task: &Task, settings: &DriverSettings) {
     let Some(shelf) = shelf(settings, Some(result.run.clone())) else { return };
     // Mask before cutting: half a secret is not recognized.
     let result = TaskResult {
@@ -110,18 +110,19 @@ fn cut(text: &str, limit: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::{ChangeKind, FileChange};
-    use crate::moment::Moment;
-    use crate::run::{Charter, Event, Run};
+    use crate::chat::{FileChange, FileChangeKind};
+    use crate::elapsed::Elapsed;
+    use crate::run::{Event, Run, RunSpec};
     use crate::verdict::{Reason, StopCause};
 
     /// Returns the result of a run with these changes.
     fn result(reason: Reason, summary: &str, paths: &[&str], turns: u64) -> TaskResult {
         let mut run = Run::new();
-        let charter = Charter::new(RunId::new("r"), "Repair\nthe parser", "Repair it");
-        run.handle(Moment(0), Event::TaskSubmitted { charter: Box::new(charter) });
-        run.handle(Moment(1), Event::CancelRequested { cause: StopCause::Token, said: String::new() });
-        let change = |path: &&str| FileChange { path: (*path).into(), kind: ChangeKind::Created, added: 1, removed: 0 };
+        let charter = RunSpec::new(RunId::new("r"), "Repair\nthe parser", "Repair it");
+        run.handle(Elapsed(0), Event::TaskSubmitted { charter: Box::new(charter) });
+        run.handle(Elapsed(1), Event::CancelRequested { cause: StopCause::Token, said: String::new() });
+        let change =
+            |path: &&str| FileChange { path: (*path).into(), kind: FileChangeKind::Created, added: 1, removed: 0 };
         let (verified, cancelled) = (reason == Reason::Verified, reason == Reason::Cancelled);
         let files_changed = paths.iter().map(change).collect();
         let (message, summary) = ("failed: verify/test".into(), summary.into());

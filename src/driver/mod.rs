@@ -12,12 +12,12 @@ mod base_run;
 mod briefing;
 mod bus;
 mod charter;
-mod child;
 mod configuration;
 mod delivery;
 mod difference;
 mod drive;
 mod earlier;
+mod effects;
 mod enclosure;
 mod environment;
 #[cfg(feature = "cli")]
@@ -30,16 +30,16 @@ mod hooks;
 mod in_line;
 mod inbox;
 mod interrupted;
+mod journal_writer;
 mod lanes_from;
 mod lineage;
 mod memory;
 mod meter;
 mod outside;
 mod panicked;
-mod pen;
-mod perform;
 mod planning;
 mod record;
+mod redactor;
 mod replay;
 mod report;
 mod resume;
@@ -49,55 +49,55 @@ mod spawn;
 mod standing;
 mod stop;
 mod story;
+mod sub_agent;
 mod summary;
 mod tape;
 mod told;
 mod uncommitted;
-mod unkept;
-mod veil;
+mod unsaved;
 mod watcher;
 mod whole;
 mod worktree;
 
 pub use asking::{Asker, Consent, Question};
-pub use briefing::{Briefing, PlanFault, StartingPoint, prepare};
+pub use briefing::{Briefing, PlanError, StartingPoint, prepare};
 pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
 pub use configuration::settle_configuration;
 pub use delivery::{commit_message, commit_trailers};
-pub use earlier::{Earlier, earlier};
+pub use earlier::{EarlierRun, earlier};
 #[cfg(feature = "cli")]
 pub use export::export;
 pub use failure::RunError;
-pub use ground::{ForgetFault, TREES, forget_trees, is_known, kept_as, trees};
-pub use hooks::Hook;
+pub use ground::{ForgetError, TREES, forget_trees, is_known, kept_as, trees};
+pub use hooks::RunHook;
 pub use lanes_from::lanes_at;
 pub use lineage::whose;
-pub use memory::MemoryTerms;
-pub use record::{Again, RESUMED, Terms, forget_beside};
-pub use replay::{Difference, Replayed, replay};
-pub use resume::{ResumeFault, is_for_now, must_be_ours, spent, terms};
-pub use stop::Stop;
+pub use memory::MemorySettings;
+pub use record::{RESUMED, RestartedEffects, RunTerms, forget_beside};
+pub use replay::{ReplayDifference, ReplayResult, replay};
+pub use resume::{ResumeError, is_for_now, must_be_ours, spent, terms};
+pub use stop::StopToken;
 pub use story::story;
 pub use tape::cassette;
-pub use told::{Told, told};
-pub use uncommitted::{Uncommitted, must_be_committed};
+pub use told::{ToldEvents, events_after};
+pub use uncommitted::{UncommittedFiles, must_be_committed};
 #[cfg(feature = "cli")]
-pub(crate) use watcher::Watcher;
+pub(crate) use watcher::EventWatcher;
 pub use worktree::{base_at, commit_at, ground_at, project_of, worktrees};
 
 use crate::id::RunId;
 use crate::mcp;
-use crate::process::wall::{WallChoice, WallLimits};
+use crate::process::sandbox::{SandboxChoice, SandboxLimits};
 use crate::provider::Provider;
 use crate::run::{AgentEvent, ModelTerms, TaskResult};
 use crate::store;
 use crate::task::{Baseline, Task};
-use crate::tool::Mask;
-use crate::workspace::Outlet;
-use bus::Bus;
-use drive::{Beginning, Drive};
+use crate::tool::SecretMask;
+use crate::workspace::AtomicOutput;
+use bus::EventBus;
+use drive::{DriveStart, RunDrive};
+use effects::EffectRunner;
 use futures_util::FutureExt;
-use perform::Hands;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -112,7 +112,7 @@ const SETTLE: Duration = Duration::from_millis(200);
 
 /// The settings of an agent.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct DriverSettings {
     /// The folder that the agent may change.
     pub workspace: PathBuf,
     /// The project folder that keeps the runs, if it is not the workspace.
@@ -120,7 +120,7 @@ pub struct Settings {
     /// The folder for journals and reports, which must be outside the workspace.
     pub state_dir: PathBuf,
     /// The models, in order of preference.
-    pub models: Vec<Model>,
+    pub models: Vec<DriverModel>,
     /// The reason for empty `models`, reported if one is needed: a passing gate needs none.
     pub no_models: Option<String>,
     /// The environment of the agent's commands, of hooks and of MCP servers.
@@ -136,13 +136,13 @@ pub struct Settings {
     /// The number of lane steps to run at once.
     pub jobs: usize,
     /// The MCP servers that tasks may name.
-    pub mcp: Vec<mcp::Server>,
+    pub mcp: Vec<mcp::ServerConfig>,
     /// The conversation that runs continue, if any.
-    pub earlier: Option<Earlier>,
+    pub earlier: Option<EarlierRun>,
     /// The memory settings. `None`: runs recall nothing and keep nothing.
-    pub memory: Option<MemoryTerms>,
+    pub memory: Option<MemorySettings>,
     /// The secrets to hide in events, reports and memories.
-    pub secrets: Mask,
+    pub secrets: SecretMask,
     /// The folder with the hold-out lanes, which only the gate knows.
     pub holdout: Option<PathBuf>,
     /// The commit whose lanes are the gate; `None`: those of the workspace.
@@ -150,13 +150,13 @@ pub struct Settings {
     /// When the gate judges the base, if the task does not say.
     pub baseline: Baseline,
     /// The sandbox to put around the agent.
-    pub wall: WallChoice,
+    pub wall: SandboxChoice,
     /// True if the agent can reach the network from inside the sandbox.
     pub network: bool,
     /// The resource limits of each tool call and each step of the gate.
-    pub limits: WallLimits,
+    pub limits: SandboxLimits,
     /// The commands to run after every turn in which something may have changed.
-    pub hooks: Vec<Hook>,
+    pub hooks: Vec<RunHook>,
     /// Asks a person to approve calls.
     pub asker: Asker,
     /// The fledge program, which a sandbox needs. `None`: only without a sandbox.
@@ -165,7 +165,7 @@ pub struct Settings {
 
 /// A model with its provider and terms.
 #[derive(Debug, Clone)]
-pub struct Model {
+pub struct DriverModel {
     /// The provider that answers.
     pub provider: Arc<dyn Provider>,
     /// The price and the bounds of the model.
@@ -174,14 +174,14 @@ pub struct Model {
     pub place: String,
 }
 
-impl Model {
+impl DriverModel {
     /// Creates a model with default terms.
     pub fn new(provider: impl Provider + 'static) -> Self {
         Self { provider: Arc::new(provider), terms: ModelTerms::default(), place: String::new() }
     }
 }
 
-impl From<Arc<dyn Provider>> for Model {
+impl From<Arc<dyn Provider>> for DriverModel {
     fn from(provider: Arc<dyn Provider>) -> Self {
         Self { provider, terms: ModelTerms::default(), place: String::new() }
     }
@@ -199,24 +199,24 @@ impl From<Arc<dyn Provider>> for Model {
 /// ```
 #[derive(Debug)]
 pub struct Agent {
-    settings: Arc<Settings>,
-    stop: Stop,
-    bus: Bus,
+    settings: Arc<DriverSettings>,
+    stop: StopToken,
+    bus: EventBus,
     run_key: Option<String>,
     run_id: Option<RunId>,
     /// The fault of the last run, if it could not be planned.
-    unplanned: Arc<OnceLock<PlanFault>>,
+    unplanned: Arc<OnceLock<PlanError>>,
     /// The limit on the cost of a resumed run, in millionths of a US dollar.
     usd_micros: Option<u64>,
 }
 
 impl Agent {
     /// Creates an agent that has no watchers and cannot be stopped yet.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: DriverSettings) -> Self {
         Self {
             settings: Arc::new(settings),
-            stop: Stop::default(),
-            bus: Bus::default(),
+            stop: StopToken::default(),
+            bus: EventBus::default(),
             run_key: None,
             run_id: None,
             unplanned: Arc::default(),
@@ -252,7 +252,7 @@ impl Agent {
     where
         A: Future<Output = Consent> + Send + 'static,
     {
-        self.settings = Arc::new(Settings { asker: Asker::new(ask), ..Settings::clone(&self.settings) });
+        self.settings = Arc::new(DriverSettings { asker: Asker::new(ask), ..DriverSettings::clone(&self.settings) });
         self
     }
 
@@ -260,12 +260,12 @@ impl Agent {
     /// is reporting or delivering has one of the two seconds to end normally.
     #[must_use]
     pub fn with_cancellation(self, token: CancellationToken) -> Self {
-        self.with_stop(Stop::of(token))
+        self.with_stop(StopToken::from_token(token))
     }
 
     /// Sets the stop of the run, which knows who asked for it.
     #[must_use]
-    pub fn with_stop(mut self, stop: Stop) -> Self {
+    pub fn with_stop(mut self, stop: StopToken) -> Self {
         self.stop = stop;
         self
     }
@@ -310,16 +310,16 @@ impl Agent {
         self.find_outlets(&[])?;
         let worktree = self.choose_worktree(&task, &charter).map_err(RunError::NotBegun)?;
         let settings = self.settings_in(worktree.as_ref());
-        let journal = record::begin(&settings, &charter, &task, worktree.as_ref(), key, now_ms());
+        let journal = record::begin_journal(&settings, &charter, &task, worktree.as_ref(), key, now_ms());
         let journal = journal.map_err(RunError::NotBegun)?;
-        let hands = Hands::new(settings, Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
+        let hands = EffectRunner::new(settings, Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
         self.unplanned = hands.unplanned.clone();
-        let drive = Drive::new(&self.bus, &self.stop, hands, journal, charter.run.clone());
-        self.see_through(drive, charter.title.clone(), Beginning::Task(Box::new(charter))).await
+        let drive = RunDrive::new(&self.bus, &self.stop, hands, journal, charter.run.clone());
+        self.see_through(drive, charter.title.clone(), DriveStart::Task(Box::new(charter))).await
     }
 
     /// Returns why the last run could not be planned, with the places in files.
-    pub fn unplanned(&self) -> Option<&PlanFault> {
+    pub fn unplanned(&self) -> Option<&PlanError> {
         self.unplanned.get()
     }
 
@@ -334,25 +334,27 @@ impl Agent {
     /// Finds the places of output files before the agent can redirect them. Those in `known` were
     /// found by an earlier process.
     fn find_outlets(&mut self, known: &[PathBuf]) -> Result<(), RunError> {
-        let Settings { workspace, reports, patch, .. } = &*self.settings;
+        let DriverSettings { workspace, reports, patch, .. } = &*self.settings;
         let find = |path: &PathBuf| match known.contains(path) {
             true => Ok(path.clone()),
-            false => Outlet::find(path, workspace).map(|outlet| outlet.path().to_owned()).map_err(RunError::NoOutlet),
+            false => {
+                AtomicOutput::find(path, workspace).map(|outlet| outlet.path().to_owned()).map_err(RunError::NoOutlet)
+            }
         };
         let reports = reports.iter().map(find).collect::<Result<_, _>>()?;
         let patch = patch.as_ref().map(find).transpose()?;
-        self.settings = Arc::new(Settings { reports, patch, ..Settings::clone(&self.settings) });
+        self.settings = Arc::new(DriverSettings { reports, patch, ..DriverSettings::clone(&self.settings) });
         Ok(())
     }
 
     /// Drives a run to its end from any state.
     async fn see_through(
         &self,
-        mut drive: Drive<'_>,
+        mut drive: RunDrive<'_>,
         title: String,
-        beginning: Beginning,
+        beginning: DriveStart,
     ) -> Result<TaskResult, RunError> {
-        if AssertUnwindSafe(drive.go(beginning)).catch_unwind().await.is_err() {
+        if AssertUnwindSafe(drive.run(beginning)).catch_unwind().await.is_err() {
             drive.after_panic().await;
         }
         if drive.rests {

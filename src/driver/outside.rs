@@ -1,11 +1,11 @@
 //! Changes of the workspace during a run that are in no tree. They are reported at the end, because
 //! no gate has judged them and they are not delivered.
 
-use super::perform::Hands;
-use crate::causes::chain;
+use super::effects::EffectRunner;
+use crate::error_chain::chain;
 use crate::run::Run;
 use crate::verdict::{IgnoredFile, OutsidePath, OutsideTree};
-use crate::workspace::trees::Outside;
+use crate::workspace::trees::OutsideFiles;
 use tokio_util::sync::CancellationToken;
 
 /// The reason for a file that was ignored at the base and is not any more.
@@ -15,7 +15,7 @@ const UNSEEN: &str = "git ignores this path";
 /// The reason for a path that a new line of the work ignores.
 const COVERED: &str = "git ignores this path because of a new ignore rule";
 
-impl Hands {
+impl EffectRunner {
     /// Finds changes since the gate was frozen that are in no tree. Returns a note if the list is
     /// not complete. No process of the agent may be alive.
     pub(super) async fn outside_tree(&self, run: &Run, stop: &CancellationToken) -> (OutsideTree, Option<String>) {
@@ -37,16 +37,15 @@ impl Hands {
         };
         match looked {
             Ok(outside) => {
-                let note =
-                    outside.is_cut.then(|| "too many ignored files: not all changed ones are listed".to_owned());
-                (told(outside), note)
+                let note = outside.is_cut.then(|| "too many ignored files: not all changed ones are listed".to_owned());
+                (to_tree(outside), note)
             }
             Err(fault) => nothing(Some(format!("cannot list changed ignored files: {}", chain(&fault)))),
         }
     }
 }
 
-fn told(outside: Outside) -> OutsideTree {
+fn to_tree(outside: OutsideFiles) -> OutsideTree {
     let left_out = outside.hidden.iter().map(|path| OutsidePath::file(path, HIDDEN));
     let unseen = outside.unseen.iter().map(|path| OutsidePath::file(path, UNSEEN));
     let is_unseen = |path: &&String| outside.unseen.contains(path);

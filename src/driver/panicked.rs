@@ -1,11 +1,11 @@
 //! The end of a run whose driver panicked: fledge kills all processes and still writes the report.
 
-use super::drive::Drive;
-use super::inbox::{Happened, Heed};
+use super::drive::RunDrive;
+use super::inbox::{Heed, InboxItem};
 use crate::run::{Event, StateName};
 use crate::verdict::Reason;
 
-impl Drive<'_> {
+impl RunDrive<'_> {
     /// Kills all processes and ends the run with a report.
     pub(super) async fn after_panic(&mut self) {
         crate::process::kill_everything();
@@ -16,7 +16,7 @@ impl Drive<'_> {
     pub(super) async fn end_after_panic(&mut self) {
         let late = self.inbox.abort().await;
         if self.run.state() == StateName::Reporting {
-            for event in late.into_iter().flat_map(|event| self.veil.over(event)).collect::<Vec<_>>() {
+            for event in late.into_iter().flat_map(|event| self.veil.redact_event(event)).collect::<Vec<_>>() {
                 self.decide_and_tell(event).await;
             }
             self.answer_lost().await;
@@ -24,7 +24,7 @@ impl Drive<'_> {
             self.decide_and_tell(Event::LimitReached { reason: Reason::Internal }).await;
         }
         while self.run.state() == StateName::Reporting {
-            let Happened::Event(event) = self.inbox.next(None, self.stop, Heed::default()).await else { return };
+            let InboxItem::Event(event) = self.inbox.next(None, self.stop, Heed::default()).await else { return };
             self.decide_and_tell(event).await;
         }
     }
@@ -48,6 +48,6 @@ impl Drive<'_> {
             self.hands.replace_report(&event, &self.run, true);
         }
         let actions = self.run.handle(self.moment(), event);
-        self.tell(actions, false).await;
+        self.perform(actions, false).await;
     }
 }

@@ -3,18 +3,18 @@
 //!
 //! A resumed run repeats what it needs of this.
 
-use super::briefing::{Briefing, PlanFault, prepare, tool_names};
-use super::ground::{Ground, IGNORED, baseline};
-use super::inbox::{Inbox, Outbox};
-use super::perform::{Hands, Ready, Unready};
-use super::unkept::Unkept;
-use super::{Settings, enclosure, lanes_from, memory, servers, worktree};
-use crate::causes::chain;
+use super::briefing::{Briefing, PlanError, prepare, tool_names};
+use super::effects::{EffectRunner, NotReadyReason, RunReady};
+use super::ground::{IGNORED, RunGround, baseline};
+use super::inbox::{Inbox, InboxSender};
+use super::unsaved::UnsavedPaths;
+use super::{DriverSettings, enclosure, lanes_from, memory, servers, worktree};
 use crate::chat::{Block, FileChange};
-use crate::gate::{BaseFault, Gate, Site};
+use crate::error_chain::chain;
+use crate::gate::{BaseError, Gate, GateSite};
 use crate::id::CallId;
-use crate::process::wall::WallKind;
-use crate::run::{Event, Plan};
+use crate::process::sandbox::SandboxKind;
+use crate::run::{Event, RunPlan};
 use crate::store::{RunDir, sha256, write_whole};
 use crate::task::{Baseline, Expect, GateChoice, Task};
 use crate::tool::{HostError, HostSettings, ToolHost};
@@ -29,16 +29,16 @@ use tokio_util::sync::CancellationToken;
 /// The inputs of planning.
 pub(super) struct Planner {
     call: CallId,
-    pub(super) settings: Arc<Settings>,
+    pub(super) settings: Arc<DriverSettings>,
     pub(super) task: Arc<Task>,
     pub(super) run_dir: RunDir,
     pub(super) worktree: Option<Arc<Worktree>>,
-    ready: Arc<OnceLock<Arc<Ready>>>,
-    outbox: Outbox,
+    ready: Arc<OnceLock<Arc<RunReady>>>,
+    outbox: InboxSender,
     pub(super) stop: CancellationToken,
 }
 
-impl Hands {
+impl EffectRunner {
     pub(super) fn plan(&self, call: CallId, inbox: &mut Inbox) {
         let planner = Planner {
             call,
@@ -56,7 +56,7 @@ impl Hands {
             match planner.plan().await {
                 Ok(plan) => Event::PlanReady { call, plan: Box::new(plan) },
                 Err(fault) => {
-                    let PlanFault { reason, message, .. } = unplanned.get_or_init(|| fault).clone();
+                    let PlanError { reason, message, .. } = unplanned.get_or_init(|| fault).clone();
                     Event::PlanFailed { call, reason, message }
                 }
             }
@@ -69,49 +69,55 @@ impl Hands {
     pub(super) async fn make_ready(
         &self,
         gate_file: &str,
-        sandbox: Option<WallKind>,
+        sandbox: Option<SandboxKind>,
         changes: &[FileChange],
         stop: &CancellationToken,
-    ) -> Result<(), Unready> {
+    ) -> Result<(), NotReadyReason> {
         super::configuration::unsettle(&self.run_dir);
         let path = self.run_dir.gate();
         let bytes = fs::read(&path).map_err(|error| {
             let why = format!("cannot read {}: {error}", path.display());
-            if error.kind() == ErrorKind::NotFound { Unready::GateLost(why) } else { Unready::NotNow(why) }
+            if error.kind() == ErrorKind::NotFound {
+                NotReadyReason::GateLost(why)
+            } else {
+                NotReadyReason::NotNow(why)
+            }
         })?;
         if sha256(&bytes) != gate_file {
-            return Err(Unready::GateLost(format!("{} is not the file that fledge wrote", path.display())));
+            return Err(NotReadyReason::GateLost(format!("{} is not the file that fledge wrote", path.display())));
         }
         let gate = Gate::thaw(&bytes, &self.settings.workspace, &self.task.allow_edit);
-        let gate = gate.map_err(|fault| Unready::NotNow(format!("{}: {}", path.display(), chain(&fault))))?;
-        let not_now = |fault: PlanFault| Unready::NotNow(fault.message);
-        worktree::must_stand(self.worktree.as_deref()).map_err(Unready::NotNow)?;
-        let mut ground = Ground::make(&self.settings, self.worktree.as_deref(), stop).await.map_err(not_now)?;
+        let gate = gate.map_err(|fault| NotReadyReason::NotNow(format!("{}: {}", path.display(), chain(&fault))))?;
+        let not_now = |fault: PlanError| NotReadyReason::NotNow(fault.message);
+        worktree::must_stand(self.worktree.as_deref()).map_err(NotReadyReason::NotNow)?;
+        let mut ground = RunGround::make(&self.settings, self.worktree.as_deref(), stop).await.map_err(not_now)?;
         // The result names one kind of sandbox for the whole run.
         if let Some(then) = sandbox.filter(|then| *then != ground.wall.kind()) {
             let (then, now) = (then.name(), ground.wall.kind().name());
-            return Err(Unready::NotNow(format!("the run began in the sandbox {then}, but the sandbox here is {now}")));
+            return Err(NotReadyReason::NotNow(format!(
+                "the run began in the sandbox {then}, but the sandbox here is {now}"
+            )));
         }
         let resumed = ground.trees.resume(gate.base(), stop).await;
-        resumed.map_err(|fault| Unready::NotNow(chain(&fault)))?;
+        resumed.map_err(|fault| NotReadyReason::NotNow(chain(&fault)))?;
         let laid = ground.lay(&gate, &self.settings, &self.run_dir, false, stop).await;
-        laid.map_err(Unready::NotNow)?;
+        laid.map_err(NotReadyReason::NotNow)?;
         let host = tool_host(&self.task, &self.settings, &gate, &self.run_dir, &ground);
-        let host = host.map_err(|error| Unready::NotNow(chain(&error)))?;
+        let host = host.map_err(|error| NotReadyReason::NotNow(chain(&error)))?;
         host.recall(changes);
-        host.ready(stop).await.map_err(|error| Unready::NotNow(chain(&error)))?;
+        host.ready(stop).await.map_err(|error| NotReadyReason::NotNow(chain(&error)))?;
         let seal = gate.seal.clone();
         let gate = (self.task.gate != GateChoice::Skip).then(|| Arc::new(gate));
-        let servers = servers::of(&self.task, &self.settings, &self.run_dir, &ground);
-        let servers = Arc::new(servers.map_err(|fault| Unready::NotNow(fault.message))?);
-        let _first = self.ready.set(Arc::new(Ready {
+        let servers = servers::task_servers(&self.task, &self.settings, &self.run_dir, &ground);
+        let servers = Arc::new(servers.map_err(|fault| NotReadyReason::NotNow(fault.message))?);
+        let _first = self.ready.set(Arc::new(RunReady {
             ground,
             gate,
             seal,
             host: Arc::new(host),
             servers,
             base_run: OnceLock::new(),
-            unkept: Unkept::default(),
+            unkept: UnsavedPaths::default(),
             left: OnceLock::new(),
         }));
         Ok(())
@@ -119,9 +125,9 @@ impl Hands {
 }
 
 impl Planner {
-    async fn plan(self) -> Result<Plan, PlanFault> {
+    async fn plan(self) -> Result<RunPlan, PlanError> {
         let made = worktree::make(self.worktree.as_deref(), &self.settings, &self.run_dir, &self.stop).await?;
-        let mut ground = Ground::make(&self.settings, self.worktree.as_deref(), &self.stop).await?;
+        let mut ground = RunGround::make(&self.settings, self.worktree.as_deref(), &self.stop).await?;
         ground.forget_gone(&self.settings, &self.stop).await;
         let start = ground.base(&self.settings, &self.run_dir.run(), &self.stop).await?;
         let (base, tree) = (start.tree.clone(), start.tree.clone());
@@ -131,8 +137,8 @@ impl Planner {
         let (kind, origin) = (ground.wall.kind(), ground.origin.clone());
         let exported = run_dir.path().join("lanes-from");
         let lanes_at = lanes_from::export(&settings, &ground.trees, &exported, &self.stop).await?;
-        let failed = |error: &dyn std::error::Error| PlanFault::new(Reason::PlanFailed, chain(error));
-        let work = move || -> Result<(Plan, Arc<Gate>), PlanFault> {
+        let failed = |error: &dyn std::error::Error| PlanError::new(Reason::PlanFailed, chain(error));
+        let work = move || -> Result<(RunPlan, Arc<Gate>), PlanError> {
             let Briefing { mut plan, gate } = prepare(&task, &settings, &start, lanes_at.as_deref())?;
             enclosure::note(&settings, kind, &mut plan);
             // Keep the gate before the agent starts: on a resume, the workspace may contain
@@ -143,17 +149,17 @@ impl Planner {
             keep_ignored(&gate, &origin, &run_dir.path().join(IGNORED), &mut plan.notes);
             Ok((plan, Arc::new(gate)))
         };
-        let panicked = |_| PlanFault::new(Reason::Internal, "planning panicked");
+        let panicked = |_| PlanError::new(Reason::Internal, "planning panicked");
         let planned = tokio::task::spawn_blocking(work).await.map_err(panicked);
         let _there_may_be_none = fs::remove_dir_all(&exported);
         let (mut plan, gate) = planned??;
         let laid = ground.lay(&gate, &self.settings, &self.run_dir, true, &self.stop).await;
-        let unlaid = |why| PlanFault::new(Reason::PlanFailed, format!("cannot keep the installed dependencies: {why}"));
+        let unlaid = |why| PlanError::new(Reason::PlanFailed, format!("cannot keep the installed dependencies: {why}"));
         plan.notes.extend(laid.map_err(unlaid)?);
-        let servers = servers::of(&self.task, &self.settings, &self.run_dir, &ground)?;
+        let servers = servers::task_servers(&self.task, &self.settings, &self.run_dir, &ground)?;
         let host =
             tool_host(&self.task, &self.settings, &gate, &self.run_dir, &ground).map_err(|error| match error {
-                HostError::HelperInside(_) => PlanFault::new(Reason::NoSandbox, chain(&error)),
+                HostError::HelperInside(_) => PlanError::new(Reason::NoSandbox, chain(&error)),
                 error => failed(&error),
             })?;
         (plan.base, plan.head) = (Some(tree), head);
@@ -162,24 +168,24 @@ impl Planner {
             plan.notes.extend(notes);
         }
         // Find out before spending anything if the sandbox works around this workspace.
-        let unwalled = |error| PlanFault::new(Reason::NoSandbox, chain(&error));
+        let unwalled = |error| PlanError::new(Reason::NoSandbox, chain(&error));
         host.ready(&self.stop).await.map_err(unwalled)?;
         if self.task.gate != GateChoice::Skip {
             let site = ground.site(&self.settings, &self.task, &self.run_dir, &plan.tools);
             if let Some(why) = gate.unreached(&site, &self.stop).await {
-                return Err(PlanFault::new(Reason::GateErrored, why));
+                return Err(PlanError::new(Reason::GateErrored, why));
             }
             self.ask_base(&gate, &ground, &mut plan).await?;
         }
         let needs_model = !(self.task.is_fix && plan.base_passes == Some(true));
         if let Some(why) = self.settings.no_models.as_ref().filter(|_| needs_model) {
-            return Err(PlanFault::new(Reason::BadInput, why.clone()));
+            return Err(PlanError::new(Reason::BadInput, why.clone()));
         }
         let seal = gate.seal.clone();
         let gate = (self.task.gate != GateChoice::Skip).then_some(gate);
         let (host, servers, base_run) = (Arc::new(host), Arc::new(servers), OnceLock::new());
-        let (unkept, left) = (Unkept::default(), OnceLock::new());
-        let ready = Arc::new(Ready { ground, gate, seal, host, servers, base_run, unkept, left });
+        let (unkept, left) = (UnsavedPaths::default(), OnceLock::new());
+        let ready = Arc::new(RunReady { ground, gate, seal, host, servers, base_run, unkept, left });
         let ready = self.ready.get_or_init(|| ready);
         servers::offer(&ready.servers, &self.task, &self.settings, &mut plan, &self.stop).await?;
         tool_names::note_strays(&self.task, &self.settings.mcp, &mut plan)?;
@@ -188,7 +194,7 @@ impl Planner {
     }
 
     /// Judges the base if needed. A task that expects another verdict ends here, at no cost.
-    async fn ask_base(&self, gate: &Gate, ground: &Ground, plan: &mut Plan) -> Result<(), PlanFault> {
+    async fn ask_base(&self, gate: &Gate, ground: &RunGround, plan: &mut RunPlan) -> Result<(), PlanError> {
         let site = ground.site(&self.settings, &self.task, &self.run_dir, &plan.tools);
         let is_wanted = match baseline(&self.settings, &self.task) {
             Baseline::Always => true,
@@ -219,9 +225,8 @@ impl Planner {
             }
         };
         let said = if ruling == Ruling::Passed { "the gate passes on the base" } else { "the gate fails on the base" };
-        let unmet = |wish: &str| {
-            PlanFault::bad(format!("{said}, but the task has `expect: {wish}`: there is nothing to do"))
-        };
+        let unmet =
+            |wish: &str| PlanError::bad(format!("{said}, but the task has `expect: {wish}`: there is nothing to do"));
         match (self.task.expect, ruling) {
             (Some(Expect::Failing), Ruling::Passed) => Err(unmet("failing")),
             (Some(Expect::Passing), Ruling::Failed) => Err(unmet("passing")),
@@ -245,11 +250,11 @@ impl Planner {
     async fn judge_as_it_is(
         &self,
         gate: &Gate,
-        ground: &Ground,
-        site: &Site,
+        ground: &RunGround,
+        site: &GateSite,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
-        plan: &mut Plan,
-    ) -> Result<(Ruling, String), PlanFault> {
+        plan: &mut RunPlan,
+    ) -> Result<(Ruling, String), PlanError> {
         let judged = gate.judge_as_it_is(site, &self.stop, on_step).await;
         let mut verdict = judged.map_err(|fault| not_judged(&fault))?;
         let feedback = verdict.feedback.clone();
@@ -265,27 +270,27 @@ impl Planner {
             }
             Ruling::Failed => {
                 if let Some(why) = gate.unable(&verdict.steps, site) {
-                    return Err(PlanFault::new(Reason::GateErrored, why));
+                    return Err(PlanError::new(Reason::GateErrored, why));
                 }
                 plan.notes.append(&mut verdict.notes);
                 plan.base_logs = verdict.logs(0).collect();
                 Ok((Ruling::Failed, feedback))
             }
-            Ruling::Errored | Ruling::Tampered if self.stop.is_cancelled() => Err(not_judged(&BaseFault::Stopped)),
+            Ruling::Errored | Ruling::Tampered if self.stop.is_cancelled() => Err(not_judged(&BaseError::Stopped)),
             Ruling::Errored | Ruling::Tampered => {
                 let message = format!("the gate cannot judge the current files: {feedback}");
-                Err(PlanFault::new(Reason::GateErrored, message))
+                Err(PlanError::new(Reason::GateErrored, message))
             }
         }
     }
 }
 
-fn not_judged(fault: &BaseFault) -> PlanFault {
+fn not_judged(fault: &BaseError) -> PlanError {
     let reason = match fault {
-        BaseFault::Stopped => Reason::PlanFailed,
+        BaseError::Stopped => Reason::PlanFailed,
         _ => Reason::GateErrored,
     };
-    PlanFault::new(reason, chain(fault))
+    PlanError::new(reason, chain(fault))
 }
 
 /// Copies the ignored files that rooms need, before the agent starts. Adds a note for each missing
@@ -299,9 +304,7 @@ fn keep_ignored(gate: &Gate, origin: &Path, folder: &Path, notes: &mut Vec<Strin
         let copied = || to.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::copy(&from, &to).map(drop));
         match is_file.then(copied) {
             Some(Ok(())) => {}
-            Some(Err(error)) => {
-                notes.push(format!("cannot copy the ignored file `{path}` for the checks: {error}"))
-            }
+            Some(Err(error)) => notes.push(format!("cannot copy the ignored file `{path}` for the checks: {error}")),
             None => notes.push(format!("`{path}` in `include_ignored` is not a file in the workspace")),
         }
     }
@@ -309,10 +312,10 @@ fn keep_ignored(gate: &Gate, origin: &Path, folder: &Path, notes: &mut Vec<Strin
 
 fn tool_host(
     task: &Task,
-    settings: &Settings,
+    settings: &DriverSettings,
     gate: &Gate,
     run: &RunDir,
-    ground: &Ground,
+    ground: &RunGround,
 ) -> Result<ToolHost, HostError> {
     let host = HostSettings {
         root: settings.workspace.clone(),

@@ -1,13 +1,13 @@
 //! Records of a run in the store: at its start what a resume needs, at its end the outcome.
 
-use super::earlier::Earlier;
-use super::{JOURNAL_SCHEMA_VERSION, MemoryTerms, Settings};
+use super::earlier::EarlierRun;
+use super::{DriverSettings, JOURNAL_SCHEMA_VERSION, MemorySettings};
 use crate::gate::forget_bases;
 use crate::id::CallId;
-use crate::process::wall::WallChoice;
-use crate::run::{Action, Charter, Event, TaskResult};
+use crate::process::sandbox::SandboxChoice;
+use crate::run::{Action, Event, RunSpec, TaskResult};
 use crate::store::{
-    Journal, Outcome, Retention, RunHead, Store, StoreError, TaskCopy, forget_lane_logs, project_dir, sha256,
+    Journal, Retention, RunHead, RunOutcome, Store, StoreError, TaskCopy, forget_lane_logs, project_dir, sha256,
 };
 use crate::task::Task;
 use crate::workspace::worktree::Worktree;
@@ -28,7 +28,7 @@ pub(super) const RESTED: &str = "Rested";
 
 /// The data of a [`RESTED`] record.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Rested {
+pub(super) struct RestedRecord {
     #[serde(rename = "type")]
     kind: String,
     /// The calls that the machine asked for and that were never sent. They cost nothing, and a
@@ -36,7 +36,7 @@ pub(super) struct Rested {
     pub(super) unsent: BTreeSet<CallId>,
 }
 
-impl Rested {
+impl RestedRecord {
     pub(super) fn new(unsent: &BTreeSet<CallId>) -> Self {
         Self { kind: "rested".into(), unsent: unsent.clone() }
     }
@@ -49,7 +49,7 @@ pub(super) fn is_event(kind: &str) -> bool {
 
 /// The data of a [`RESUMED`] record.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Resumed {
+pub(super) struct ResumedRecord {
     #[serde(rename = "type")]
     kind: String,
     /// The time of the resume, as RFC 3339.
@@ -72,10 +72,10 @@ pub(super) struct Resumed {
     usd_micros: Option<u64>,
 }
 
-impl Resumed {
+impl ResumedRecord {
     /// Creates the data of a resume by this process, now.
-    pub(super) fn now(again: Again) -> Self {
-        let Again { gate, delivery, request, stop, usd_micros } = again;
+    pub(super) fn now(again: RestartedEffects) -> Self {
+        let RestartedEffects { gate, delivery, request, stop, usd_micros } = again;
         let (at, process) = (super::timestamp(), std::process::id());
         Self {
             kind: "resumed".into(),
@@ -101,7 +101,7 @@ fn is_false(is: &bool) -> bool {
 
 /// The steps that a resume repeats, whose earlier answers no longer count, and the changed limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Again {
+pub struct RestartedEffects {
     /// The newest gate run.
     pub gate: bool,
     /// The failed delivery.
@@ -114,15 +114,15 @@ pub struct Again {
     pub usd_micros: Option<u64>,
 }
 
-impl Again {
+impl RestartedEffects {
     /// Repeats every step that can be, with this limit on the cost, if any.
     pub(super) fn all(usd_micros: Option<u64>) -> Self {
         Self { gate: true, delivery: true, request: true, stop: true, usd_micros }
     }
 
     /// Reads the data of a [`RESUMED`] record. Invalid data repeats nothing.
-    pub fn said(data: &str) -> Self {
-        let said = |resumed: Resumed| Self {
+    pub fn parse(data: &str) -> Self {
+        let said = |resumed: ResumedRecord| Self {
             gate: resumed.gate_again,
             delivery: resumed.delivery_again,
             request: resumed.request_again,
@@ -135,7 +135,7 @@ impl Again {
 
 /// The terms that a run was started with, without the workspace and the keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Terms {
+pub struct RunTerms {
     /// The task, with its parameters filled in and the absolute path of its source.
     pub task: Task,
     /// Globs of protected paths beyond the built-in ones and the task's.
@@ -149,10 +149,10 @@ pub struct Terms {
     pub jobs: usize,
     /// The conversation that the run continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub earlier: Option<Earlier>,
+    pub earlier: Option<EarlierRun>,
     /// The memory settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<MemoryTerms>,
+    pub memory: Option<MemorySettings>,
     /// The folder with the hold-out lanes, which only the gate knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdout: Option<PathBuf>,
@@ -164,11 +164,11 @@ pub struct Terms {
     pub worktree: Option<Worktree>,
     /// The sandbox that was asked for.
     #[serde(default)]
-    pub wall: WallChoice,
+    pub wall: SandboxChoice,
     /// True if the agent can reach the network.
     #[serde(default)]
     pub network: bool,
-    /// The digests of the models' addresses, in order, as in [`super::Model::place`]. Empty in runs
+    /// The digests of the models' addresses, in order, as in [`super::DriverModel::place`]. Empty in runs
     /// of older programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<String>,
@@ -177,16 +177,16 @@ pub struct Terms {
 /// A short form of the actions after an event. The next record keeps it, so that a replay can
 /// compare.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct RequestedActions {
     /// The names of the actions, in order.
     pub(super) names: Vec<String>,
     /// A digest of the actions.
     pub(super) digest: String,
 }
 
-impl Asked {
+impl RequestedActions {
     /// Leaves out events for watchers, whose wording may change.
-    pub(super) fn of(actions: &[Action]) -> Self {
+    pub(super) fn from_actions(actions: &[Action]) -> Self {
         let asked: Vec<&Action> = actions.iter().filter(|action| !matches!(action, Action::Emit { .. })).collect();
         let mut digest = sha256(&serde_json::to_vec(&asked).unwrap_or_default());
         digest.truncate(16);
@@ -201,16 +201,16 @@ struct Written<'e> {
     event: &'e Event,
     /// The actions after the event before it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    before: Option<&'e Asked>,
+    before: Option<&'e RequestedActions>,
     /// The number of events sent to watchers before it.
     told: u64,
 }
 
 /// The fields of a record beside its event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Beside {
+pub(super) struct RecordExtras {
     /// The actions after the event before it, if known.
-    pub(super) before: Option<Asked>,
+    pub(super) before: Option<RequestedActions>,
     /// The number of events sent to watchers before it. The first journals do not have it.
     pub(super) told: Option<u64>,
 }
@@ -219,14 +219,14 @@ pub(super) struct Beside {
 struct Reading;
 
 impl<'de> Visitor<'de> for Reading {
-    type Value = (Event, Beside);
+    type Value = (Event, RecordExtras);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an event")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
-        let mut sieve = Sieve { fields, beside: Beside::default() };
+        let mut sieve = Sieve { fields, beside: RecordExtras::default() };
         let event = Event::deserialize(MapAccessDeserializer::new(&mut sieve))?;
         Ok((event, sieve.beside))
     }
@@ -235,7 +235,7 @@ impl<'de> Visitor<'de> for Reading {
 /// Passes on the fields of the event, and keeps the fields beside it.
 struct Sieve<A> {
     fields: A,
-    beside: Beside,
+    beside: RecordExtras,
 }
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for Sieve<A> {
@@ -258,9 +258,9 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Sieve<A> {
 }
 
 /// Creates the journal of a run, and removes runs that are too old.
-pub(super) fn begin(
-    settings: &Settings,
-    charter: &Charter,
+pub(super) fn begin_journal(
+    settings: &DriverSettings,
+    charter: &RunSpec,
     task: &Task,
     worktree: Option<&Worktree>,
     run_key: Option<String>,
@@ -287,12 +287,12 @@ pub(super) fn begin(
         journal_version: JOURNAL_SCHEMA_VERSION,
         started_at_ms: now_ms,
     };
-    let Settings { protect, reports, patch, jobs, earlier, memory, wall, network, holdout, lanes_from, .. } =
+    let DriverSettings { protect, reports, patch, jobs, earlier, memory, wall, network, holdout, lanes_from, .. } =
         settings.clone();
     // A resume may run in another folder, and paths relative to the task must stay valid.
     let source = if task.source == "-" { None } else { std::path::absolute(&task.source).ok() };
     let source = source.and_then(|path| path.to_str().map(str::to_owned)).unwrap_or_else(|| task.source.clone());
-    let terms = Terms {
+    let terms = RunTerms {
         task: Task { source, ..task.clone() },
         protect,
         reports,
@@ -321,10 +321,10 @@ pub fn forget_beside(project: &Path, keep: &Retention) -> u64 {
 }
 
 /// Returns the outcome for the row of a run.
-pub(super) fn outcome(result: &TaskResult, ended_at_ms: i64) -> Outcome {
+pub(super) fn outcome(result: &TaskResult, ended_at_ms: i64) -> RunOutcome {
     let usage = &result.usage.total;
     let said = if result.summary.trim().is_empty() { &result.message } else { &result.summary };
-    Outcome {
+    RunOutcome {
         ended_at_ms,
         reason: result.reason.to_string(),
         exit_code: result.exit_code,
@@ -341,13 +341,13 @@ pub(super) fn outcome(result: &TaskResult, ended_at_ms: i64) -> Outcome {
 }
 
 /// Formats a record of an event.
-pub(super) fn to_json(event: &Event, before: Option<&Asked>, told: u64) -> Result<String, StoreError> {
+pub(super) fn to_json(event: &Event, before: Option<&RequestedActions>, told: u64) -> Result<String, StoreError> {
     serde_json::to_string(&Written { event, before, told })
         .map_err(|error| StoreError::new("serialize", Path::new(event.name()), io::Error::from(error)))
 }
 
 /// Parses a record into its event and the fields beside it.
-pub(super) fn from_json(text: &str) -> Result<(Event, Beside), serde_json::Error> {
+pub(super) fn from_json(text: &str) -> Result<(Event, RecordExtras), serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let record = reader.deserialize_map(Reading)?;
     reader.end().map(|()| record)
@@ -372,10 +372,10 @@ mod tests {
             lacks_end: false,
         };
         let event = Event::ModelCompleted { call: CallId(7), reply: Box::new(reply) };
-        let asked = Asked { names: vec!["RunTool".into()], digest: "d".into() };
+        let asked = RequestedActions { names: vec!["RunTool".into()], digest: "d".into() };
         for (event, before) in [(&event, Some(&asked)), (&event, None), (&Event::DeadlinePassed, Some(&asked))] {
             let text = to_json(event, before, 3).unwrap();
-            let beside = Beside { before: before.cloned(), told: Some(3) };
+            let beside = RecordExtras { before: before.cloned(), told: Some(3) };
             assert_eq!(from_json(&text).unwrap(), (event.clone(), beside.clone()));
             let sorted = serde_json::from_str::<serde_json::Value>(&text).unwrap().to_string();
             assert_eq!(from_json(&sorted).unwrap(), (event.clone(), beside));

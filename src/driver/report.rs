@@ -1,13 +1,13 @@
 //! Writes the report into the run's folder, and to each place for a copy. Removes a report that
 //! claims a better end than the run had.
 
-use super::Settings;
-use crate::causes::chain;
+use super::DriverSettings;
+use crate::error_chain::chain;
 use crate::report::Report;
 use crate::run::TaskResult;
 use crate::store::{RunDir, read_text, write_whole};
 use crate::task::Task;
-use crate::workspace::Outlet;
+use crate::workspace::AtomicOutput;
 use serde_json::Value;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -17,10 +17,10 @@ const LARGEST: usize = 64 * 1024 * 1024;
 /// Does not wait for the reader of a pipe.
 const NOW: &dyn Fn() -> bool = &|| false;
 
-impl Settings {
+impl DriverSettings {
     /// Returns the places for copies of the report.
-    pub(super) fn outlets(&self) -> Vec<Outlet> {
-        self.reports.iter().map(|path| Outlet::found(path, &self.workspace)).collect()
+    pub(super) fn outlets(&self) -> Vec<AtomicOutput> {
+        self.reports.iter().map(|path| AtomicOutput::found(path, &self.workspace)).collect()
     }
 }
 
@@ -31,7 +31,7 @@ impl Settings {
 pub(super) async fn save(
     result: &TaskResult,
     task: &Task,
-    settings: &Settings,
+    settings: &DriverSettings,
     run_dir: &RunDir,
     stop: &CancellationToken,
 ) -> Result<(), String> {
@@ -44,7 +44,11 @@ pub(super) async fn save(
 ///
 /// # Errors
 /// A message, if a place cannot be written.
-pub(super) async fn write_out(outlets: Vec<Outlet>, bytes: Vec<u8>, stop: &CancellationToken) -> Result<(), String> {
+pub(super) async fn write_out(
+    outlets: Vec<AtomicOutput>,
+    bytes: Vec<u8>,
+    stop: &CancellationToken,
+) -> Result<(), String> {
     let stop = stop.clone();
     let work = move || outlets.iter().try_for_each(|outlet| outlet.write(&bytes, &|| !stop.is_cancelled()));
     let written = tokio::task::spawn_blocking(work).await.map_err(|error| chain(&error))?;
@@ -55,7 +59,12 @@ pub(super) async fn write_out(outlets: Vec<Outlet>, bytes: Vec<u8>, stop: &Cance
 ///
 /// # Errors
 /// As for [`save`].
-pub(super) fn correct(result: &TaskResult, task: &Task, settings: &Settings, run_dir: &RunDir) -> Result<(), String> {
+pub(super) fn correct(
+    result: &TaskResult,
+    task: &Task,
+    settings: &DriverSettings,
+    run_dir: &RunDir,
+) -> Result<(), String> {
     let text = text(result, task, settings, run_dir);
     write_whole(&run_dir.report(), text.as_bytes()).map_err(|error| chain(&error))?;
     let mut outlets = settings.outlets().into_iter();
@@ -63,9 +72,15 @@ pub(super) fn correct(result: &TaskResult, task: &Task, settings: &Settings, run
 }
 
 /// Writes the report wherever possible. Elsewhere, removes an older report of this run.
-pub(super) fn replace(result: &TaskResult, task: &Task, settings: &Settings, run_dir: &RunDir, copies: &[Outlet]) {
+pub(super) fn replace(
+    result: &TaskResult,
+    task: &Task,
+    settings: &DriverSettings,
+    run_dir: &RunDir,
+    copies: &[AtomicOutput],
+) {
     let text = text(result, task, settings, run_dir);
-    let own = Outlet::found(&run_dir.report(), &settings.workspace);
+    let own = AtomicOutput::found(&run_dir.report(), &settings.workspace);
     for outlet in [&own].into_iter().chain(copies) {
         let Err(error) = outlet.write(text.as_bytes(), NOW) else { continue };
         tracing::error!(error = %chain(&error), "cannot write the report");
@@ -90,7 +105,7 @@ fn parsed(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
-fn text(result: &TaskResult, task: &Task, settings: &Settings, run_dir: &RunDir) -> String {
+fn text(result: &TaskResult, task: &Task, settings: &DriverSettings, run_dir: &RunDir) -> String {
     let task_digest = crate::store::sha256(task.prompt.as_bytes());
     Report::new(result.clone(), &task.source, task_digest, &settings.workspace, run_dir.path()).to_json()
 }

@@ -4,25 +4,27 @@
 //! its outcome is unknown. An interrupted resume is resumed like any other run.
 
 use super::bus::next_life;
-use super::drive::{Beginning, Drive};
-use super::fold::Folded;
-use super::perform::Hands;
-use super::perform::Unready;
-use super::record::{Again, RESUMED, Resumed, Terms};
+use super::drive::{DriveStart, RunDrive};
+use super::effects::EffectRunner;
+use super::effects::NotReadyReason;
+use super::fold::FoldedJournal;
+use super::record::{RESUMED, RestartedEffects, ResumedRecord, RunTerms};
 use super::{Agent, EventRecord, JOURNAL_SCHEMA_VERSION, RunError, SETTLE};
 use crate::id::RunId;
 use crate::run::{StateName, TaskResult};
-use crate::store::{Events, Journal, Outcome, Record, RunHead, RunRow, RunState, Store, StoreError};
+use crate::store::{
+    Journal, JournalEvents, JournalRecord, RunHead, RunOutcome, RunRow, Store, StoreError, StoredRunState,
+};
 use crate::task::Task;
 use crate::verdict::{Reason, StopCause};
-use crate::workspace::Outlet;
+use crate::workspace::AtomicOutput;
 use crate::workspace::worktree::Worktree;
 use std::sync::Arc;
 
 /// An error that prevents a resume or a replay.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
-pub enum ResumeFault {
+pub enum ResumeError {
     /// The run does not exist, is damaged, or another process drives it.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -67,7 +69,7 @@ pub enum ResumeFault {
     NotReady { run: RunId, why: String },
 }
 
-impl ResumeFault {
+impl ResumeError {
     /// Returns the reason, which determines the exit code.
     pub fn reason(&self) -> Reason {
         match self {
@@ -88,8 +90,8 @@ impl ResumeFault {
 
 /// Returns true if a run ended only for now. Either a model asked for too long a pause, or the
 /// process was asked to terminate, not interrupted by a person.
-pub fn is_for_now(state: &RunState) -> bool {
-    let RunState::Ended(outcome) = state else { return false };
+pub fn is_for_now(state: &StoredRunState) -> bool {
+    let StoredRunState::Ended(outcome) = state else { return false };
     let is = |reason: Reason, by| outcome.reason == reason.to_string() && outcome.exit_code == reason.exit_code(by);
     is(Reason::Blocked, None) || is(Reason::Cancelled, Some(StopCause::Terminate))
 }
@@ -97,13 +99,13 @@ pub fn is_for_now(state: &RunState) -> bool {
 /// Returns the row and the terms of a run.
 ///
 /// # Errors
-/// [`ResumeFault`] if the run does not exist, was started by a newer fledge, or has unreadable
+/// [`ResumeError`] if the run does not exist, was started by a newer fledge, or has unreadable
 /// terms.
-pub fn terms(store: &Store, run: &RunId) -> Result<(RunRow, Terms), ResumeFault> {
+pub fn terms(store: &Store, run: &RunId) -> Result<(RunRow, RunTerms), ResumeError> {
     let row = store.run(run)?;
     readable(&row.head)?;
     let terms = serde_json::from_str(&store.task(run)?.settings);
-    Ok((row, terms.map_err(|source| ResumeFault::Unclear { run: run.clone(), seq: 0, source })?))
+    Ok((row, terms.map_err(|source| ResumeError::Unclear { run: run.clone(), seq: 0, source })?))
 }
 
 /// Checks that no other machine drives a run.
@@ -119,9 +121,9 @@ pub fn must_be_ours(row: &RunRow) -> Result<(), StoreError> {
 /// in flight count with what is reserved for them.
 ///
 /// # Errors
-/// [`ResumeFault`] if its journal cannot be read.
-pub fn spent(store: &Store, row: &RunRow) -> Result<u64, ResumeFault> {
-    if let RunState::Ended(outcome) = &row.state {
+/// [`ResumeError`] if its journal cannot be read.
+pub fn spent(store: &Store, row: &RunRow) -> Result<u64, ResumeError> {
+    if let StoredRunState::Ended(outcome) = &row.state {
         return Ok(outcome.cost_micros.unwrap_or(0));
     }
     readable(&row.head)?;
@@ -130,9 +132,9 @@ pub fn spent(store: &Store, row: &RunRow) -> Result<u64, ResumeFault> {
 }
 
 /// Checks that this program understands the records of a run.
-pub(super) fn readable(head: &RunHead) -> Result<(), ResumeFault> {
+pub(super) fn readable(head: &RunHead) -> Result<(), ResumeError> {
     if head.journal_version > JOURNAL_SCHEMA_VERSION {
-        return Err(ResumeFault::Newer { run: head.id.clone(), found: head.journal_version });
+        return Err(ResumeError::Newer { run: head.id.clone(), found: head.journal_version });
     }
     Ok(())
 }
@@ -172,35 +174,36 @@ impl Agent {
 
     async fn take_up(&mut self, run: &RunId, lost_gate: LostGate) -> Result<TaskResult, RunError> {
         self.must_be_apart()?;
-        let store = Store::open(&self.settings.state_dir, self.settings.project()).map_err(ResumeFault::from)?;
+        let store = Store::open(&self.settings.state_dir, self.settings.project()).map_err(ResumeError::from)?;
         let (row, terms) = terms(&store, run)?;
-        must_be_ours(&row).map_err(ResumeFault::from)?;
+        must_be_ours(&row).map_err(ResumeError::from)?;
         let worktree = terms.worktree.clone();
         self.must_fit(&row, worktree.as_ref())?;
         self.find_outlets(&[terms.reports.as_slice(), terms.patch.as_slice()].concat())?;
         let settings = &self.settings_in(worktree.as_ref());
         let mut task = Task { source: row.head.source.clone(), ..terms.task };
         task.budget.usd_micros = self.usd_micros.or(task.budget.usd_micros);
-        settings.outlets().iter().for_each(Outlet::tidy);
-        if let RunState::Ended(outcome) = &row.state
+        settings.outlets().iter().for_each(AtomicOutput::tidy);
+        if let StoredRunState::Ended(outcome) = &row.state
             && outcome.reason != Reason::NotDelivered.to_string()
             && !is_for_now(&row.state)
         {
-            let hands = Hands::new(settings.clone(), Arc::new(task), store.folder(run), self.stop.clone());
+            let hands = EffectRunner::new(settings.clone(), Arc::new(task), store.folder(run), self.stop.clone());
             return self.give_again(&store, run, outcome, hands).await;
         }
-        let mut folded = Folded::default();
-        let mut journal = Journal::reopen(&store, run, |record| take(&mut folded, run, &record))?;
+        let mut folded = FoldedJournal::default();
+        let mut journal = Journal::reopen(&store, run, |record| fold_record(&mut folded, run, &record))?;
         worktree.iter().for_each(Worktree::tidy);
-        let again = folded.go_back(Again::all(self.usd_micros));
+        let again = folded.go_back(RestartedEffects::all(self.usd_micros));
         self.usd_micros.into_iter().for_each(|limit| folded.run.may_cost(limit));
         let (title, state) = (task.title.clone(), folded.run.state());
         let mut beginning = match folded.asked {
-            None => Beginning::Task(Box::new(self.charter(&task, run.clone()))),
-            Some(_) if again.request => Beginning::Refused(folded.open()),
-            Some(_) => Beginning::Open(folded.open()),
+            None => DriveStart::Task(Box::new(self.charter(&task, run.clone()))),
+            Some(_) if again.request => DriveStart::Refused(folded.open()),
+            Some(_) => DriveStart::Open(folded.open()),
         };
-        let hands = Hands::new(settings.clone(), Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
+        let hands =
+            EffectRunner::new(settings.clone(), Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
         let mut lost = None;
         let needs_gate = matches!(state, StateName::Executing | StateName::Verifying);
         if needs_gate || state == StateName::Reporting {
@@ -208,24 +211,24 @@ impl Agent {
             lost = match hands.make_ready(gate_file, folded.sandbox, &folded.changes, self.stop.token()).await {
                 Ok(()) => None,
                 Err(_) if !needs_gate => None, // the report is written without their findings
-                Err(Unready::GateLost(why)) if lost_gate == LostGate::Ended => Some(why),
-                Err(Unready::GateLost(why)) => return Err(ResumeFault::Gate { run: run.clone(), why }.into()),
-                Err(Unready::NotNow(_)) if self.stop.token().is_cancelled() => {
-                    return Err(ResumeFault::Stopped { run: run.clone(), by: self.stop.cause() }.into());
+                Err(NotReadyReason::GateLost(why)) if lost_gate == LostGate::Ended => Some(why),
+                Err(NotReadyReason::GateLost(why)) => return Err(ResumeError::Gate { run: run.clone(), why }.into()),
+                Err(NotReadyReason::NotNow(_)) if self.stop.token().is_cancelled() => {
+                    return Err(ResumeError::Stopped { run: run.clone(), by: self.stop.cause() }.into());
                 }
-                Err(Unready::NotNow(why)) => return Err(ResumeFault::NotReady { run: run.clone(), why }.into()),
+                Err(NotReadyReason::NotNow(why)) => return Err(ResumeError::NotReady { run: run.clone(), why }.into()),
             };
         }
         if lost.is_some() {
-            beginning = Beginning::End(Reason::GateErrored, folded.open());
+            beginning = DriveStart::End(Reason::GateErrored, folded.open());
         }
         if state == StateName::Idle && !again.stop {
-            hands.correct_report(&folded.run).map_err(|why| ResumeFault::Report { run: run.clone(), why })?;
+            hands.correct_report(&folded.run).map_err(|why| ResumeError::Report { run: run.clone(), why })?;
         } else {
-            let told = journal.append(folded.at.0, RESUMED, &Resumed::now(again).to_json());
-            told.and_then(|()| journal.sync()).map_err(ResumeFault::from)?;
+            let told = journal.append(folded.at.0, RESUMED, &ResumedRecord::now(again).to_json());
+            told.and_then(|()| journal.sync()).map_err(ResumeError::from)?;
         }
-        let drive = Drive::new(&self.bus, &self.stop, hands, journal, run.clone()).go_on_from(folded);
+        let drive = RunDrive::new(&self.bus, &self.stop, hands, journal, run.clone()).go_on_from(folded);
         match (self.see_through(drive, title, beginning).await, lost) {
             (Err(RunError::Gate(result)), Some(why)) => Err(RunError::GateLost { result, why }),
             (ended, _) => ended,
@@ -238,60 +241,60 @@ impl Agent {
         &self,
         store: &Store,
         run: &RunId,
-        outcome: &Outcome,
-        hands: Hands,
+        outcome: &RunOutcome,
+        hands: EffectRunner,
     ) -> Result<TaskResult, RunError> {
-        let folded = folded(run, store.events(run, 0).map_err(ResumeFault::from)?)?;
-        hands.correct_report(&folded.run).map_err(|why| ResumeFault::Report { run: run.clone(), why })?;
+        let folded = folded(run, store.events(run, 0).map_err(ResumeError::from)?)?;
+        hands.correct_report(&folded.run).map_err(|why| ResumeError::Report { run: run.clone(), why })?;
         if !outcome.verified {
             return Err(
-                ResumeFault::Over { run: run.clone(), reason: Reason::label_of(&outcome.reason).to_owned() }.into()
+                ResumeError::Over { run: run.clone(), reason: Reason::label_of(&outcome.reason).to_owned() }.into()
             );
         }
         // If only the state was kept, on a fresh machine, the earlier patch is missing.
         if let Some(path) = &hands.settings.patch {
             let written = hands.write_patch(path, &folded.run, self.stop.token()).await;
-            written.map_err(|why| ResumeFault::Patch { run: run.clone(), why })?;
+            written.map_err(|why| ResumeError::Patch { run: run.clone(), why })?;
         }
         self.tell_again(run, folded).await
     }
 
     /// Sends the events of the start and the end of an ended run, and returns its result.
-    async fn tell_again(&self, run: &RunId, folded: Folded) -> Result<TaskResult, RunError> {
+    async fn tell_again(&self, run: &RunId, folded: FoldedJournal) -> Result<TaskResult, RunError> {
         for (event, seq) in folded.told.into_iter().zip(next_life(folded.seq) + 1..) {
-            self.bus.tell(EventRecord::now(run, seq, event));
+            self.bus.publish(EventRecord::now(run, seq, event));
         }
         self.bus.settle(SETTLE).await;
         RunError::judge(folded.run.result().ok_or(RunError::NeverEnded)?)
     }
 
     /// Checks that the run belongs to this workspace and, if it is to continue, to these models.
-    fn must_fit(&self, row: &RunRow, worktree: Option<&Worktree>) -> Result<(), ResumeFault> {
+    fn must_fit(&self, row: &RunRow, worktree: Option<&Worktree>) -> Result<(), ResumeError> {
         let RunRow { head, state, .. } = row;
         let ours = self.settings.workspace.display().to_string();
         // A run with a worktree can be resumed wherever the runs of its project are found.
         if head.workspace != ours && worktree.is_none() {
-            return Err(ResumeFault::Elsewhere { run: head.id.clone(), theirs: head.workspace.clone(), ours });
+            return Err(ResumeError::Elsewhere { run: head.id.clone(), theirs: head.workspace.clone(), ours });
         }
         let models: Vec<String> = self.settings.models.iter().map(|model| model.provider.name()).collect();
-        if (is_for_now(state) || !matches!(state, RunState::Ended(_))) && models != head.models {
+        if (is_for_now(state) || !matches!(state, StoredRunState::Ended(_))) && models != head.models {
             let (theirs, ours) = (head.models.join(", "), models.join(", "));
-            return Err(ResumeFault::OtherModels { run: head.id.clone(), theirs, ours });
+            return Err(ResumeError::OtherModels { run: head.id.clone(), theirs, ours });
         }
         Ok(())
     }
 }
 
 /// Folds the records of a run.
-pub(super) fn folded(run: &RunId, records: Events<'_>) -> Result<Folded, ResumeFault> {
-    let mut folded = Folded::default();
+pub(super) fn folded(run: &RunId, records: JournalEvents<'_>) -> Result<FoldedJournal, ResumeError> {
+    let mut folded = FoldedJournal::default();
     for record in records {
-        take(&mut folded, run, &record?)?;
+        fold_record(&mut folded, run, &record?)?;
     }
     Ok(folded)
 }
 
-pub(super) fn take(folded: &mut Folded, run: &RunId, record: &Record) -> Result<(), ResumeFault> {
-    let wrong = |source| ResumeFault::Unclear { run: run.clone(), seq: record.seq, source };
-    folded.take(record).map(drop).map_err(wrong)
+pub(super) fn fold_record(folded: &mut FoldedJournal, run: &RunId, record: &JournalRecord) -> Result<(), ResumeError> {
+    let wrong = |source| ResumeError::Unclear { run: run.clone(), seq: record.seq, source };
+    folded.push(record).map(drop).map_err(wrong)
 }

@@ -1,12 +1,12 @@
 //! The MCP servers of a run: the servers of its task, their tools, and the results of calls.
 
-use super::briefing::{PlanFault, patterns};
-use super::ground::Ground;
-use super::{Settings, alike, enclosure};
+use super::briefing::{PlanError, patterns};
+use super::ground::RunGround;
+use super::{DriverSettings, alike, enclosure};
 use crate::chat::ToolOutcome;
-use crate::mcp::{Answer, Place, Reach, Server, Servers};
-use crate::process::wall::{Holes, WallKind};
-use crate::run::{Plan, ToolAccess, ToolRole, ToolRule};
+use crate::mcp::{McpAnswer, McpServers, ServerConfig, ServerPlace, ServerTransport};
+use crate::process::sandbox::{PathRules, SandboxKind};
+use crate::run::{RunPlan, ToolAccess, ToolRole, ToolRule};
 use crate::store::RunDir;
 use crate::task::{Task, Tier};
 use crate::tool::{ToolHost, ToolRequest};
@@ -20,9 +20,14 @@ const TIER: Tier = Tier::Tool;
 /// Returns the servers that a task names, without those of a higher tier.
 ///
 /// # Errors
-/// [`PlanFault`] if a server is unknown, or if the agent could have written what it runs.
-pub(super) fn of(task: &Task, settings: &Settings, run: &RunDir, ground: &Ground) -> Result<Servers, PlanFault> {
-    let mut servers: Vec<Server> = Vec::new();
+/// [`PlanError`] if a server is unknown, or if the agent could have written what it runs.
+pub(super) fn task_servers(
+    task: &Task,
+    settings: &DriverSettings,
+    run: &RunDir,
+    ground: &RunGround,
+) -> Result<McpServers, PlanError> {
+    let mut servers: Vec<ServerConfig> = Vec::new();
     for name in &task.mcp {
         let Some(server) = settings.mcp.iter().find(|server| server.name == *name) else {
             let known: Vec<&str> = settings.mcp.iter().map(|server| server.name.as_str()).collect();
@@ -32,36 +37,39 @@ pub(super) fn of(task: &Task, settings: &Settings, run: &RunDir, ground: &Ground
                 "{}: unknown MCP server `{name}` ({meant}known: {known}); define servers under `mcp:` in fledge.yaml",
                 task.source
             );
-            return Err(PlanFault::bad(why));
+            return Err(PlanError::bad(why));
         };
         if task.tier >= server.tier.max(TIER) && !servers.contains(server) {
             if let Some(why) = server.trespass(&settings.workspace, enclosure::variable(settings, "PATH")) {
-                return Err(PlanFault::bad(format!("MCP server `{name}`: {why}")));
+                return Err(PlanError::bad(format!("MCP server `{name}`: {why}")));
             }
             servers.push(server.clone());
         }
     }
     // Computing the rules walks through the whole workspace.
     let mut holes = match servers.is_empty() {
-        true => Holes::default(),
+        true => PathRules::default(),
         false => enclosure::holes(settings, task, run, &ground.dependencies),
     };
     let wall = ground.wall.clone();
     holes.writable.retain(|path| *path != run.outputs()); // servers need no results of tools
-    Ok(Servers::new(servers, Place { dir: settings.workspace.clone(), env: settings.env.clone(), wall, holes }))
+    Ok(McpServers::new(
+        servers,
+        ServerPlace { dir: settings.workspace.clone(), env: settings.env.clone(), wall, holes },
+    ))
 }
 
 /// Asks the servers for their tools and adds these to the plan.
 ///
 /// # Errors
-/// [`PlanFault`] if a server is missing that the run needs.
+/// [`PlanError`] if a server is missing that the run needs.
 pub(super) async fn offer(
-    servers: &Servers,
+    servers: &McpServers,
     task: &Task,
-    settings: &Settings,
-    plan: &mut Plan,
+    settings: &DriverSettings,
+    plan: &mut RunPlan,
     stop: &CancellationToken,
-) -> Result<(), PlanFault> {
+) -> Result<(), PlanError> {
     if !task.mcp.is_empty() && task.tier < TIER {
         plan.notes.push("tasks of the tier `read` get no tools of MCP servers".into());
         return Ok(());
@@ -69,7 +77,7 @@ pub(super) async fn offer(
     let too_low = settings.mcp.iter().filter(|server| task.mcp.contains(&server.name) && task.tier < server.tier);
     plan.notes.extend(too_low.map(|server| format!("MCP server `{}` is for tasks of a higher tier", server.name)));
     let offer = servers.offer(stop).await;
-    let offer = offer.map_err(|message| PlanFault::new(Reason::PlanFailed, message))?;
+    let offer = offer.map_err(|message| PlanError::new(Reason::PlanFailed, message))?;
     let (allow, deny) = (patterns(&task.tools.allow)?, patterns(&task.tools.deny)?);
     let mut offered = plan.tools.to_vec();
     for tool in offer.tools {
@@ -90,30 +98,32 @@ pub(super) async fn offer(
 }
 
 /// Returns warnings about a server for a person who trusts the sandbox.
-fn cautions(server: &Server, wall: Option<WallKind>) -> Vec<String> {
+fn cautions(server: &ServerConfig, wall: Option<SandboxKind>) -> Vec<String> {
     let name = &server.name;
     match &server.reach {
-        Reach::Http { .. } => {
+        ServerTransport::Http { .. } => {
             vec![format!("MCP server `{name}`: data that the agent sends to it leaves this machine or its sandbox")]
         }
-        Reach::Program { .. } if wall == Some(WallKind::Off) => Vec::new(),
-        Reach::Program { .. } if !server.is_walled => vec![format!("MCP server `{name}` runs outside the sandbox")],
-        Reach::Program { .. } if server.network => vec![format!("MCP server `{name}` reaches the network")],
-        Reach::Program { .. } => Vec::new(),
+        ServerTransport::Program { .. } if wall == Some(SandboxKind::Off) => Vec::new(),
+        ServerTransport::Program { .. } if !server.is_walled => {
+            vec![format!("MCP server `{name}` runs outside the sandbox")]
+        }
+        ServerTransport::Program { .. } if server.network => vec![format!("MCP server `{name}` reaches the network")],
+        ServerTransport::Program { .. } => Vec::new(),
     }
 }
 
 /// Calls a tool of a server.
 pub(super) async fn call(
-    servers: &Servers,
+    servers: &McpServers,
     host: &ToolHost,
     request: ToolRequest,
     stop: &CancellationToken,
 ) -> ToolOutcome {
     match servers.call(&request.name, request.input, stop).await {
-        Answer::Said { server, text, is_error } => {
+        McpAnswer::Said { server, text, is_error } => {
             host.hear(request.call, &format!("the MCP server `{server}`"), &text, is_error)
         }
-        Answer::Failed(why) => ToolOutcome::error(why),
+        McpAnswer::Failed(why) => ToolOutcome::error(why),
     }
 }

@@ -54,9 +54,8 @@ mod tests {
 
     #[test]
     fn patterns_that_fit_nothing_and_names_that_nothing_fills_in_are_told() {
-        let unfit = |pattern: &str, near: &str| {
-            format!("t.md: `{pattern}` in `files` matches no file of the project{near}")
-        };
+        let unfit =
+            |pattern: &str, near: &str| format!("t.md: `{pattern}` in `files` matches no file of the project{near}");
         for (files, said) in [
             (&["src/**"][..], String::new()),
             (&["src"], String::new()),

@@ -3,9 +3,9 @@
 
 use super::alike;
 use super::briefing::{INSTRUCTIONS, patterns};
-use super::perform::Ready;
+use super::effects::RunReady;
 use crate::chat::{Message, ToolSpec};
-use crate::run::{Plan, Run, ToolAccess, ToolRule};
+use crate::run::{Run, RunPlan, ToolAccess, ToolRule};
 use crate::task::Tier;
 use crate::tool::Tool;
 use serde::Deserialize;
@@ -40,7 +40,7 @@ const SYSTEM: &str = "You are a sub-agent: another agent works on a task in a re
 /// The arguments of a call.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wish {
+pub(super) struct SpawnRequest {
     /// The task of the sub-agent.
     task: String,
     /// A few words for people.
@@ -66,7 +66,7 @@ pub(super) fn spec() -> ToolSpec {
     ToolSpec { name: NAME.into(), description: DESCRIPTION.into(), schema }
 }
 
-impl Wish {
+impl SpawnRequest {
     /// Parses the arguments of a call.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Wish {
     /// # Errors
     /// A message for the model, if the call asks for more than the parent has, or for tools that do
     /// not exist.
-    pub(super) fn plan(&self, parent: &Run, tier: Tier, ready: &Ready) -> Result<(Plan, Tier), String> {
+    pub(super) fn plan(&self, parent: &Run, tier: Tier, ready: &RunReady) -> Result<(RunPlan, Tier), String> {
         let asked = self.tier(tier)?;
         let named = self.tools.as_deref().map(patterns).transpose();
         let named = named.map_err(|fault| format!("{NAME}: `tools`: {}", fault.message))?;
@@ -129,7 +129,7 @@ impl Wish {
             ..rule.clone()
         };
         let (sandbox, network) = parent.wall();
-        let plan = Plan {
+        let plan = RunPlan {
             system: format!("{SYSTEM}{}", instructions(parent.system())),
             messages: vec![Message::user(&*self.task)],
             rules: parent.rules().iter().map(rule).collect(),
@@ -138,7 +138,7 @@ impl Wish {
             base: parent.base().cloned(),
             sandbox,
             network,
-            ..Plan::default()
+            ..RunPlan::default()
         };
         Ok((plan, asked))
     }

@@ -3,13 +3,13 @@
 //! fledge records the head, the references and the staged files before the agent starts, and
 //! reports differences at the end. The user may have made them, so fledge undoes nothing.
 
-use super::ground::Ground;
-use super::perform::Hands;
+use super::effects::EffectRunner;
+use super::ground::RunGround;
 use super::planning::Planner;
-use crate::process::wall::WallKind;
+use crate::process::sandbox::SandboxKind;
 use crate::run::TaskResult;
 use crate::store::write_whole;
-use crate::workspace::delivery::{DeliveryFault, Repository, Standing};
+use crate::workspace::delivery::{DeliveryError, RepositoryState, UserRepository};
 use std::fs;
 use tokio_util::sync::CancellationToken;
 
@@ -18,15 +18,15 @@ const FILE: &str = "repository";
 
 impl Planner {
     /// Records the state of the repository. A failure only loses the later report.
-    pub(super) async fn note_standing(&self, ground: &Ground) {
-        if ground.wall.kind() == WallKind::Bubblewrap {
+    pub(super) async fn note_standing(&self, ground: &RunGround) {
+        if ground.wall.kind() == SandboxKind::Bubblewrap {
             return;
         }
         let noted = async {
-            let repository = Repository::around(&ground.trees, &self.settings.env, &self.stop).await?;
+            let repository = UserRepository::around(&ground.trees, &self.settings.env, &self.stop).await?;
             match repository {
                 Some(repository) => repository.standing(&self.stop).await.map(Some),
-                None => Ok::<_, DeliveryFault>(None),
+                None => Ok::<_, DeliveryError>(None),
             }
         };
         let kept = match noted.await {
@@ -40,16 +40,16 @@ impl Planner {
     }
 }
 
-impl Hands {
+impl EffectRunner {
     /// Returns the changes of the repository since then, one line each. The files that configure
     /// git must be restored before.
     pub(super) async fn moved(&self, result: Option<&TaskResult>, stop: &CancellationToken) -> Vec<String> {
         let kept = fs::read(self.run_dir.path().join(FILE)).ok();
-        let before: Option<Standing> = kept.and_then(|kept| serde_json::from_slice(&kept).ok());
+        let before: Option<RepositoryState> = kept.and_then(|kept| serde_json::from_slice(&kept).ok());
         let (Some(before), Some(ready)) = (before, self.ready.get()) else { return Vec::new() };
         let now = async {
-            let repository = Repository::around(&ready.ground.trees, &self.settings.env, stop).await?;
-            repository.ok_or(DeliveryFault::NoRepository)?.standing(stop).await
+            let repository = UserRepository::around(&ready.ground.trees, &self.settings.env, stop).await?;
+            repository.ok_or(DeliveryError::NoRepository)?.standing(stop).await
         };
         let delivered = result.and_then(|result| Some((result.commit.as_deref()?, result.branch.as_deref())));
         let told = match now.await {

@@ -14,7 +14,7 @@ pub(super) const IN_PEACE: Duration = Duration::from_secs(20);
 
 /// A cancellation token that remembers who cancelled it.
 #[derive(Debug, Clone, Default)]
-pub struct Stop {
+pub struct StopToken {
     token: CancellationToken,
     rest: CancellationToken,
     cause: Arc<AtomicU8>,
@@ -22,9 +22,9 @@ pub struct Stop {
     whole: Option<CancellationToken>,
 }
 
-impl Stop {
+impl StopToken {
     /// Creates a stop that follows the token of a library user.
-    pub fn of(token: CancellationToken) -> Self {
+    pub fn from_token(token: CancellationToken) -> Self {
         Self { token, ..Self::default() }
     }
 
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_part_stops_by_itself_or_with_the_whole() {
-        let whole = Stop::default();
+        let whole = StopToken::default();
         let (first, second) = (whole.part(), whole.part());
         first.token().cancel();
         assert_eq!((first.cause(), whole.token().is_cancelled()), (StopCause::Token, false));
@@ -109,7 +109,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_part_that_is_stopped_alone_has_time_to_keep_what_it_has_until_the_whole_is_stopped() {
-        let whole = Stop::default();
+        let whole = StopToken::default();
         let part = whole.part();
         part.token().cancel();
         assert!(tokio::time::timeout(IN_PEACE, part.haste()).await.is_err());
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_first_cause_counts() {
-        let stop = Stop::default();
+        let stop = StopToken::default();
         assert!(!stop.token().is_cancelled());
         stop.ask(StopCause::Terminate);
         stop.ask(StopCause::Interrupt);

@@ -2,7 +2,7 @@
 
 use super::tests::{agent_of, cut_off, task};
 use super::*;
-use crate::store::{Record, Store};
+use crate::store::{JournalRecord, Store};
 use crate::test_support::{drawn, step};
 use crate::verdict::{Reason, StopCause};
 use std::fs;
@@ -26,7 +26,7 @@ fn store(home: &Path, state: &str) -> Store {
 
 /// Runs a task, stops it after this many events, and returns its result.
 async fn stopped_after(events: usize, home: &Path, state: &str, cassette: &str) -> TaskResult {
-    let (stop, told) = (Stop::default(), AtomicUsize::new(0));
+    let (stop, told) = (StopToken::default(), AtomicUsize::new(0));
     let mut agent = agent_of(home, state, cassette).with_stop(stop.clone());
     agent.on_record(move |_| {
         if told.fetch_add(1, Ordering::SeqCst) == events {
@@ -75,7 +75,7 @@ async fn a_run_that_goes_on_may_be_cut_off_after_any_record_too() {
     let first = stopped_after(8, home, "state", LOOK_AND_WRITE).await;
     assert!(first.cancelled, "{first:?}");
     agent_of(home, "state", LOOK_AND_WRITE).with_bound(Some(7)).resume(&first.run).await.unwrap();
-    let records: Vec<Record> = store(home, "state").events(&first.run, 0).unwrap().map(Result::unwrap).collect();
+    let records: Vec<JournalRecord> = store(home, "state").events(&first.run, 0).unwrap().map(Result::unwrap).collect();
     assert!(records.iter().any(|record| record.kind == RESUMED && record.data.contains("\"stop_again\":true")));
     for cut in drawn(0..=records.len()) {
         let state = format!("state-{cut}");
@@ -101,7 +101,7 @@ fn used(result: &TaskResult) -> (u64, u64, u64) {
 async fn wherever_a_run_is_left_at_rest_it_is_charged_for_nothing_that_was_not_sent() {
     let (home, mut rested) = (crate::test_support::temp_dir(), 0);
     for events in drawn(0..) {
-        let (state, stop, told) = (format!("state-{events}"), Stop::default(), AtomicUsize::new(0));
+        let (state, stop, told) = (format!("state-{events}"), StopToken::default(), AtomicUsize::new(0));
         let mut agent = agent_of(home.path(), &state, COUNTED).with_stop(stop.clone());
         agent.on_record_at_once(move |_| {
             if told.fetch_add(1, Ordering::SeqCst) == events {
@@ -113,7 +113,7 @@ async fn wherever_a_run_is_left_at_rest_it_is_charged_for_nothing_that_was_not_s
         rested += 1;
         let run = store(home.path(), &state).find("last").unwrap();
         // A server that is about to stop resumes a run only to leave it again.
-        let stop = Stop::default();
+        let stop = StopToken::default();
         stop.ask_for_rest();
         let again = agent_of(home.path(), &state, COUNTED).with_stop(stop).resume(&run).await;
         assert!(matches!(again, Err(RunError::Rests)), "{again:?}, after {events}");
@@ -135,9 +135,9 @@ impl crate::provider::Provider for Waiting {
 
     fn complete<'a>(
         &'a self,
-        _: &'a crate::provider::Request,
+        _: &'a crate::provider::ModelRequest,
         _: crate::provider::DeltaSink<'a>,
-    ) -> crate::provider::Completion<'a> {
+    ) -> crate::provider::PendingReply<'a> {
         Box::pin(std::future::pending())
     }
 }
@@ -145,11 +145,12 @@ impl crate::provider::Provider for Waiting {
 #[tokio::test]
 async fn a_call_that_waited_for_its_turn_when_the_run_was_ended_is_not_charged_to_who_goes_on() {
     let home = crate::test_support::temp_dir();
-    let stop = Stop::default();
+    let stop = StopToken::default();
     let mut agent = agent_of(home.path(), "state", COUNTED).with_stop(stop.clone());
     let name = agent.settings.models[0].provider.name();
     let waiting: Arc<dyn crate::provider::Provider> = Arc::new(Waiting(name));
-    agent.settings = Arc::new(Settings { models: vec![waiting.into()], ..Settings::clone(&agent.settings) });
+    agent.settings =
+        Arc::new(DriverSettings { models: vec![waiting.into()], ..DriverSettings::clone(&agent.settings) });
     agent.on_record_at_once(move |record| {
         if record.event == crate::run::AgentEvent::PhaseChanged(crate::run::Phase::CallingModel) {
             stop.ask(StopCause::Terminate);
@@ -166,7 +167,7 @@ async fn a_call_that_waited_for_its_turn_when_the_run_was_ended_is_not_charged_t
 async fn one_that_was_ended_before_its_start_begins_then() {
     let home = crate::test_support::temp_dir();
     let home = home.path();
-    let stop = Stop::default();
+    let stop = StopToken::default();
     stop.ask(StopCause::Terminate);
     let first = agent_of(home, "state", LOOK_AND_WRITE).with_stop(stop).run_task(task()).await.unwrap();
     assert_eq!((first.cancelled, first.turns), (true, 0));

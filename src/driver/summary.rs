@@ -2,9 +2,9 @@
 //! without tools, so that any model can read it.
 
 use super::meter::Meter;
-use crate::chat::{Block, Message, ModelError, ModelFault, Reply, Role, StopReason, ToolResult, Usage};
+use crate::chat::{Block, Message, ModelError, ModelErrorKind, Reply, Role, StopReason, ToolResult, Usage};
 use crate::id::CallId;
-use crate::provider::{Provider, Request, SUMMARISER};
+use crate::provider::{ModelRequest, Provider, SUMMARISER};
 use crate::run::Event;
 use std::sync::Arc;
 
@@ -33,11 +33,13 @@ const SYSTEM: &str = ", so that it can continue without the conversation that yo
 
 /// Builds the request for a summary of these messages, with at most `most` tokens, for a model with
 /// this context window.
-pub(super) fn request(messages: &[Message], turn: u64, most: Option<u64>, window: Option<u64>) -> Request {
-    let text =
-        format!("The conversation:\n\n{}\n\nSum it up under the six headings.", told(messages, within(window, most)));
+pub(super) fn request(messages: &[Message], turn: u64, most: Option<u64>, window: Option<u64>) -> ModelRequest {
+    let text = format!(
+        "The conversation:\n\n{}\n\nSum it up under the six headings.",
+        conversation_text(messages, within(window, most))
+    );
     let system = format!("{SUMMARISER}{SYSTEM}");
-    Request { system, messages: [Message::user(text)].into(), tools: [].into(), turn, max_output: most }
+    ModelRequest { system, messages: [Message::user(text)].into(), tools: [].into(), turn, max_output: most }
 }
 
 /// Returns the bytes of the conversation that fit beside the answer and the rest. Counts three
@@ -49,7 +51,12 @@ fn within(window: Option<u64>, most: Option<u64>) -> usize {
 }
 
 /// Asks for a summary.
-pub(super) async fn summarise(provider: &Arc<dyn Provider>, request: &Request, call: CallId, meter: &Meter) -> Event {
+pub(super) async fn summarise(
+    provider: &Arc<dyn Provider>,
+    request: &ModelRequest,
+    call: CallId,
+    meter: &Meter,
+) -> Event {
     match provider.complete(request, &|delta| drop(meter.read(delta))).await {
         Ok(reply) => {
             let (result, usage) = (judged(&reply), reply.usage.unwrap_or_default());
@@ -90,7 +97,7 @@ pub(super) fn judged_so(result: Result<String, String>, usage: Usage, model: Str
                 (_, Some(bytes)) => ("x".repeat(usize::min(bytes, MOST_FILLED)), StopReason::EndTurn),
                 (why, None) => {
                     let why = why.strip_prefix(NO_SUMMARY).unwrap_or(why);
-                    return Err(ModelError::new(ModelFault::BadRequest, why));
+                    return Err(ModelError::new(ModelErrorKind::BadRequest, why));
                 }
             }
         }
@@ -100,7 +107,7 @@ pub(super) fn judged_so(result: Result<String, String>, usage: Usage, model: Str
 }
 
 /// Formats a conversation as a text of at most `most` bytes.
-fn told(messages: &[Message], most: usize) -> String {
+fn conversation_text(messages: &[Message], most: usize) -> String {
     let mut text = String::new();
     for message in messages {
         let speaker = match message.role {
@@ -169,8 +176,8 @@ mod tests {
     fn a_conversation_of_any_length_is_one_text_of_a_bounded_length() {
         let long = Message::user("é".repeat(100_000));
         assert_eq!((within(None, None), within(Some(8_192), Some(2_048))), (TEXT, 3 * 5_744));
-        assert!(told(std::slice::from_ref(&long), TEXT).len() < PIECE + 100);
-        assert!(told(&vec![long.clone(); 1_000], TEXT).len() < TEXT + 100);
+        assert!(conversation_text(std::slice::from_ref(&long), TEXT).len() < PIECE + 100);
+        assert!(conversation_text(&vec![long.clone(); 1_000], TEXT).len() < TEXT + 100);
         let call = crate::chat::ToolCall {
             id: "1".into(),
             name: "t".into(),
@@ -182,6 +189,9 @@ mod tests {
             Message::assistant(vec![Block::ToolUse(call)]),
             Message { role: Role::User, content: vec![Block::ToolResult(result)] },
         ];
-        assert_eq!(told(&messages, TEXT), "[user] Mend it\n\n[agent calls t] {\"a\":1}\n\n[error] gone\n\n");
+        assert_eq!(
+            conversation_text(&messages, TEXT),
+            "[user] Mend it\n\n[agent calls t] {\"a\":1}\n\n[error] gone\n\n"
+        );
     }
 }

@@ -1,31 +1,31 @@
 //! A run as a cassette: the answers of its models, from its journal. Secrets are hidden there
 //! already.
 
-use super::fold::Folded;
+use super::fold::FoldedJournal;
 use super::lineage::whose;
 use super::record::{self, is_event};
-use super::resume::{ResumeFault, readable, take};
+use super::resume::{ResumeError, fold_record, readable};
 use super::summary::judged_so;
 use crate::id::RunId;
-use crate::provider::{Bounds, Recording};
-use crate::run::{Charter, Event, StateName};
+use crate::provider::{CassetteBounds, Recording};
+use crate::run::{Event, RunSpec, StateName};
 use crate::store::Store;
 
 /// Collects the answers of a run so far. Leaves out the failure that led to another model, because
 /// a cassette replays as one model.
 ///
 /// # Errors
-/// [`ResumeFault`] if the run does not exist, or its journal is damaged or cannot be understood.
-pub fn cassette(store: &Store, run: &RunId) -> Result<Recording, ResumeFault> {
+/// [`ResumeError`] if the run does not exist, or its journal is damaged or cannot be understood.
+pub fn cassette(store: &Store, run: &RunId) -> Result<Recording, ResumeError> {
     let row = store.run(run)?;
     readable(&row.head)?;
-    let (mut folded, mut recording) = (Folded::default(), Recording::default());
+    let (mut folded, mut recording) = (FoldedJournal::default(), Recording::default());
     for record in store.events(run, 0)? {
         let record = record?;
         let (was_at_work, model) = (folded.run.state() == StateName::Executing, folded.run.model());
-        take(&mut folded, run, &record)?;
+        fold_record(&mut folded, run, &record)?;
         let (of, _) = whose(&record.kind);
-        let wrong = |source| ResumeFault::Unclear { run: run.clone(), seq: record.seq, source };
+        let wrong = |source| ResumeError::Unclear { run: run.clone(), seq: record.seq, source };
         if !is_event(&record.kind) || of.is_none() && !was_at_work {
             continue; // a late answer is not requested again
         }
@@ -50,9 +50,9 @@ pub fn cassette(store: &Store, run: &RunId) -> Result<Recording, ResumeFault> {
 }
 
 /// Returns the bounds of the run's first model, because a cassette replays as one model.
-fn bounds(charter: &Charter) -> Bounds {
+fn bounds(charter: &RunSpec) -> CassetteBounds {
     let terms = charter.terms.first().cloned().unwrap_or_default();
     let window = terms.context_window.or(charter.context_window);
     let compact_at = window.map(|_| terms.compact_at_percent.unwrap_or(charter.limits.compact_at_percent));
-    Bounds { window, max_output: terms.max_output_tokens, compact_at }
+    CassetteBounds { window, max_output: terms.max_output_tokens, compact_at }
 }

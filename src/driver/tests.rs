@@ -3,11 +3,11 @@
 
 use super::*;
 use crate::chat::{Block, Reply, StopReason};
+use crate::elapsed::Elapsed;
 use crate::id::{CallId, TreeId};
-use crate::moment::Moment;
-use crate::provider::{Endpoint, Kind, connect};
+use crate::provider::{Endpoint, WireFormat, connect};
 use crate::run::{Delivery, Event, Run};
-use crate::store::{Filter, Journal, Outcome, Record, RunRow, RunState, Store};
+use crate::store::{Journal, JournalRecord, RunListFilter, RunOutcome, RunRow, Store, StoredRunState};
 use crate::task::{Commit, GateChoice};
 use crate::verdict::{Proof, Reason, Ruling, Verdict, Verification};
 use std::fs;
@@ -32,8 +32,9 @@ pub(super) fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
     let workspace = home.join("tree");
     fs::create_dir_all(&workspace).unwrap();
     let cassette =
-        connect(Endpoint::new(Kind::Cassette { text: cassette.into(), path: "c.yaml".into() }, "c.yaml")).unwrap();
-    Agent::new(Settings {
+        connect(Endpoint::new(WireFormat::Cassette { text: cassette.into(), path: "c.yaml".into() }, "c.yaml"))
+            .unwrap();
+    Agent::new(DriverSettings {
         workspace,
         project: None,
         state_dir: home.join(state),
@@ -49,11 +50,11 @@ pub(super) fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
         patch: None,
         mcp: Vec::new(),
         earlier: None,
-        memory: Some(MemoryTerms::default()),
-        secrets: Mask::default(),
-        wall: crate::process::wall::WallChoice::Off,
+        memory: Some(MemorySettings::default()),
+        secrets: SecretMask::default(),
+        wall: crate::process::sandbox::SandboxChoice::Off,
         network: false,
-        limits: crate::process::wall::WallLimits::default(),
+        limits: crate::process::sandbox::SandboxLimits::default(),
         hooks: Vec::new(),
         asker: crate::driver::Asker::default(),
         helper: None,
@@ -70,22 +71,22 @@ pub(super) fn store(home: &Path) -> Store {
 }
 
 /// Returns the journal's events, each with its moment.
-fn journal(home: &Path) -> Vec<(Moment, Event)> {
+fn journal(home: &Path) -> Vec<(Elapsed, Event)> {
     let store = store(home);
     let run = store.find("last").unwrap();
     let records = store.events(&run, 0).unwrap().map(Result::unwrap);
-    let event = |record: Record| {
+    let event = |record: JournalRecord| {
         let event: Event = serde_json::from_str(&record.data).unwrap();
         assert_eq!(event.name(), record.kind);
-        (Moment(record.at_ms), event)
+        (Elapsed(record.at_ms), event)
     };
     records.map(event).collect()
 }
 
 /// Returns the outcome of the only run.
-fn ended(home: &Path) -> Outcome {
-    let rows = store(home).runs(&Filter::default()).unwrap();
-    let [RunRow { state: RunState::Ended(outcome), .. }] = rows.as_slice() else { panic!("{rows:?}") };
+fn ended(home: &Path) -> RunOutcome {
+    let rows = store(home).runs(&RunListFilter::default()).unwrap();
+    let [RunRow { state: StoredRunState::Ended(outcome), .. }] = rows.as_slice() else { panic!("{rows:?}") };
     outcome.clone()
 }
 
@@ -108,14 +109,14 @@ async fn the_row_of_a_run_says_what_it_was_and_how_it_ended() {
     let result = agent(home.path()).run_task(task()).await.unwrap();
     let mut outcome = ended(home.path());
     assert!(std::mem::take(&mut outcome.ended_at_ms) > 0);
-    let wanted = Outcome {
+    let wanted = RunOutcome {
         reason: "skipped".into(),
         verified: true,
         turns: 2,
         tokens_in: result.usage.total.input_tokens,
         tokens_out: result.usage.total.output_tokens,
         summary: "Written.".into(),
-        ..Outcome::default()
+        ..RunOutcome::default()
     };
     assert_eq!(outcome, wanted);
     let copy = store(home.path()).task(&result.run).unwrap();
@@ -148,9 +149,9 @@ async fn a_run_that_cannot_be_written_down_never_begins() {
 }
 
 /// Creates a state folder in which the journal of the one run of `home` has only these records.
-pub(super) fn cut_off(home: &Path, state: &str, records: &[Record]) {
+pub(super) fn cut_off(home: &Path, state: &str, records: &[JournalRecord]) {
     let whole = store(home);
-    let row = whole.runs(&Filter::default()).unwrap().remove(0);
+    let row = whole.runs(&RunListFilter::default()).unwrap().remove(0);
     let cut = Store::open(&home.join(state), &home.join("tree")).unwrap();
     let mut journal = Journal::create(&cut, &row.head, &whole.task(&row.head.id).unwrap()).unwrap();
     for record in records {
@@ -174,8 +175,8 @@ async fn a_run_that_is_cut_off_after_any_record_ends_as_if_it_had_not_been() {
     let home = home.path();
     let plain = |result: TaskResult| TaskResult { duration_ms: 0, ..result };
     let calm = plain(agent_of(home, "state", LOOK_AND_WRITE).run_task(task()).await.unwrap());
-    let records: Vec<Record> = store(home).events(&calm.run, 0).unwrap().map(Result::unwrap).collect();
-    let is_tool = |record: &&Record| record.kind == "ToolFinished";
+    let records: Vec<JournalRecord> = store(home).events(&calm.run, 0).unwrap().map(Result::unwrap).collect();
+    let is_tool = |record: &&JournalRecord| record.kind == "ToolFinished";
     for cut in 0..=records.len() {
         let (state, before) = (format!("state-{cut}"), &records[..cut]);
         cut_off(home, &state, before);
@@ -210,7 +211,7 @@ async fn a_machine_that_asks_for_something_else_is_found_out_with_the_place() {
     let home = crate::test_support::temp_dir();
     let result = agent(home.path()).run_task(task()).await.unwrap();
     let store_of = store(home.path());
-    let mut records: Vec<Record> = store_of.events(&result.run, 0).unwrap().map(Result::unwrap).collect();
+    let mut records: Vec<JournalRecord> = store_of.events(&result.run, 0).unwrap().map(Result::unwrap).collect();
     assert_eq!(records[3].kind, "ToolFinished");
     records[3].data = records[3].data.replace("RunTool", "RunGate");
     cut_off(home.path(), "other", &records);
@@ -228,10 +229,10 @@ fn journals_that_earlier_versions_wrote_are_decided_today_as_they_were_then() {
     journals.sort();
     assert!(journals.len() >= 3, "{journals:?}");
     for journal in journals {
-        let mut folded = fold::Folded::default();
+        let mut folded = fold::FoldedJournal::default();
         for line in fs::read_to_string(&journal).unwrap().lines() {
             let (seq, at_ms, kind, data) = serde_json::from_str(line).unwrap();
-            folded.take(&Record { seq, at_ms, kind, data }).unwrap();
+            folded.push(&JournalRecord { seq, at_ms, kind, data }).unwrap();
         }
         assert_eq!((folded.difference, folded.run.result().is_some()), (None, true), "{}", journal.display());
     }
@@ -243,9 +244,9 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
     let agent = agent(home.path());
     let task = Task { commit: Some(Commit::OnSuccess), ..Task::from_prompt("Write a.txt") };
     let charter = agent.charter(&task, RunId::new("run"));
-    let journal = record::begin(&agent.settings, &charter, &task, None, None, 0).unwrap();
-    let hands = Hands::new(agent.settings.clone(), Arc::new(task), journal.folder(), agent.stop.clone());
-    let mut drive = Drive::new(&agent.bus, &agent.stop, hands, journal, charter.run.clone());
+    let journal = record::begin_journal(&agent.settings, &charter, &task, None, None, 0).unwrap();
+    let hands = EffectRunner::new(agent.settings.clone(), Arc::new(task), journal.folder(), agent.stop.clone());
+    let mut drive = RunDrive::new(&agent.bus, &agent.stop, hands, journal, charter.run.clone());
     let proof = Proof {
         base: TreeId::empty(),
         tree: TreeId::parse(&"a".repeat(40)).unwrap(),
@@ -274,10 +275,10 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
     let said = Block::Text { text: "Done.".into() };
     let reply =
         Reply { content: vec![said], stop: StopReason::EndTurn, usage: None, model: "m".into(), lacks_end: false };
-    drive.run.handle(Moment::default(), Event::TaskSubmitted { charter: Box::new(charter) });
+    drive.run.handle(Elapsed::default(), Event::TaskSubmitted { charter: Box::new(charter) });
     let mut answer = |event: &dyn Fn(CallId) -> Event| {
         let call = drive.run.awaited()[0];
-        drive.run.handle(Moment::default(), event(call));
+        drive.run.handle(Elapsed::default(), event(call));
     };
     answer(&|call| Event::PlanReady { call, plan: Box::default() });
     answer(&|call| Event::ModelCompleted { call, reply: Box::new(reply.clone()) });
@@ -296,8 +297,8 @@ fn priced(agent: Agent, context_window: Option<u64>) -> Agent {
     let price = crate::chat::Price { input: 3_000_000, output: 15_000_000, ..Default::default() };
     let terms =
         ModelTerms { price: Some(price), context_window, max_output_tokens: Some(500), ..ModelTerms::default() };
-    let models = agent.settings.models.iter().map(|model| Model { terms, ..model.clone() }).collect();
-    Agent::new(Settings { models, ..(*agent.settings).clone() })
+    let models = agent.settings.models.iter().map(|model| DriverModel { terms, ..model.clone() }).collect();
+    Agent::new(DriverSettings { models, ..(*agent.settings).clone() })
 }
 
 #[tokio::test]
@@ -306,7 +307,7 @@ async fn a_run_ends_before_it_would_pass_its_money_and_the_report_says_what_it_c
     let turns = r#"turns:
   - { tools: [{ name: files-list, input: {} }], usage: { input: 2000, output: 100 } }
   - { text: "Done.", usage: { input: 2200, output: 10 } }"#;
-    let budget = |usd_micros| crate::task::Budget { usd_micros: Some(usd_micros), ..Default::default() };
+    let budget = |usd_micros| crate::task::TaskBudget { usd_micros: Some(usd_micros), ..Default::default() };
     let poor = Task { budget: budget(21_000), ..task() };
     let ended = priced(agent_of(home.path(), "state", turns), None).run_task(poor).await;
     let Err(RunError::Limit(result)) = ended else { panic!("{ended:?}") };

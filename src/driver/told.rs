@@ -4,33 +4,42 @@
 //! Events that were sent in pieces come whole.
 
 use super::bus::{EVENT_SCHEMA_VERSION, EventRecord};
-use super::fold::{Folded, Said};
-use super::record::{RESUMED, Resumed};
-use super::resume::{ResumeFault, readable};
+use super::fold::{FoldedJournal, LastRecord};
+use super::record::{RESUMED, ResumedRecord};
+use super::resume::{ResumeError, readable};
 use crate::id::RunId;
-use crate::store::{Events, Record, Store};
+use crate::store::{JournalEvents, JournalRecord, Store};
 use jiff::Timestamp;
 use std::collections::VecDeque;
 
 /// Returns the events of a run with numbers above `after`, up to the newest record of its journal.
 ///
 /// # Errors
-/// [`ResumeFault`] if the run does not exist or was started by a newer fledge.
-pub fn told<'s>(store: &'s Store, run: &RunId, after: u64) -> Result<Told<'s>, ResumeFault> {
+/// [`ResumeError`] if the run does not exist or was started by a newer fledge.
+pub fn events_after<'s>(store: &'s Store, run: &RunId, after: u64) -> Result<ToldEvents<'s>, ResumeError> {
     let head = store.run(run)?.head;
     readable(&head)?;
     let records = store.events(run, 0)?;
-    let (folded, ready) = (Folded::default(), VecDeque::new());
-    Ok(Told { run: run.clone(), after, records, folded, zero_ms: head.started_at_ms, ready, last: 0, is_over: false })
+    let (folded, ready) = (FoldedJournal::default(), VecDeque::new());
+    Ok(ToldEvents {
+        run: run.clone(),
+        after,
+        records,
+        folded,
+        zero_ms: head.started_at_ms,
+        ready,
+        last: 0,
+        is_over: false,
+    })
 }
 
-/// The events of a run, in order; see [`told`]. An error ends them.
+/// The events of a run, in order; see [`events_after`]. An error ends them.
 #[derive(Debug)]
-pub struct Told<'s> {
+pub struct ToldEvents<'s> {
     run: RunId,
     after: u64,
-    records: Events<'s>,
-    folded: Folded,
+    records: JournalEvents<'s>,
+    folded: FoldedJournal,
     /// The time of day at which the run's clock was at zero, in milliseconds since 1970. A resume
     /// sets it anew, because the clock stops while no process drives the run.
     zero_ms: i64,
@@ -39,12 +48,12 @@ pub struct Told<'s> {
     is_over: bool,
 }
 
-impl Iterator for Told<'_> {
-    type Item = Result<EventRecord, ResumeFault>;
+impl Iterator for ToldEvents<'_> {
+    type Item = Result<EventRecord, ResumeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.ready.is_empty() && !self.is_over {
-            let read = self.records.next()?.map_err(ResumeFault::from).and_then(|record| self.read(&record));
+            let read = self.records.next()?.map_err(ResumeError::from).and_then(|record| self.read(&record));
             if let Err(fault) = read {
                 self.is_over = true;
                 return Some(Err(fault));
@@ -54,13 +63,13 @@ impl Iterator for Told<'_> {
     }
 }
 
-impl<'s> Told<'s> {
+impl<'s> ToldEvents<'s> {
     /// Continues with records that the journal got since, once all earlier ones were read.
     ///
     /// # Errors
-    /// [`ResumeFault`] if the journal cannot be read.
+    /// [`ResumeError`] if the journal cannot be read.
     #[cfg(feature = "cli")]
-    pub(crate) fn read_on(&mut self, store: &'s Store) -> Result<(), ResumeFault> {
+    pub(crate) fn read_on(&mut self, store: &'s Store) -> Result<(), ResumeError> {
         self.records = store.events(&self.run, self.last)?;
         Ok(())
     }
@@ -70,22 +79,22 @@ impl<'s> Told<'s> {
         self.last
     }
 
-    fn read(&mut self, record: &Record) -> Result<(), ResumeFault> {
+    fn read(&mut self, record: &JournalRecord) -> Result<(), ResumeError> {
         let since_zero = i64::try_from(record.at_ms).unwrap_or(i64::MAX);
-        let unclear = |source| ResumeFault::Unclear { run: self.run.clone(), seq: record.seq, source };
+        let unclear = |source| ResumeError::Unclear { run: self.run.clone(), seq: record.seq, source };
         if record.kind == RESUMED {
-            let resumed: Resumed = serde_json::from_str(&record.data).map_err(unclear)?;
+            let resumed: ResumedRecord = serde_json::from_str(&record.data).map_err(unclear)?;
             if let Ok(at) = resumed.at.parse::<Timestamp>() {
                 self.zero_ms = at.as_millisecond().saturating_sub(since_zero);
             }
         }
-        let unclear = |source| ResumeFault::Unclear { run: self.run.clone(), seq: record.seq, source };
+        let unclear = |source| ResumeError::Unclear { run: self.run.clone(), seq: record.seq, source };
         let at = Timestamp::from_millisecond(self.zero_ms.saturating_add(since_zero)).unwrap_or(Timestamp::UNIX_EPOCH);
         let after = self.after;
         self.last = record.seq;
-        let said = self.folded.take(record).map_err(unclear)?;
-        self.ready.extend(said.into_iter().filter(|said| said.seq > after).map(|Said { seq, from, of, event }| {
-            EventRecord {
+        let said = self.folded.push(record).map_err(unclear)?;
+        self.ready.extend(said.into_iter().filter(|said| said.seq > after).map(
+            |LastRecord { seq, from, of, event }| EventRecord {
                 schema_version: EVENT_SCHEMA_VERSION,
                 run: self.run.clone(),
                 seq,
@@ -95,8 +104,8 @@ impl<'s> Told<'s> {
                 at: format!("{at:.3}"),
                 is_kept: from.is_none(),
                 event,
-            }
-        }));
+            },
+        ));
         Ok(())
     }
 }

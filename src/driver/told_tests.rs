@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::driver::tests::{agent_of, cut_off, store, task};
-use crate::driver::{RunError, Stop};
+use crate::driver::{RunError, StopToken};
 use crate::run::{AgentEvent, TaskResult};
-use crate::store::{Record, RunState, Store};
+use crate::store::{JournalRecord, Store, StoredRunState};
 use crate::task::{Task, Tier, ToolChoice};
 use crate::test_support::drawn;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn all() -> Task {
 async fn hear(
     home: &Path,
     state: &str,
-    stop: Stop,
+    stop: StopToken,
     run: Option<&RunId>,
 ) -> (Result<TaskResult, RunError>, Vec<EventRecord>) {
     let heard = Heard::default();
@@ -60,7 +60,7 @@ fn folded(home: &Path, run: &RunId, after: u64) -> Vec<EventRecord> {
 }
 
 fn from_journal(home: &Path, run: &RunId, after: u64) -> Vec<EventRecord> {
-    told(&store(home), run, after).unwrap().map(Result::unwrap).collect()
+    events_after(&store(home), run, after).unwrap().map(Result::unwrap).collect()
 }
 
 /// Returns what the agents said and called, as JSON. Pieces of one text are joined.
@@ -89,7 +89,7 @@ fn said(events: &[EventRecord]) -> Vec<(Option<String>, String)> {
 #[tokio::test]
 async fn what_was_told_in_pieces_is_whole_in_the_journal_behind_the_numbers_of_the_pieces() {
     let home = crate::test_support::temp_dir();
-    let (ended, heard) = hear(home.path(), "state", Stop::default(), None).await;
+    let (ended, heard) = hear(home.path(), "state", StopToken::default(), None).await;
     let run = ended.unwrap().run;
     let all = from_journal(home.path(), &run, 0);
     assert_eq!(said(&all), said(&heard));
@@ -116,7 +116,7 @@ async fn what_was_told_in_pieces_is_whole_in_the_journal_behind_the_numbers_of_t
 #[tokio::test]
 async fn what_was_told_live_but_for_pieces_is_what_the_journal_tells_with_the_same_numbers() {
     let home = crate::test_support::temp_dir();
-    let (ended, heard) = hear(home.path(), "state", Stop::default(), None).await;
+    let (ended, heard) = hear(home.path(), "state", StopToken::default(), None).await;
     let run = ended.unwrap().run;
     assert_eq!(folded(home.path(), &run, 0), kept(&heard));
     assert!(heard.iter().map(|record| record.seq).eq(1..=heard.len() as u64));
@@ -140,17 +140,17 @@ async fn what_was_told_live_but_for_pieces_is_what_the_journal_tells_with_the_sa
 #[tokio::test]
 async fn what_is_told_of_a_run_that_is_taken_up_follows_in_the_journal_what_was_told_before() {
     let home = crate::test_support::temp_dir();
-    let (ended, before) = hear(home.path(), "state", Stop::default(), None).await;
+    let (ended, before) = hear(home.path(), "state", StopToken::default(), None).await;
     let run = ended.unwrap().run;
-    let records: Vec<Record> = store(home.path()).events(&run, 0).unwrap().map(Result::unwrap).collect();
+    let records: Vec<JournalRecord> = store(home.path()).events(&run, 0).unwrap().map(Result::unwrap).collect();
     for count in drawn(2..records.len()) {
         let state = format!("state-{count}");
         cut_off(home.path(), &state, &records[..count]);
         let store = Store::open(&home.path().join(&state), &home.path().join("tree")).unwrap();
-        let folded = || kept(&told(&store, &run, 0).unwrap().map(Result::unwrap).collect::<Vec<_>>());
+        let folded = || kept(&events_after(&store, &run, 0).unwrap().map(Result::unwrap).collect::<Vec<_>>());
         let cut = folded();
         assert_eq!(cut, kept(&before)[..cut.len()], "after {count} records");
-        let (_, after) = hear(home.path(), &state, Stop::default(), Some(&run)).await;
+        let (_, after) = hear(home.path(), &state, StopToken::default(), Some(&run)).await;
         let newest = before.last().unwrap().seq;
         assert!(after[0].seq > newest, "the process before told {newest} events, after {count} records");
         let all: Vec<EventRecord> = cut.into_iter().chain(kept(&after)).collect();
@@ -161,13 +161,13 @@ async fn what_is_told_of_a_run_that_is_taken_up_follows_in_the_journal_what_was_
 #[tokio::test]
 async fn a_run_that_is_to_rest_is_left_where_it_can_go_on_and_a_resume_ends_it() {
     let home = crate::test_support::temp_dir();
-    let stop = Stop::default();
+    let stop = StopToken::default();
     stop.ask_for_rest();
     let (ended, heard) = hear(home.path(), "state", stop, None).await;
     assert!(matches!(ended, Err(RunError::Rests)), "{ended:?}");
     let run = heard[0].run.clone();
-    assert_eq!(store(home.path()).run(&run).unwrap().state, RunState::Interrupted);
-    let (ended, after) = hear(home.path(), "state", Stop::default(), Some(&run)).await;
+    assert_eq!(store(home.path()).run(&run).unwrap().state, StoredRunState::Interrupted);
+    let (ended, after) = hear(home.path(), "state", StopToken::default(), Some(&run)).await;
     assert!(ended.unwrap().verified);
     let all: Vec<EventRecord> = kept(&heard).into_iter().chain(kept(&after)).collect();
     assert_eq!(folded(home.path(), &run, 0), all);

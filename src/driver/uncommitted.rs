@@ -1,12 +1,12 @@
 //! Uncommitted files of a checkout that decide what a run does. A run in a worktree works on a
 //! commit, without them.
 
-use super::Settings;
-use super::briefing::{INSTRUCTION_FILES, PlanFault, StartingPoint, patterns_of, prepare};
+use super::DriverSettings;
+use super::briefing::{INSTRUCTION_FILES, PlanError, StartingPoint, patterns_of, prepare};
 use super::worktree::{imagined, unplanned};
 use crate::gate::{CONFIGURATION, Gate, LANES, Policy};
 use crate::task::{GateChoice, Isolation, Task};
-use crate::workspace::worktree::Uncommitted as Found;
+use crate::workspace::worktree::CheckoutChanges as Found;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
@@ -18,12 +18,12 @@ const PERSONAL: &str = "fledge.local.yaml";
 /// Checks that no uncommitted file of the checkout decides what a run of this task does.
 ///
 /// # Errors
-/// As for [`Uncommitted::of`] and [`Uncommitted::must_not_decide`].
-pub async fn must_be_committed(task: &Task, settings: &Settings, scratch: &Path) -> Result<(), PlanFault> {
+/// As for [`UncommittedFiles::find`] and [`UncommittedFiles::must_not_decide`].
+pub async fn must_be_committed(task: &Task, settings: &DriverSettings, scratch: &Path) -> Result<(), PlanError> {
     if !is_meant(task) {
         return Ok(());
     }
-    Uncommitted::of(settings, scratch).await?.must_not_decide(task, settings)
+    UncommittedFiles::find(settings, scratch).await?.must_not_decide(task, settings)
 }
 
 /// Returns true if a run of the task uses the newest commit of the checkout, although the task does
@@ -34,15 +34,15 @@ fn is_meant(task: &Task) -> bool {
 
 /// The files of a checkout that differ from its newest commit, and the lanes that git ignores.
 #[derive(Debug, Clone, Default)]
-pub struct Uncommitted(Found);
+pub struct UncommittedFiles(Found);
 
-impl Uncommitted {
+impl UncommittedFiles {
     /// Finds these files. Finds none without a repository or a commit. `scratch` is an empty
     /// folder.
     ///
     /// # Errors
-    /// [`PlanFault`] if git fails.
-    pub async fn of(settings: &Settings, scratch: &Path) -> Result<Self, PlanFault> {
+    /// [`PlanError`] if git fails.
+    pub async fn find(settings: &DriverSettings, scratch: &Path) -> Result<Self, PlanError> {
         let (worktree, stop) = (imagined(None, settings, scratch), CancellationToken::new());
         worktree.uncommitted(&[LANES], &settings.env, scratch, &stop).await.map(Self).map_err(unplanned)
     }
@@ -57,8 +57,8 @@ impl Uncommitted {
     /// files, and the others ask for what they get.
     ///
     /// # Errors
-    /// [`PlanFault`] for bad input, which names the files.
-    pub fn must_not_decide(&self, task: &Task, settings: &Settings) -> Result<(), PlanFault> {
+    /// [`PlanError`] for bad input, which names the files.
+    pub fn must_not_decide(&self, task: &Task, settings: &DriverSettings) -> Result<(), PlanError> {
         let Found { files, ignored } = &self.0;
         if !is_meant(task) || files.is_empty() && ignored.is_empty() {
             return Ok(());
@@ -91,7 +91,7 @@ impl Uncommitted {
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         let verb = if paths.len() == 1 { "differs" } else { "differ" };
         let named = paths[..paths.len().min(NAMED)].join(", ");
-        Err(PlanFault::bad(format!(
+        Err(PlanError::bad(format!(
             "the run would start from the newest commit and be judged by its files, but {named}{more} {verb} \
              from it: commit first, or use --from-commit (`base: HEAD` in a task) to work without these changes"
         )))

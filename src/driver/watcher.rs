@@ -3,7 +3,7 @@
 //! Each watcher has a thread and a queue. A consumer that is far behind loses pieces, which a later
 //! whole thing repeats. It loses nothing else.
 
-use crate::process::Pace;
+use crate::process::Backpressure;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -18,10 +18,10 @@ const ENOUGH: usize = 512 * 1024;
 
 /// A consumer that gets things in order.
 #[derive(Debug)]
-pub(crate) struct Watcher<T> {
+pub(crate) struct EventWatcher<T> {
     queue: Option<Sender<Waiting<T>>>,
     bytes: fn(&T) -> usize,
-    state: Arc<State>,
+    state: Arc<WatcherState>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -29,22 +29,22 @@ pub(crate) struct Watcher<T> {
 type Waiting<T> = (T, usize, u64);
 
 #[derive(Debug, Default)]
-struct State {
+struct WatcherState {
     /// Bytes of waiting things.
     waiting: AtomicUsize,
     lost: AtomicU64,
-    pace: Pace,
+    pace: Backpressure,
     /// Notified when nothing is waiting any more.
     idle: Notify,
 }
 
-impl<T: Send + 'static> Watcher<T> {
+impl<T: Send + 'static> EventWatcher<T> {
     /// Creates a watcher. `hear` gets each thing with the number of pieces that were dropped before
     /// it. If `hear` panics, it loses only that thing. `bytes` returns the memory that a waiting
     /// thing takes.
     pub(crate) fn new(bytes: fn(&T) -> usize, hear: impl FnMut(T, u64) + Send + 'static) -> Self {
         let (sender, receiver) = channel();
-        let state = Arc::<State>::default();
+        let state = Arc::<WatcherState>::default();
         let listen = {
             let state = state.clone();
             move || listen(&receiver, hear, &state)
@@ -54,8 +54,8 @@ impl<T: Send + 'static> Watcher<T> {
     }
 
     /// Queues a thing, without waiting.
-    pub(crate) fn tell(&self, thing: T, is_piece: bool) {
-        let State { waiting, lost, pace, .. } = &*self.state;
+    pub(crate) fn send(&self, thing: T, is_piece: bool) {
+        let WatcherState { waiting, lost, pace, .. } = &*self.state;
         if is_piece && waiting.load(Ordering::SeqCst) >= MOST {
             lost.fetch_add(1, Ordering::Relaxed);
             return;
@@ -76,7 +76,7 @@ impl<T: Send + 'static> Watcher<T> {
     /// Returns the pace, which is shut while the watcher is behind. A sender of pieces that waits
     /// for it loses none.
     #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the binary shows it"))]
-    pub(crate) fn pace(&self) -> Pace {
+    pub(crate) fn pace(&self) -> Backpressure {
         self.state.pace.clone()
     }
 
@@ -93,13 +93,13 @@ impl<T: Send + 'static> Watcher<T> {
     }
 }
 
-impl<T> Drop for Watcher<T> {
+impl<T> Drop for EventWatcher<T> {
     fn drop(&mut self) {
         self.queue = None; // this ends the thread, which is not waited for
     }
 }
 
-fn listen<T>(queue: &Receiver<Waiting<T>>, mut hear: impl FnMut(T, u64), state: &State) {
+fn listen<T>(queue: &Receiver<Waiting<T>>, mut hear: impl FnMut(T, u64), state: &WatcherState) {
     while let Ok((thing, bytes, missing)) = queue.recv() {
         let _harmless = catch_unwind(AssertUnwindSafe(|| hear(thing, missing)));
         match state.waiting.fetch_sub(bytes, Ordering::SeqCst) - bytes {
@@ -122,7 +122,7 @@ mod tests {
     async fn one_who_is_stuck_loses_pieces_beyond_some_megabytes_and_is_told_how_many() {
         let (say, heard) = channel();
         let (go, wait) = sync_channel::<()>(0);
-        let watcher = Watcher::new(
+        let watcher = EventWatcher::new(
             |_| MOST / 4,
             move |thing: usize, lost| {
                 say.send((thing, lost)).unwrap();
@@ -131,10 +131,10 @@ mod tests {
                 }
             },
         );
-        watcher.tell(0, true);
+        watcher.send(0, true);
         assert_eq!(heard.recv(), Ok((0, 0)));
-        (1..10).for_each(|number| watcher.tell(number, true));
-        watcher.tell(usize::MAX, false);
+        (1..10).for_each(|number| watcher.send(number, true));
+        watcher.send(usize::MAX, false);
         go.send(()).unwrap();
         watcher.settled().await;
         // The first thing still counted as waiting. The number of dropped pieces comes with the
@@ -145,11 +145,11 @@ mod tests {
     #[tokio::test]
     async fn the_pace_is_shut_for_one_who_is_behind_until_it_is_not() {
         let (go, wait) = sync_channel::<()>(0);
-        let watcher = Watcher::new(|_| ENOUGH / 4, move |_: usize, _| wait.recv().unwrap());
+        let watcher = EventWatcher::new(|_| ENOUGH / 4, move |_: usize, _| wait.recv().unwrap());
         let is_shut = || watcher.pace().is_shut();
-        (0..3).for_each(|number| watcher.tell(number, true));
+        (0..3).for_each(|number| watcher.send(number, true));
         assert!(!is_shut());
-        watcher.tell(3, true);
+        watcher.send(3, true);
         assert!(is_shut());
         (0..4).for_each(|_| go.send(()).unwrap());
         watcher.settled().await;

@@ -8,7 +8,9 @@ use crate::verdict::StepProgress;
 /// Returns the events that replace the pieces before this event of a run in this state, in order.
 pub(super) fn whole(state: StateName, event: &Event) -> Vec<AgentEvent> {
     match (state, event) {
-        (StateName::Executing, Event::ModelCompleted { reply, .. }) => reply.content.iter().filter_map(said).collect(),
+        (StateName::Executing, Event::ModelCompleted { reply, .. }) => {
+            reply.content.iter().filter_map(block_event).collect()
+        }
         (StateName::Executing, Event::CancelRequested { said, .. }) if !said.is_empty() => {
             vec![AgentEvent::Text(said.clone())]
         }
@@ -21,7 +23,7 @@ pub(super) fn whole(state: StateName, event: &Event) -> Vec<AgentEvent> {
     }
 }
 
-fn said(block: &Block) -> Option<AgentEvent> {
+fn block_event(block: &Block) -> Option<AgentEvent> {
     match block {
         Block::Text { text } if !text.is_empty() => Some(AgentEvent::Text(text.clone())),
         Block::Thinking { text, .. } if !text.is_empty() => Some(AgentEvent::Thinking(text.clone())),

@@ -3,16 +3,18 @@
 //! fledge chooses it before it records the run, creates it in Planning, and leaves it before the
 //! report. Uncommitted work in it stays.
 
-use super::briefing::PlanFault;
-use super::perform::Hands;
-use super::{Agent, Settings};
-use crate::causes::chain;
+use super::briefing::PlanError;
+use super::effects::EffectRunner;
+use super::{Agent, DriverSettings};
+use crate::error_chain::chain;
 use crate::id::RunId;
-use crate::run::{Charter, TaskResult, Workplace};
+use crate::run::{RunSpec, TaskResult, Workplace};
 use crate::store::{RunDir, StoreError, make_private, project_dir};
 use crate::task::{Isolation, Task};
 use crate::verdict::{Reason, StopCause};
-use crate::workspace::worktree::{self, Base, FOLDER, Left, Record, Worktree, WorktreeFault};
+use crate::workspace::worktree::{
+    self, FOLDER, Worktree, WorktreeBase, WorktreeError, WorktreeLeftover, WorktreeRecord,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -28,7 +30,7 @@ pub fn project_of(state_dir: &Path, folder: &Path) -> PathBuf {
     worktree::project_of(state_dir, folder).unwrap_or_else(|| folder.to_owned())
 }
 
-impl Settings {
+impl DriverSettings {
     /// Returns the project folder that keeps the runs.
     pub fn project(&self) -> &Path {
         self.project.as_deref().unwrap_or(&self.workspace)
@@ -37,7 +39,7 @@ impl Settings {
 
 impl Agent {
     /// Chooses the worktree of a task that wants one, without creating it.
-    pub(super) fn choose_worktree(&self, task: &Task, charter: &Charter) -> Result<Option<Worktree>, StoreError> {
+    pub(super) fn choose_worktree(&self, task: &Task, charter: &RunSpec) -> Result<Option<Worktree>, StoreError> {
         if task.isolation == Isolation::InPlace {
             return Ok(None);
         }
@@ -50,10 +52,10 @@ impl Agent {
     }
 
     /// Returns the settings of a run. Its worktree is the workspace, if it has one.
-    pub(super) fn settings_in(&self, worktree: Option<&Worktree>) -> Arc<Settings> {
+    pub(super) fn settings_in(&self, worktree: Option<&Worktree>) -> Arc<DriverSettings> {
         let Some(worktree) = worktree else { return self.settings.clone() };
         let (workspace, project) = (worktree.workspace(), Some(worktree.project.clone()));
-        Arc::new(Settings { workspace, project, ..Settings::clone(&self.settings) })
+        Arc::new(DriverSettings { workspace, project, ..DriverSettings::clone(&self.settings) })
     }
 }
 
@@ -61,10 +63,10 @@ impl Agent {
 /// `None` if the run has none.
 pub(super) async fn make(
     worktree: Option<&Worktree>,
-    settings: &Settings,
+    settings: &DriverSettings,
     run_dir: &RunDir,
     stop: &CancellationToken,
-) -> Result<Option<(Workplace, Vec<String>)>, PlanFault> {
+) -> Result<Option<(Workplace, Vec<String>)>, PlanError> {
     let Some(worktree) = worktree else { return Ok(None) };
     let made = worktree.make(&run_dir.run(), &settings.env, run_dir.path(), stop).await.map_err(unplanned)?;
     Ok(Some((Workplace::made(&worktree.folder, &worktree.branch, &made.base), made.notes)))
@@ -75,12 +77,12 @@ pub(super) async fn make(
 /// `None` if the run would have no worktree.
 ///
 /// # Errors
-/// [`PlanFault`], as for a run with these settings.
+/// [`PlanError`], as for a run with these settings.
 pub async fn base_at(
     task: &Task,
-    settings: &Settings,
+    settings: &DriverSettings,
     scratch: &Path,
-) -> Result<Option<(Settings, Vec<String>)>, PlanFault> {
+) -> Result<Option<(DriverSettings, Vec<String>)>, PlanError> {
     if task.isolation == Isolation::InPlace {
         return Ok(None);
     }
@@ -99,9 +101,9 @@ pub async fn base_at(
 /// As for [`base_at`].
 pub async fn ground_at(
     from: Option<&str>,
-    settings: &Settings,
+    settings: &DriverSettings,
     scratch: &Path,
-) -> Result<(Settings, Vec<String>), PlanFault> {
+) -> Result<(DriverSettings, Vec<String>), PlanError> {
     let worktree = imagined(from, settings, scratch);
     let base = base_of(&worktree, settings, scratch).await?;
     let seen = if base.is_checked_out { settings.clone() } else { written(&worktree, settings, scratch).await? };
@@ -111,27 +113,27 @@ pub async fn ground_at(
 /// Checks that the repository of a folder has a commit with this name.
 ///
 /// # Errors
-/// [`PlanFault`] if there is no such commit or no repository.
-pub async fn commit_at(folder: &Path, name: &str, env: &[(String, String)], scratch: &Path) -> Result<(), PlanFault> {
+/// [`PlanError`] if there is no such commit or no repository.
+pub async fn commit_at(folder: &Path, name: &str, env: &[(String, String)], scratch: &Path) -> Result<(), PlanError> {
     let worktree = Worktree::choose(&scratch.join(FOLDER), &RunId::new("dry"), "", Some(name), folder, folder);
     worktree.commit(env, scratch, &CancellationToken::new()).await.map(drop).map_err(unplanned)
 }
 
 /// Returns a worktree that is never created.
-pub(super) fn imagined(from: Option<&str>, settings: &Settings, scratch: &Path) -> Worktree {
+pub(super) fn imagined(from: Option<&str>, settings: &DriverSettings, scratch: &Path) -> Worktree {
     let (all, run) = (scratch.join(FOLDER), RunId::new("dry"));
     Worktree::choose(&all, &run, "", from, &settings.workspace, settings.project())
 }
 
-async fn base_of(worktree: &Worktree, settings: &Settings, scratch: &Path) -> Result<Base, PlanFault> {
+async fn base_of(worktree: &Worktree, settings: &DriverSettings, scratch: &Path) -> Result<WorktreeBase, PlanError> {
     worktree.base(&settings.env, scratch, &CancellationToken::new()).await.map_err(unplanned)
 }
 
-async fn written(worktree: &Worktree, settings: &Settings, scratch: &Path) -> Result<Settings, PlanFault> {
+async fn written(worktree: &Worktree, settings: &DriverSettings, scratch: &Path) -> Result<DriverSettings, PlanError> {
     let workspace = scratch.join("base");
     let stop = CancellationToken::new();
     worktree.export(&workspace, &settings.env, scratch, &stop).await.map_err(unplanned)?;
-    Ok(Settings { workspace, project: Some(settings.project().to_owned()), ..settings.clone() })
+    Ok(DriverSettings { workspace, project: Some(settings.project().to_owned()), ..settings.clone() })
 }
 
 /// Checks that the worktree of a resumed run still exists.
@@ -145,12 +147,12 @@ fn is_for_now(result: &TaskResult) -> bool {
     result.reason == Reason::Blocked || is_ended_from_outside
 }
 
-pub(super) fn unplanned(fault: WorktreeFault) -> PlanFault {
+pub(super) fn unplanned(fault: WorktreeError) -> PlanError {
     let reason = if fault.is_bad_input() { Reason::BadInput } else { Reason::PlanFailed };
-    PlanFault::new(reason, chain(&fault))
+    PlanError::new(reason, chain(&fault))
 }
 
-impl Hands {
+impl EffectRunner {
     /// Sets the worktree of the run.
     pub(super) fn within(self, worktree: Option<Worktree>) -> Self {
         Self { worktree: worktree.map(Arc::new), ..self }
@@ -164,14 +166,14 @@ impl Hands {
     /// Returns the reason that nothing can be judged, if the worktree was removed.
     pub(super) fn must_not_have_left(&self) -> Option<String> {
         let worktree = self.worktree.as_ref().filter(|_| self.has_left())?;
-        Some(WorktreeFault::Gone { folder: worktree.folder.clone() }.to_string())
+        Some(WorktreeError::Gone { folder: worktree.folder.clone() }.to_string())
     }
 
     /// Leaves the worktree, and removes it if it holds no uncommitted work. No process of the agent
     /// may be alive. A second call does what the first one left.
     pub(super) async fn leave_worktree(&self, result: &TaskResult, stop: &CancellationToken) -> Option<Workplace> {
         let worktree = self.worktree.as_ref()?;
-        let record = match Record::read(worktree.outer()) {
+        let record = match WorktreeRecord::read(worktree.outer()) {
             Ok(Some(record)) => record,
             Ok(None) => {
                 let has_branch = result.commit.is_some();
@@ -198,8 +200,8 @@ impl Hands {
             () = late => return Some(workplace.unclear("fledge was stopped before the removal".into())),
         };
         Some(match left {
-            Ok(Left { stays: None, has_branch }) => workplace.removed(has_branch),
-            Ok(Left { stays: Some(why), has_branch }) => workplace.kept(why, has_branch),
+            Ok(WorktreeLeftover { stays: None, has_branch }) => workplace.removed(has_branch),
+            Ok(WorktreeLeftover { stays: Some(why), has_branch }) => workplace.kept(why, has_branch),
             Err(fault) => workplace.unclear(chain(&fault)),
         })
     }

@@ -3,33 +3,33 @@
 //!
 //! fledge judges each base once for each gate and keeps the result beside the runs of the project.
 
-mod fault;
+mod error;
 mod keep;
 mod lacked;
 mod setup;
 
-pub use fault::BaseFault;
+pub use error::BaseError;
 pub(super) use keep::{kept, remember};
 pub(super) use setup::set_up;
 
 use super::built::is_start;
-use super::canary::{self, Seen};
-use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted, copy_tree};
-use super::evidence::{Evidence, Printed, Shown};
+use super::canary::{self, SeenShare};
+use super::clean::{CleanRoom, RoomDependencies, RoomError, RoomRequest, copy_tree};
+use super::evidence::{Evidence, PrintedCounts, StepEvidence};
 use super::folder_watch::FolderWatch;
 use super::logs::counted;
 use super::planted;
 use super::policy::Policy;
-use super::sentry::Sentry;
-use super::{Gate, Site, feedback, unable};
+use super::room_watcher::RoomWatcher;
+use super::{Gate, GateSite, feedback, unable};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::{LaneOutcome, LaneRuling};
 use crate::limits::FEEDBACK_LIMIT;
 use crate::process;
-use crate::verdict::{Finding, Ruling, StepProgress, StepReport, StepStatus};
+use crate::verdict::{Ruling, StepProgress, StepReport, StepStatus, TamperFinding};
 use crate::workspace::trees::text_path;
-use lacked::Lacked;
+use lacked::LackedFiles;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -42,7 +42,7 @@ pub(super) const BUILDS: &str = "builds";
 
 /// The gate's result on the base.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Base {
+pub(super) struct BaseVerdict {
     version: u32,
     /// Either `Passed` or `Failed`.
     pub(super) ruling: Ruling,
@@ -61,7 +61,7 @@ pub(super) struct Base {
     /// unchanged, and folders of protected files that they move or close, or whose times they set.
     pub(super) restless: BTreeSet<String>,
     /// The ignored files without which a step failed.
-    pub(super) lacked: Option<Lacked>,
+    pub(super) lacked: Option<LackedFiles>,
     /// The key that this base shares with bases of the project that may start from its build
     /// output.
     line: String,
@@ -72,16 +72,16 @@ pub(super) struct Base {
     folder: PathBuf,
 }
 
-impl Base {
+impl BaseVerdict {
     /// Returns the caches of a lane, or `None` if the lane has none.
-    pub(super) fn caches(&self, lane: &Lane) -> Option<Caches> {
-        let folder = || Caches::place(&self.folder, lane);
-        Caches::are_wanted(lane).then(|| Caches { folder: folder(), is_open: false, start: None })
+    pub(super) fn caches(&self, lane: &Lane) -> Option<LaneCaches> {
+        let folder = || LaneCaches::place(&self.folder, lane);
+        LaneCaches::are_wanted(lane).then(|| LaneCaches { folder: folder(), is_open: false, start: None })
     }
 
     /// Returns the folder for the build output of a lane that tools cache in the user's home.
     pub(super) fn builds(&self, lane: &Lane) -> PathBuf {
-        Caches::place(&self.folder, lane).join(BUILDS)
+        LaneCaches::place(&self.folder, lane).join(BUILDS)
     }
 
     /// Returns the names of those failures that the base has too.
@@ -92,7 +92,7 @@ impl Base {
 
 /// The caches of one lane.
 #[derive(Debug, Clone)]
-pub(super) struct Caches {
+pub(super) struct LaneCaches {
     folder: PathBuf,
     /// True while a room fills them.
     is_open: bool,
@@ -100,7 +100,7 @@ pub(super) struct Caches {
     start: Option<PathBuf>,
 }
 
-impl Caches {
+impl LaneCaches {
     /// Returns whether a lane has caches.
     pub(super) fn are_wanted(lane: &Lane) -> bool {
         !lane.built.is_empty() || Self::must_be(lane)
@@ -165,13 +165,13 @@ impl Caches {
         &self,
         room: &CleanRoom,
         lane: &Lane,
-        site: &Site,
+        site: &GateSite,
         stop: &CancellationToken,
-    ) -> Result<(), BaseFault> {
+    ) -> Result<(), BaseError> {
         for path in lane.kept_folders() {
             let (from, to) = (room.files().join(path), self.folder(path));
             if from.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-                let io = |source| BaseFault::Cache { path: to.clone(), source };
+                let io = |source| BaseError::Cache { path: to.clone(), source };
                 to.parent().map_or(Ok(()), fs::create_dir_all).map_err(io)?;
                 if room.has_made(path) {
                     fs::rename(room.made(path), &to).map_err(io)?;
@@ -189,13 +189,13 @@ impl Caches {
 /// Returns the kept result of this base, or judges the base now.
 ///
 /// # Errors
-/// [`BaseFault`]. Failing checks of the base are not an error.
+/// [`BaseError`]. Failing checks of the base are not an error.
 pub(super) async fn judge(
     gate: &Gate,
-    site: &Site,
+    site: &GateSite,
     stop: &CancellationToken,
     on_step: &(dyn Fn(StepProgress) + Send + Sync),
-) -> Result<Base, BaseFault> {
+) -> Result<BaseVerdict, BaseError> {
     let tree = gate.base();
     if let Some(base) = kept(gate, site) {
         return Ok(base);
@@ -208,7 +208,7 @@ pub(super) async fn judge(
     let making = keep::making(site)?;
     let line = keep::line(gate, site);
     let start = keep::newest(&line, site);
-    let mut base = Base {
+    let mut base = BaseVerdict {
         version: VERSION,
         line,
         generation: start.as_ref().map_or(0, |start| start.generation + 1),
@@ -227,11 +227,11 @@ pub(super) async fn judge(
         base.steps.extend(steps);
     }
     // Hold-out lanes run only to fill their caches. Their outcome on the base is not used.
-    for lane in gate.held_out.iter().filter(|lane| Caches::are_wanted(lane)) {
+    for lane in gate.held_out.iter().filter(|lane| LaneCaches::are_wanted(lane)) {
         judge_lane(gate, lane, site, start.as_ref(), &mut base, stop, &|_| {}).await?;
     }
     if base.ruling == Ruling::Failed {
-        base.feedback = feedback::of(&base.steps, FEEDBACK_LIMIT);
+        base.feedback = feedback::failing_steps(&base.steps, FEEDBACK_LIMIT);
         base.lacked = lacked::look(gate, site, &base, &base.steps, stop).await?;
     }
     for lane in gate.lanes.iter().filter(|lane| lane.canary.is_some()) {
@@ -240,8 +240,8 @@ pub(super) async fn judge(
         let sight = planted::CanaryRun { gate, site, lane, tree, base: None, ready, stop }.sight(logs).await?;
         // On a failing base, runners may stop before the planted tests. Once the work passes, they
         // do not.
-        if base.ruling == Ruling::Passed && sight.share(None) == Seen::None {
-            return Err(BaseFault::Unseen(lane.name.clone()));
+        if base.ruling == Ruling::Passed && sight.share(None) == SeenShare::None {
+            return Err(BaseError::Unseen(lane.name.clone()));
         }
         // Where steps fail anyway, only a planted failure that the output names counts as seen.
         if base.ruling == Ruling::Passed || lane.canary.as_ref().is_some_and(canary::has_name) {
@@ -254,20 +254,20 @@ pub(super) async fn judge(
 async fn judge_lane(
     gate: &Gate,
     lane: &Lane,
-    site: &Site,
-    start: Option<&Base>,
-    base: &mut Base,
+    site: &GateSite,
+    start: Option<&BaseVerdict>,
+    base: &mut BaseVerdict,
     stop: &CancellationToken,
     on_step: &(dyn Fn(StepProgress) + Send + Sync),
-) -> Result<Vec<StepReport>, BaseFault> {
+) -> Result<Vec<StepReport>, BaseError> {
     let tree = gate.base();
-    let start = start.filter(|_| !lane.built.is_empty()).map(|start| Caches::place(&start.folder, lane));
-    let caches = Caches { folder: Caches::place(&base.folder, lane), is_open: true, start };
-    let kept = gate.kept(site, lane, tree, stop).await.map_err(RoomFault::from)?;
-    let (filled, dependencies) = (Some(&caches), Dependencies::AsBefore);
+    let start = start.filter(|_| !lane.built.is_empty()).map(|start| LaneCaches::place(&start.folder, lane));
+    let caches = LaneCaches { folder: LaneCaches::place(&base.folder, lane), is_open: true, start };
+    let kept = gate.kept(site, lane, tree, stop).await.map_err(RoomError::from)?;
+    let (filled, dependencies) = (Some(&caches), RoomDependencies::AsBefore);
     // No agent has changed anything yet, so nothing is pinned. In rooms of the work, steps may
     // later write the paths that they write here.
-    let wanted = Wanted { lane, tree, base: tree, caches: filled, dependencies, kept: &[], gate };
+    let wanted = RoomRequest { lane, tree, base: tree, caches: filled, dependencies, kept: &[], gate };
     let logs = site.logs.join("base").join(&lane.name);
     let room = match lane.room {
         RoomKind::Clean => Some(CleanRoom::make(site, wanted, stop).await?),
@@ -287,33 +287,33 @@ async fn judge_lane(
     // All steps run, so that the gate learns as much as possible about the base.
     let all = Lane { fail_fast: false, ..lane.clone() };
     let sentry = match &room {
-        Some(room) if is_asked => Some(Sentry::post(gate, lane, room, &kept).await.map_err(BaseFault::CannotRun)?),
+        Some(room) if is_asked => Some(RoomWatcher::post(gate, lane, room, &kept).await.map_err(BaseError::CannotRun)?),
         Some(_) | None => None,
     };
     let mut place = here(logs);
-    place.after_step = sentry.as_ref().map(Sentry::after_step);
+    place.after_step = sentry.as_ref().map(RoomWatcher::after_step);
     let outcome = site.run(&all, place, stop, on_step).await;
     match outcome.ruling {
         LaneRuling::Passed => {}
         LaneRuling::Failed if is_asked => {
-            if let Some(why) = unable::why(&outcome.steps, &unable::Around::of(site, lane.network)) {
-                return Err(BaseFault::Unable(why));
+            if let Some(why) = unable::why(&outcome.steps, &unable::StepSurroundings::from_site(site, lane.network)) {
+                return Err(BaseError::Unable(why));
             }
             base.ruling = Ruling::Failed;
         }
         LaneRuling::Failed => {}
-        LaneRuling::Cancelled => return Err(BaseFault::Stopped),
-        LaneRuling::Errored => return Err(BaseFault::CannotRun(feedback::could_not_run(&outcome.steps))),
-        LaneRuling::NothingRan => return Err(BaseFault::NothingRan(feedback::nothing_ran(lane))),
+        LaneRuling::Cancelled => return Err(BaseError::Stopped),
+        LaneRuling::Errored => return Err(BaseError::CannotRun(feedback::could_not_run(&outcome.steps))),
+        LaneRuling::NothingRan => return Err(BaseError::NothingRan(feedback::nothing_ran(lane))),
     }
     if let Some(sentry) = sentry {
-        let written = sentry.relieve(gate, site, lane, stop).await.map_err(BaseFault::CannotRun)?;
+        let written = sentry.relieve(gate, site, lane, stop).await.map_err(BaseError::CannotRun)?;
         let (moved, written): (Vec<_>, Vec<_>) = written.into_iter().partition(FolderWatch::has_found);
         base.restless.extend(moved.into_iter().map(|finding| finding.path));
         for finding in written {
             let is_code = Policy::is_source(&finding.path);
             if (is_code && !site.has_layers) || !is_as_it_was(site, room.as_ref(), tree, &finding, stop).await? {
-                return Err(BaseFault::Writes { lane: lane.name.clone(), path: finding.path, rule: finding.rule });
+                return Err(BaseError::Writes { lane: lane.name.clone(), path: finding.path, rule: finding.rule });
             }
             // Code stays pinned, because writable code could be replaced for a moment.
             base.restless.extend(Some(finding.path).filter(|_| !is_code));
@@ -336,12 +336,12 @@ async fn judge_lane(
 
 /// Returns whether a file that a step wrote has the same content as in the tree.
 pub(super) async fn is_as_it_was(
-    site: &Site,
+    site: &GateSite,
     room: Option<&CleanRoom>,
     tree: &TreeId,
-    finding: &Finding,
+    finding: &TamperFinding,
     stop: &CancellationToken,
-) -> Result<bool, BaseFault> {
+) -> Result<bool, BaseError> {
     let Some(room) = room.filter(|_| finding.change == "changed") else { return Ok(false) };
     let Ok(now) = fs::read(room.files().join(text_path(&finding.path))) else { return Ok(false) };
     let was = site.trees.read(tree, &finding.path, now.len() as u64, stop).await;
@@ -368,7 +368,7 @@ pub(super) async fn show(outcome: &LaneOutcome, names_tests: bool, evidence: &mu
     for ((step, report), found) in outcome.steps.iter().zip(&outcome.test_reports).zip(&outcome.found_reports) {
         let mut printed = match step.log.clone() {
             Some(log) => tokio::task::spawn_blocking(move || counted(Path::new(&log))).await.unwrap_or_default(),
-            None => Printed::default(),
+            None => PrintedCounts::default(),
         };
         if names_tests {
             printed.note_command(&step.command);
@@ -376,7 +376,7 @@ pub(super) async fn show(outcome: &LaneOutcome, names_tests: bool, evidence: &mu
         evidence.add(
             &step.lane,
             &step.step,
-            Shown::new(
+            StepEvidence::new(
                 report.as_ref(),
                 found.as_ref(),
                 printed,

@@ -1,15 +1,15 @@
 //! The gate's room by hand: a lane in a clean room made of the tree on which its gate was frozen,
 //! before any agent. Keeps neither the caches nor the results.
 
-use super::base::{self, BaseFault, Caches};
-use super::canary::Seen;
-use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted, clear};
+use super::base::{self, BaseError, LaneCaches};
+use super::canary::SeenShare;
+use super::clean::{CleanRoom, RoomDependencies, RoomError, RoomRequest, clear};
 use super::evidence::{Evidence, NO_TESTS};
 use super::planted::{self, EITHER};
-use super::sentry::Sentry;
-use super::{Gate, Site};
-use crate::lane::{Flaky, Lane};
-use crate::lane_runner::{LaneOutcome, LaneRuling, Room};
+use super::room_watcher::RoomWatcher;
+use super::{Gate, GateSite};
+use crate::lane::{FlakyPolicy, Lane};
+use crate::lane_runner::{LaneOutcome, LaneRoom, LaneRuling};
 use crate::verdict::StepStatus;
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
@@ -19,21 +19,21 @@ const NAMED: usize = 10;
 
 /// A lane in a room that is ready for it.
 #[derive(Debug)]
-pub struct Entered<'g> {
+pub struct EnteredRoom<'g> {
     gate: &'g Gate,
-    site: &'g Site,
+    site: &'g GateSite,
     lane: Lane,
     room: CleanRoom,
-    sentry: Sentry,
-    caches: Option<Caches>,
-    _filled: Filled,
+    sentry: RoomWatcher,
+    caches: Option<LaneCaches>,
+    _filled: FilledRoom,
 }
 
 /// The folder of caches that are filled for a single use. Dropping it removes the folder.
 #[derive(Debug)]
-struct Filled(PathBuf);
+struct FilledRoom(PathBuf);
 
-impl Drop for Filled {
+impl Drop for FilledRoom {
     fn drop(&mut self) {
         let _left = clear(&self.0);
     }
@@ -44,34 +44,41 @@ impl Gate {
     /// setup if caches of exactly this tree are kept.
     ///
     /// # Errors
-    /// [`BaseFault`] when no room can be made, or when the setup fails.
+    /// [`BaseError`] when no room can be made, or when the setup fails.
     pub async fn enter<'g>(
         &'g self,
         lane: Lane,
-        site: &'g Site,
+        site: &'g GateSite,
         stop: &CancellationToken,
-    ) -> Result<Entered<'g>, BaseFault> {
+    ) -> Result<EnteredRoom<'g>, BaseError> {
         let kept = base::kept(self, site).and_then(|base| base.caches(&lane));
-        let filled = Filled(site.rooms.with_file_name("caches"));
-        let caches = kept.or_else(|| Caches::are_wanted(&lane).then(|| Caches::to_fill(filled.0.clone())));
+        let filled = FilledRoom(site.rooms.with_file_name("caches"));
+        let caches = kept.or_else(|| LaneCaches::are_wanted(&lane).then(|| LaneCaches::to_fill(filled.0.clone())));
         let tree = self.base();
-        let kept = self.kept(site, &lane, tree, stop).await.map_err(RoomFault::from)?;
-        let dependencies = Dependencies::AsBefore;
-        let wanted =
-            Wanted { lane: &lane, tree, base: tree, caches: caches.as_ref(), dependencies, kept: &kept, gate: self };
+        let kept = self.kept(site, &lane, tree, stop).await.map_err(RoomError::from)?;
+        let dependencies = RoomDependencies::AsBefore;
+        let wanted = RoomRequest {
+            lane: &lane,
+            tree,
+            base: tree,
+            caches: caches.as_ref(),
+            dependencies,
+            kept: &kept,
+            gate: self,
+        };
         let room = CleanRoom::make(site, wanted, stop).await?;
-        if caches.as_ref().is_some_and(Caches::is_open) {
+        if caches.as_ref().is_some_and(LaneCaches::is_open) {
             let place = room.room(site, site.logs.join("setup"));
             base::set_up(&lane, site, place, stop, &|_| {}).await?;
         }
-        let sentry = Sentry::post(self, &lane, &room, &kept).await.map_err(BaseFault::CannotRun)?;
-        Ok(Entered { gate: self, site, lane, room, sentry, caches, _filled: filled })
+        let sentry = RoomWatcher::post(self, &lane, &room, &kept).await.map_err(BaseError::CannotRun)?;
+        Ok(EnteredRoom { gate: self, site, lane, room, sentry, caches, _filled: filled })
     }
 }
 
-impl Entered<'_> {
+impl EnteredRoom<'_> {
     /// Returns the place and the settings with which the lane runs.
-    pub fn room(&self) -> Room {
+    pub fn room(&self) -> LaneRoom {
         let mut room = self.room.room(self.site, self.site.logs.clone());
         room.after_step = Some(self.sentry.after_step());
         room.stay_offline();
@@ -83,22 +90,22 @@ impl Entered<'_> {
     /// the lane.
     ///
     /// # Errors
-    /// [`BaseFault`] when these reasons cannot be determined.
-    pub async fn leave(self, outcome: &LaneOutcome, stop: &CancellationToken) -> Result<Vec<String>, BaseFault> {
+    /// [`BaseError`] when these reasons cannot be determined.
+    pub async fn leave(self, outcome: &LaneOutcome, stop: &CancellationToken) -> Result<Vec<String>, BaseError> {
         let Self { gate, site, lane, room, sentry, mut caches, _filled } = self;
         let mut doubts = Vec::new();
         if outcome.ruling != LaneRuling::Passed {
             room.close().await;
             return Ok(doubts);
         }
-        if lane.flaky == Flaky::Fail && outcome.steps.iter().any(|step| step.status == StepStatus::Flaky) {
+        if lane.flaky == FlakyPolicy::Fail && outcome.steps.iter().any(|step| step.status == StepStatus::Flaky) {
             doubts.push("it passed only after a retry, and has `flaky: fail`".to_owned());
         }
         let mut evidence = Evidence::default();
         base::show(outcome, site.names_tests(&lane), &mut evidence).await;
         doubts.extend(evidence.is_without_tests().then(|| NO_TESTS.to_owned()));
         doubts.extend(evidence.contradiction());
-        let written = sentry.relieve(gate, site, &lane, stop).await.map_err(BaseFault::CannotRun)?;
+        let written = sentry.relieve(gate, site, &lane, stop).await.map_err(BaseError::CannotRun)?;
         for it in &written {
             // Steps may write a manifest if its content stays as in the base.
             let is_free = gate.policy.rule(&it.path).is_none();
@@ -108,14 +115,11 @@ impl Entered<'_> {
         }
         let trees = &site.trees;
         let after = room.left(trees, gate.base(), &lane, stop).await;
-        let after = after.map_err(RoomFault::from)?;
+        let after = after.map_err(RoomError::from)?;
         if after != *gate.base() && !lane.writes {
-            let changes = trees.changes(gate.base(), &after, stop).await.map_err(RoomFault::from)?;
+            let changes = trees.changes(gate.base(), &after, stop).await.map_err(RoomError::from)?;
             let names: Vec<&str> = changes.iter().take(NAMED).map(|change| change.path.as_str()).collect();
-            doubts.push(format!(
-                "it changed files that it judges, without `writes: true`: {}",
-                names.join(", ")
-            ));
+            doubts.push(format!("it changed files that it judges, without `writes: true`: {}", names.join(", ")));
         }
         if let Some(caches) = caches.as_mut().filter(|caches| caches.is_open()) {
             caches.fill(&room, &lane, site, stop).await?;
@@ -127,12 +131,12 @@ impl Entered<'_> {
         let run = planted::CanaryRun { gate, site, lane: &lane, tree: gate.base(), base: None, ready, stop };
         let sight = run.sight(logs).await?;
         match sight.share(None) {
-            Seen::None => doubts.push(format!("it did not report a planted failing test: {EITHER}")),
-            Seen::Some => {
+            SeenShare::None => doubts.push(format!("it did not report a planted failing test: {EITHER}")),
+            SeenShare::Some => {
                 let missed = sight.missed(None).join("; ");
                 doubts.push(format!("it did not report all planted failing tests (missed: {missed})"));
             }
-            Seen::All => {}
+            SeenShare::All => {}
         }
         Ok(doubts)
     }

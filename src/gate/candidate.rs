@@ -1,12 +1,12 @@
 //! The tree that the agent left, and its violations of the rules.
 
 use super::names::joined;
-use super::policy::{Change, ChangeKind, Policy, Side};
-use super::unfetched::Added;
-use super::{Gate, Site, inside, install, locks};
+use super::policy::{PathChange, PathChangeKind, Policy, TreeSide};
+use super::unfetched::AddedDependency;
+use super::{Gate, GateSite, inside, install, locks};
 use crate::id::TreeId;
-use crate::verdict::Finding;
-use crate::workspace::trees::{self, Oddity, Oddness, Taken, TreeChange, TreesFault, path_text};
+use crate::verdict::TamperFinding;
+use crate::workspace::trees::{self, AnomalyKind, TakenTree, TreeAnomaly, TreeChange, TreesError, path_text};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_util::sync::CancellationToken;
@@ -29,22 +29,22 @@ const COMPARED: &str = "its content is compared with the base, so a link must no
 pub(super) struct Candidate {
     pub(super) tree: TreeId,
     /// The violations of the rules, sorted.
-    pub(super) findings: Vec<Finding>,
+    pub(super) findings: Vec<TamperFinding>,
     /// Protected files that may differ from the base, and folders in which all protected files may.
     pub(super) settled: Vec<String>,
     /// Notes for people on changes that are allowed but should be looked at, one line each.
     pub(super) notes: Vec<String>,
     /// Dependencies that the base does not have, sorted.
-    pub(super) added: Vec<Added>,
+    pub(super) added: Vec<AddedDependency>,
 }
 
 impl Candidate {
     /// Adds the findings in the tree to the findings of the seal. Removes findings of the seal on
     /// paths that may differ from the base.
-    pub(super) fn add_to(&self, sealed: &mut Vec<Finding>) {
+    pub(super) fn add_to(&self, sealed: &mut Vec<TamperFinding>) {
         sealed.retain(|finding| !is_in(&self.settled, &finding.path));
         for finding in sealed.iter_mut() {
-            let is_same = |own: &&Finding| own.path == finding.path && own.rule.starts_with(&finding.rule);
+            let is_same = |own: &&TamperFinding| own.path == finding.path && own.rule.starts_with(&finding.rule);
             if let Some(own) = self.findings.iter().find(is_same) {
                 finding.rule.clone_from(&own.rule);
             }
@@ -56,7 +56,11 @@ impl Candidate {
 }
 
 /// Takes a snapshot of the workspace and compares it with the base.
-pub(super) async fn take(gate: &Gate, site: &Site, stop: &CancellationToken) -> Result<Candidate, TreesFault> {
+pub(super) async fn take_candidate(
+    gate: &Gate,
+    site: &GateSite,
+    stop: &CancellationToken,
+) -> Result<Candidate, TreesError> {
     let mut taken = site.trees.take(stop).await?;
     forget_ignored(gate, site, &mut taken.oddities, stop).await?;
     look(gate, site, taken, stop).await
@@ -67,14 +71,14 @@ pub(super) async fn take(gate: &Gate, site: &Site, stop: &CancellationToken) -> 
 /// a step or fledge itself writes, because there they only help an attacker.
 async fn forget_ignored(
     gate: &Gate,
-    site: &Site,
-    oddities: &mut Vec<Oddity>,
+    site: &GateSite,
+    oddities: &mut Vec<TreeAnomaly>,
     stop: &CancellationToken,
-) -> Result<(), TreesFault> {
+) -> Result<(), TreesError> {
     let outlets = site.outlets.iter().filter_map(|path| path.strip_prefix(&site.root).ok()).map(path_text);
     let reports = gate.lanes.iter().flat_map(|lane| &lane.steps).filter_map(|step| step.junit.clone());
     let written: BTreeSet<String> = outlets.chain(reports).collect();
-    let may_be_others = |odd: &&Oddity| odd.what == Oddness::Special && !written.contains(&odd.path);
+    let may_be_others = |odd: &&TreeAnomaly| odd.what == AnomalyKind::Special && !written.contains(&odd.path);
     let special: Vec<String> = oddities.iter().filter(may_be_others).map(|odd| odd.path.clone()).collect();
     let ignored = site.trees.ignored(gate.base(), &special, stop).await?;
     oddities.retain(|odd| !ignored.contains(&odd.path));
@@ -84,10 +88,10 @@ async fn forget_ignored(
 /// Compares a state with the base.
 pub(super) async fn look(
     gate: &Gate,
-    site: &Site,
-    taken: Taken,
+    site: &GateSite,
+    taken: TakenTree,
     stop: &CancellationToken,
-) -> Result<Candidate, TreesFault> {
+) -> Result<Candidate, TreesError> {
     let (trees, base) = (&site.trees, gate.base());
     let changes = trees.changes(base, &taken.tree, stop).await?;
     let mut contents: BTreeMap<&str, [Option<Vec<u8>>; 2]> = BTreeMap::new();
@@ -95,8 +99,8 @@ pub(super) async fn look(
         let was = trees.read(base, path, LOOKED_INTO, stop).await?;
         contents.insert(path, [was, trees.read(&taken.tree, path, LOOKED_INTO, stop).await?]);
     }
-    let content = |path: &str, side: Side| contents.get(path)?[usize::from(side == Side::Candidate)].clone();
-    let differ: Vec<Change> = changes.iter().map(changed).collect();
+    let content = |path: &str, side: TreeSide| contents.get(path)?[usize::from(side == TreeSide::Candidate)].clone();
+    let differ: Vec<PathChange> = changes.iter().map(changed).collect();
     let mut findings = gate.policy.findings(&differ, content);
     let mut notes = gate.policy.notes(&differ);
     notes.extend(gate.policy.unused_notes(&differ, content));
@@ -104,7 +108,7 @@ pub(super) async fn look(
     findings.extend(moved);
     notes.extend(changed_locks);
     notes.extend(tests_inside(gate, site, &changes, &taken.tree, stop).await?);
-    let added = |(manifest, name)| Added { name, manifest };
+    let added = |(manifest, name)| AddedDependency { name, manifest };
     let added = gate.policy.new_dependencies(&differ, content).into_iter().map(added).collect();
     findings.extend(taken.oddities.iter().map(odd));
     findings.extend(in_caches(gate, &changes));
@@ -120,11 +124,11 @@ pub(super) async fn look(
 /// base. Returns findings and notes.
 async fn locked(
     gate: &Gate,
-    site: &Site,
-    changes: &[Change],
+    site: &GateSite,
+    changes: &[PathChange],
     tree: &TreeId,
     stop: &CancellationToken,
-) -> Result<(Vec<Finding>, Vec<String>), TreesFault> {
+) -> Result<(Vec<TamperFinding>, Vec<String>), TreesError> {
     let paths: Vec<&str> =
         changes.iter().map(|change| change.path.as_str()).filter(|path| locks::reads(path)).collect();
     let mut contents: BTreeMap<String, [Option<Vec<u8>>; 2]> = BTreeMap::new();
@@ -142,20 +146,20 @@ async fn locked(
             }
         }
     }
-    let content = |path: &str, side: Side| contents.get(path)?[usize::from(side == Side::Candidate)].clone();
+    let content = |path: &str, side: TreeSide| contents.get(path)?[usize::from(side == TreeSide::Candidate)].clone();
     Ok(locks::findings_and_notes(changes, content, |path| gate.policy.is_opened(path)))
 }
 
 /// Returns the content of a lock file. For a file that is too large, returns content that cannot be
 /// parsed.
 async fn lock_text(
-    site: &Site,
+    site: &GateSite,
     tree: &TreeId,
     path: &str,
     stop: &CancellationToken,
-) -> Result<Option<Vec<u8>>, TreesFault> {
+) -> Result<Option<Vec<u8>>, TreesError> {
     match site.trees.read(tree, path, locks::LARGEST, stop).await {
-        Err(TreesFault::TooLarge { .. }) => Ok(Some(b"\0 too large".to_vec())),
+        Err(TreesError::TooLarge { .. }) => Ok(Some(b"\0 too large".to_vec())),
         read => read,
     }
 }
@@ -164,14 +168,14 @@ async fn lock_text(
 /// but people should know.
 async fn tests_inside(
     gate: &Gate,
-    site: &Site,
+    site: &GateSite,
     changes: &[TreeChange],
     tree: &TreeId,
     stop: &CancellationToken,
-) -> Result<Vec<String>, TreesFault> {
+) -> Result<Vec<String>, TreesError> {
     let of_product = |change: &&TreeChange| inside::may_have(&change.path) && gate.policy.rule(&change.path).is_none();
     let changes: Vec<&TreeChange> = changes.iter().filter(of_product).collect();
-    let had = |change: &&&TreeChange| change.from_mode != 0 && change.kind != trees::ChangeKind::ModeChanged;
+    let had = |change: &&&TreeChange| change.from_mode != 0 && change.kind != trees::TreeChangeKind::ModeChanged;
     if !changes.iter().any(|change| had(&change)) {
         return Ok(Vec::new());
     }
@@ -182,7 +186,7 @@ async fn tests_inside(
             before.extend(text(site, gate.base(), path, stop).await?.map(|text| (path, text)));
         }
         let is_new = change.from_mode == 0;
-        after.extend(text(site, tree, path, stop).await?.map(|text| inside::Source { path, text, is_new }));
+        after.extend(text(site, tree, path, stop).await?.map(|text| inside::ChangedSource { path, text, is_new }));
     }
     let new: Vec<&str> = after.iter().filter(|source| source.is_new).map(|source| source.path).collect();
     let packages = packages_of(gate, site, &new, stop).await?;
@@ -193,11 +197,11 @@ async fn tests_inside(
 /// Returns the Cargo packages of the base. Reads only the manifests above these new files.
 async fn packages_of(
     gate: &Gate,
-    site: &Site,
+    site: &GateSite,
     files: &[&str],
     stop: &CancellationToken,
-) -> Result<inside::Packages, TreesFault> {
-    let mut packages = inside::Packages::default();
+) -> Result<inside::CargoPackages, TreesError> {
+    let mut packages = inside::CargoPackages::default();
     for folder in gate.policy.cargo_packages() {
         packages.all.insert(folder.to_owned());
         let is_above =
@@ -220,29 +224,37 @@ fn finds_tests(manifest: &str) -> bool {
 }
 
 /// Returns the text of a source file, or `None` if it does not exist or is too large.
-async fn text(site: &Site, tree: &TreeId, path: &str, stop: &CancellationToken) -> Result<Option<String>, TreesFault> {
+async fn text(
+    site: &GateSite,
+    tree: &TreeId,
+    path: &str,
+    stop: &CancellationToken,
+) -> Result<Option<String>, TreesError> {
     match site.trees.read(tree, path, MANIFEST, stop).await {
         Ok(bytes) => Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())),
-        Err(TreesFault::TooLarge { .. }) => Ok(None),
+        Err(TreesError::TooLarge { .. }) => Ok(None),
         Err(fault) => Err(fault),
     }
 }
 
 /// Returns a finding for each change in a folder that only caches of the base may fill.
-fn in_caches(gate: &Gate, changes: &[TreeChange]) -> Vec<Finding> {
+fn in_caches(gate: &Gate, changes: &[TreeChange]) -> Vec<TamperFinding> {
     let caches: Vec<String> = gate.lanes.iter().flat_map(|lane| lane.cache.iter().cloned()).collect();
-    let finding =
-        |change: &TreeChange| Finding { path: change.path.clone(), change: "changed".into(), rule: CACHED.into() };
+    let finding = |change: &TreeChange| TamperFinding {
+        path: change.path.clone(),
+        change: "changed".into(),
+        rule: CACHED.into(),
+    };
     changes.iter().filter(|change| is_in(&caches, &change.path)).map(finding).collect()
 }
 
 /// Returns a finding for a link in a place where links are not allowed.
-fn linked(gate: &Gate, change: &TreeChange) -> Option<Finding> {
+fn linked(gate: &Gate, change: &TreeChange) -> Option<TamperFinding> {
     let path = &change.path;
     let is_compared = || (Policy::is_compared(path) || locks::reads(path)) && !gate.policy.is_opened(path);
     let forbidden = gate.policy.forbids_link(path).or_else(|| is_compared().then_some(COMPARED));
     let rule = forbidden.filter(|_| change.to_mode == trees::LINK)?;
-    Some(Finding { path: change.path.clone(), change: "changed".into(), rule: rule.into() })
+    Some(TamperFinding { path: change.path.clone(), change: "changed".into(), rule: rule.into() })
 }
 
 /// Returns whether a path is one of these folders, or in one.
@@ -252,26 +264,26 @@ pub(super) fn is_in(folders: &[String], path: &str) -> bool {
 }
 
 /// Converts a change to the policy's type.
-fn changed(change: &TreeChange) -> Change {
+fn changed(change: &TreeChange) -> PathChange {
     let kind = match change.kind {
-        trees::ChangeKind::Added => ChangeKind::Added,
-        trees::ChangeKind::Modified => ChangeKind::Modified,
-        trees::ChangeKind::Removed => ChangeKind::Removed,
-        trees::ChangeKind::ModeChanged => ChangeKind::ModeChanged,
+        trees::TreeChangeKind::Added => PathChangeKind::Added,
+        trees::TreeChangeKind::Modified => PathChangeKind::Modified,
+        trees::TreeChangeKind::Removed => PathChangeKind::Removed,
+        trees::TreeChangeKind::ModeChanged => PathChangeKind::ModeChanged,
     };
-    Change { path: change.path.clone(), kind }
+    PathChange { path: change.path.clone(), kind }
 }
 
 /// Returns the finding for an oddity in the tree.
-fn odd(oddity: &Oddity) -> Finding {
-    Finding { path: oddity.path.clone(), change: "added".into(), rule: oddity.what.to_string() }
+fn odd(oddity: &TreeAnomaly) -> TamperFinding {
+    TamperFinding { path: oddity.path.clone(), change: "added".into(), rule: oddity.what.to_string() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::verdict::HeldBack;
-    use crate::workspace::trees::Oddness;
+    use crate::workspace::trees::AnomalyKind;
 
     #[test]
     fn cargo_finds_the_tests_of_a_package_that_does_not_say_otherwise() {
@@ -290,9 +302,17 @@ mod tests {
     #[test]
     fn no_flag_is_named_for_what_no_task_can_open() {
         let other = "a".to_owned();
-        let odd = [Oddness::LinkOut, Oddness::Repository, Oddness::Special, Oddness::Unreadable, Oddness::TooLarge(9)];
-        let odd =
-            odd.into_iter().chain([Oddness::LikeGit, Oddness::SameButForCase(other)]).map(|what| what.to_string());
+        let odd = [
+            AnomalyKind::LinkOut,
+            AnomalyKind::Repository,
+            AnomalyKind::Special,
+            AnomalyKind::Unreadable,
+            AnomalyKind::TooLarge(9),
+        ];
+        let odd = odd
+            .into_iter()
+            .chain([AnomalyKind::LikeGit, AnomalyKind::SameButForCase(other)])
+            .map(|what| what.to_string());
         for rule in odd.chain([CACHED.to_owned()]) {
             assert_eq!(HeldBack::new("x", "added", &rule).flag, None, "{rule}");
         }

@@ -2,48 +2,48 @@
 
 use super::freeze::missing;
 use super::pages::{IMPORTED, LANES, TASKS, TOML, astray, book, read, unlike};
-use crate::lane::{Book, Lane, Remark};
+use crate::lane::{Lane, LaneFiles, LaneRemark};
 use crate::yaml::{Problem, listed};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The valid lanes, and the problems and warnings about their files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckedLanes {
     /// The valid lanes.
     pub lanes: Vec<Lane>,
     /// The errors, by file and place.
-    pub problems: Vec<Remark>,
+    pub problems: Vec<LaneRemark>,
     /// The oddities, by file and place, followed by the programs that steps lack here.
-    pub warnings: Vec<Remark>,
+    pub warnings: Vec<LaneRemark>,
 }
 
 /// Reads and compiles all lanes of the project at `root`. `path` is the search path of steps.
 /// Reports unreadable files among the problems.
-pub fn check(root: &Path, path: &str) -> Checked {
+pub fn check(root: &Path, path: &str) -> CheckedLanes {
     let book = book(root);
     let (lanes, problems, mut warnings) = book.check();
     warnings.extend(astray(root));
     warnings.extend(lanes.iter().flat_map(|lane| lacks(root, lane, &book, path)));
-    Checked { lanes, problems, warnings }
+    CheckedLanes { lanes, problems, warnings }
 }
 
 /// Checks one file at any path: a lane in YAML, the tasks of a `fledge.yaml`, or a file in the
 /// format of `fledge.toml`. Resolves its references in the project that the file is part of. A YAML
 /// lane that is part of no project may refer to the project at `root`.
-pub fn check_file(root: &Path, file: &str, path: &str) -> Checked {
-    let found = Found::at(root, file);
+pub fn check_file(root: &Path, file: &str, path: &str) -> CheckedLanes {
+    let found = CheckFinding::at(root, file);
     match found.book() {
         Ok(book) => found.say(&book, path),
         Err(problem) => {
-            let problems = vec![Remark { path: file.to_owned(), lane: None, problem }];
-            Checked { problems, ..Checked::default() }
+            let problems = vec![LaneRemark { path: file.to_owned(), lane: None, problem }];
+            CheckedLanes { problems, ..CheckedLanes::default() }
         }
     }
 }
 
 /// A file, and the project that it is part of.
-struct Found {
+struct CheckFinding {
     project: PathBuf,
     /// The path of the file in the project.
     name: String,
@@ -53,7 +53,7 @@ struct Found {
     is_read: bool,
 }
 
-impl Found {
+impl CheckFinding {
     fn at(root: &Path, file: &str) -> Self {
         let full = root.join(file);
         let name = full.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -72,7 +72,7 @@ impl Found {
     }
 
     /// Returns the file itself and everything that it can refer to.
-    fn book(&self) -> Result<Book, Problem> {
+    fn book(&self) -> Result<LaneFiles, Problem> {
         let text = read(&self.project, &self.name);
         if matches!(text, Ok(None)) {
             return Err(Problem::of_file("no such file or folder"));
@@ -83,7 +83,7 @@ impl Found {
         match (ending(&self.name), text) {
             _ if is_there || whole.path_of(stem) == Some(&self.name) => Ok(whole),
             ("toml", Ok(text)) => {
-                let mut alone = Book::default();
+                let mut alone = LaneFiles::default();
                 alone.add_toml(&self.name, &text.unwrap_or_default());
                 Ok(alone)
             }
@@ -98,7 +98,7 @@ impl Found {
     }
 
     /// Returns the remarks on the file, and all other problems that make its lanes invalid.
-    fn say(&self, book: &Book, path: &str) -> Checked {
+    fn say(&self, book: &LaneFiles, path: &str) -> CheckedLanes {
         let (_, mut problems, mut warnings) = book.check();
         problems.retain(|problem| problem.path == self.name);
         warnings.retain(|warning| warning.path == self.name);
@@ -119,7 +119,7 @@ impl Found {
         for remark in problems.iter_mut().chain(&mut warnings) {
             remark.path.insert_str(0, &self.before);
         }
-        Checked { lanes, problems, warnings }
+        CheckedLanes { lanes, problems, warnings }
     }
 }
 
@@ -129,7 +129,7 @@ fn ending(name: &str) -> &str {
 
 /// Returns warnings about steps of a lane that lack something here, and about steps that lose a
 /// failure.
-fn lacks(root: &Path, lane: &Lane, book: &Book, path: &str) -> Vec<Remark> {
+fn lacks(root: &Path, lane: &Lane, book: &LaneFiles, path: &str) -> Vec<LaneRemark> {
     let mut lacking: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (_, step, why) in missing(root, lane, path, &lane.always_run()) {
         lacking.entry(format!("cannot run here: {why}")).or_default().push(&step.name);
@@ -146,7 +146,7 @@ fn lacks(root: &Path, lane: &Lane, book: &Book, path: &str) -> Vec<Remark> {
         let message = format!("{steps} of lane `{}` {why}", lane.name);
         let problem = Problem::of_file(message);
         let path = book.path_of(&lane.name).unwrap_or_default().to_owned();
-        Remark { path, lane: Some(lane.name.clone()), problem }
+        LaneRemark { path, lane: Some(lane.name.clone()), problem }
     };
     lacking.into_iter().map(remark).collect()
 }

@@ -1,13 +1,13 @@
 //! The checkouts of a project: for each base, the files below the layers of its rooms. Each is made
 //! once and kept beside the judged bases.
 
-use super::Site;
+use super::GateSite;
 use super::clean::clear;
 use super::forget::{MAKING, USED};
 use crate::id::TreeId;
 use crate::store;
 use crate::workspace::replica::Checkout;
-use crate::workspace::trees::TreesFault;
+use crate::workspace::trees::TreesError;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -24,16 +24,16 @@ const FRESH: Duration = Duration::from_secs(60 * 60);
 /// if another run uses a changed checkout, or if an incomplete one cannot be replaced.
 ///
 /// # Errors
-/// [`TreesFault`].
+/// [`TreesError`].
 pub(super) async fn kept_or_made(
-    site: &Site,
+    site: &GateSite,
     base: &TreeId,
     stop: &CancellationToken,
-) -> Result<Option<Checkout>, TreesFault> {
+) -> Result<Option<Checkout>, TreesError> {
     let all = site.project.join(CHECKOUTS);
     let folder = all.join(base.as_str());
     let making = making(&all, &site.rooms);
-    let io = |source| TreesFault::Io { verb: "make", path: making.clone(), source };
+    let io = |source| TreesError::Io { verb: "make", path: making.clone(), source };
     clear(&making).map_err(io)?;
     if let Some(checkout) = Checkout::open(&folder) {
         if checkout.is_intact(&site.trees, stop).await? {

@@ -10,25 +10,25 @@ mod open;
 mod overlay;
 
 pub(super) use copy::copy_tree;
-pub(in crate::gate) use layers::Below;
+pub(in crate::gate) use layers::LowerFolder;
 use open::history_at;
 pub(in crate::gate) use overlay::Overlay;
 
-use super::base::Caches;
+use super::base::LaneCaches;
 use super::history;
 use super::holdout;
 use super::install::{INSTALLED, Installation};
 use super::installed::reached;
 use super::refreshed::REFRESHED;
-use super::{Gate, Site};
+use super::{Gate, GateSite};
 use crate::id::TreeId;
 use crate::lane::Lane;
-use crate::lane_runner::{Behind, Room};
-use crate::process::wall::{Holes, Layer, WallKind, at_home_in, trusted_in_copy};
+use crate::lane_runner::{LaneRoom, SandboxedSteps};
+use crate::process::sandbox::{PathRules, SandboxKind, ViewLayer, at_home_in, trusted_in_copy};
 use crate::process::{self, Variables};
 pub(super) use crate::store::clear;
-use crate::workspace::replica::{self, History, RoomRepository};
-use crate::workspace::trees::{Trees, TreesFault};
+use crate::workspace::replica::{self, KeptHistory, RoomRepository};
+use crate::workspace::trees::{Trees, TreesError};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,10 +39,10 @@ const BUILDS: &str = "CARGO_TARGET_DIR";
 
 /// An error of making a room.
 #[derive(Debug, thiserror::Error)]
-pub enum RoomFault {
+pub enum RoomError {
     /// The tree cannot be written to the room.
     #[error("cannot make a clean room")]
-    Tree(#[from] TreesFault),
+    Tree(#[from] TreesError),
     /// A file or folder of the room cannot be made.
     #[error("cannot make a clean room: `{}`", path.display())]
     Io {
@@ -66,29 +66,29 @@ pub enum RoomFault {
 
 /// The lane and the tree that a room is made for, and what the room contains.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(super) struct RoomRequest<'a> {
     pub(super) lane: &'a Lane,
     pub(super) tree: &'a TreeId,
     pub(super) base: &'a TreeId,
     /// The caches that the room gets.
-    pub(super) caches: Option<&'a Caches>,
-    pub(super) dependencies: Dependencies<'a>,
+    pub(super) caches: Option<&'a LaneCaches>,
+    pub(super) dependencies: RoomDependencies<'a>,
     /// The files and folders of the tree that the lane cannot change.
     pub(super) kept: &'a [String],
     pub(super) gate: &'a Gate,
 }
 
-impl Wanted<'_> {
+impl RoomRequest<'_> {
     /// Returns whether all files get new times. A build that starts with the output of another base
     /// must treat all sources as new.
     fn has_new_times(&self) -> bool {
-        self.caches.is_some_and(Caches::have_start)
+        self.caches.is_some_and(LaneCaches::have_start)
     }
 }
 
 /// The installed dependencies of a room.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Dependencies<'a> {
+pub(super) enum RoomDependencies<'a> {
     /// The dependencies from before the agent started.
     AsBefore,
     /// Dependencies that were installed for the work.
@@ -97,8 +97,8 @@ pub(super) enum Dependencies<'a> {
     Awaited(&'a Path),
 }
 
-impl<'a> Dependencies<'a> {
-    pub(super) fn of(installation: Option<&'a Installation>) -> Self {
+impl<'a> RoomDependencies<'a> {
+    pub(super) fn from_installation(installation: Option<&'a Installation>) -> Self {
         installation.map_or(Self::AsBefore, Self::Installed)
     }
 
@@ -117,12 +117,12 @@ pub(super) struct CleanRoom {
     /// The folder of the tree. It has the name of the project's folder, because some builds derive
     /// a name from it.
     files: PathBuf,
-    behind: Behind,
+    behind: SandboxedSteps,
     env: Variables,
     /// The path at which the room sees the folder of its hold-out lane.
     held_at: Option<PathBuf>,
     /// The layers over installed dependencies and caches of tools.
-    layers: Vec<(Below, Layer)>,
+    layers: Vec<(LowerFolder, ViewLayer)>,
     /// The overlay that contains the files. `None` where the room has its own copy of all files.
     overlay: Option<Overlay>,
 }
@@ -130,21 +130,25 @@ pub(super) struct CleanRoom {
 impl CleanRoom {
     /// Makes a room. All rooms have the same path, one after the other, so programs cannot
     /// recognize a room by its path.
-    pub(super) async fn make(site: &Site, wanted: Wanted<'_>, stop: &CancellationToken) -> Result<Self, RoomFault> {
+    pub(super) async fn make(
+        site: &GateSite,
+        wanted: RoomRequest<'_>,
+        stop: &CancellationToken,
+    ) -> Result<Self, RoomError> {
         let folder = site.rooms.join("room");
         let io = |path: &Path| {
             let path = path.to_owned();
-            |source| RoomFault::Io { path, source }
+            |source| RoomError::Io { path, source }
         };
         clear(&folder).map_err(io(&folder))?;
         fs::create_dir_all(&folder).map_err(io(&folder))?;
         let files = folder.join("tree").join(site.origin.file_name().unwrap_or_default());
         let at = match site.wall.kind() {
-            WallKind::Bubblewrap => site.origin.clone(),
-            WallKind::Landlock | WallKind::Off => files.clone(),
+            SandboxKind::Bubblewrap => site.origin.clone(),
+            SandboxKind::Landlock | SandboxKind::Off => files.clone(),
         };
-        let holes = Holes { limits: site.limits, ..Holes::default() };
-        let behind = Behind { wall: site.wall.clone(), holes, at: at.clone() };
+        let holes = PathRules { limits: site.limits, ..PathRules::default() };
+        let behind = SandboxedSteps { wall: site.wall.clone(), holes, at: at.clone() };
         let own = Variables::new(site.env.iter().filter(|(name, _)| name != BUILDS).cloned());
         let env = if at == site.origin { own } else { trusted_in_copy(&own, &site.origin, &at) };
         let layers = Vec::new();
@@ -167,7 +171,7 @@ impl CleanRoom {
         room.open(site, wanted)?;
         room.show(site, wanted, history);
         room.bring(site, wanted, stop).await?;
-        if site.wall.kind() == WallKind::Off {
+        if site.wall.kind() == SandboxKind::Off {
             room.env = at_home_in(&room.folder, &room.env).map_err(io(&room.folder))?;
         }
         Ok(room)
@@ -204,7 +208,7 @@ impl CleanRoom {
         tree: &TreeId,
         lane: &Lane,
         stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
+    ) -> Result<TreeId, TreesError> {
         match &self.overlay {
             Some(overlay) => overlay.left(trees, lane, stop).await,
             None => {
@@ -218,10 +222,10 @@ impl CleanRoom {
     /// Returns the history of the base.
     async fn write_files(
         &mut self,
-        site: &Site,
-        wanted: Wanted<'_>,
+        site: &GateSite,
+        wanted: RoomRequest<'_>,
         stop: &CancellationToken,
-    ) -> Result<Option<History>, RoomFault> {
+    ) -> Result<Option<KeptHistory>, RoomError> {
         let (index, over) = (self.folder.join("index"), self.folder.join("overlay"));
         let mut overlay = Overlay::lay(site, wanted, over, &index, stop).await?;
         if overlay.is_none() {
@@ -232,7 +236,7 @@ impl CleanRoom {
         let files = overlay.as_ref().map_or(self.files.as_path(), Overlay::upper);
         let history = add_repository(site, wanted, (files, &index), overlay.is_some(), stop).await?;
         if let (Some(overlay), Some(helper)) = (&mut overlay, site.wall.helper()) {
-            fs::create_dir_all(&self.files).map_err(|source| RoomFault::Io { path: self.files.clone(), source })?;
+            fs::create_dir_all(&self.files).map_err(|source| RoomError::Io { path: self.files.clone(), source })?;
             self.behind.holes.view = Some(overlay.mount(helper, &self.files).await?);
         }
         self.overlay = overlay;
@@ -245,8 +249,8 @@ impl CleanRoom {
     }
 
     /// Returns the place and the settings with which a lane runs here.
-    pub(super) fn room(&self, site: &Site, log_dir: PathBuf) -> Room {
-        let mut room = Room::new(self.files(), Vec::new(), log_dir, site.jobs);
+    pub(super) fn room(&self, site: &GateSite, log_dir: PathBuf) -> LaneRoom {
+        let mut room = LaneRoom::new(self.files(), Vec::new(), log_dir, site.jobs);
         room.env = self.env.clone();
         room.behind = Some(self.behind.clone());
         room
@@ -254,21 +258,21 @@ impl CleanRoom {
 
     /// Returns the kept folders of the lane, each with its path in the tree. Leaves out build
     /// output where the tree itself has files at that path: then these files are judged.
-    fn cached(&self, wanted: Wanted<'_>) -> Vec<(String, PathBuf)> {
+    fn cached(&self, wanted: RoomRequest<'_>) -> Vec<(String, PathBuf)> {
         let is_free = |path: &&String| wanted.lane.cache.contains(path) || !self.files().join(path.as_str()).exists();
         let found = |path: &String| Some((path.clone(), wanted.caches?.found(path)?));
         wanted.lane.kept_folders().filter(is_free).filter_map(found).collect()
     }
 
     /// Copies a cache into the room, sharing blocks where the file system can.
-    async fn copy(&self, site: &Site, from: &Path, path: &str, stop: &CancellationToken) -> Result<(), RoomFault> {
+    async fn copy(&self, site: &GateSite, from: &Path, path: &str, stop: &CancellationToken) -> Result<(), RoomError> {
         let to = self.files().join(path);
-        let io = |source| RoomFault::Io { path: to.clone(), source };
+        let io = |source| RoomError::Io { path: to.clone(), source };
         clear(&to).map_err(io)?;
         to.parent().map_or(Ok(()), fs::create_dir_all).map_err(io)?;
         copy_tree(from, &to, &process::with_path_outside(&site.env, &site.root), stop)
             .await
-            .map_err(|why| RoomFault::Cache { path: path.into(), why })
+            .map_err(|why| RoomError::Cache { path: path.into(), why })
     }
 
     /// Removes the folder. A part that cannot be removed stays until the run is removed.
@@ -281,15 +285,15 @@ impl CleanRoom {
 
 /// Gives the room a repository, if the user's workspace is in one. Returns the history of the base.
 async fn add_repository(
-    site: &Site,
-    wanted: Wanted<'_>,
+    site: &GateSite,
+    wanted: RoomRequest<'_>,
     (files, index): (&Path, &Path),
     has_stat: bool,
     stop: &CancellationToken,
-) -> Result<Option<History>, RoomFault> {
+) -> Result<Option<KeptHistory>, RoomError> {
     let Some(source) = &wanted.gate.repository else { return Ok(None) };
     let history = history::kept_or_made(site, source, wanted.base, stop).await?;
-    let seen_at = history_at(site).or(history.as_ref().map(History::folder)).unwrap_or(Path::new(""));
+    let seen_at = history_at(site).or(history.as_ref().map(KeptHistory::folder)).unwrap_or(Path::new(""));
     let (base, tree) = (wanted.base, wanted.tree);
     let repository = RoomRepository { source, history: history.as_ref(), seen_at, base, tree, has_stat };
     replica::write(&site.trees, repository, files, index, stop).await?;

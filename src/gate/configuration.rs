@@ -2,11 +2,11 @@
 //! them controls that run, so each run restores them at its end, even after a failure.
 
 use super::detection::defines_lanes;
-use super::kept::ThawFault;
+use super::kept::ThawError;
 use super::seal::Seal;
 use super::{Gate, pages};
-use crate::process::wall::WallKind;
-use crate::verdict::Finding;
+use crate::process::sandbox::SandboxKind;
+use crate::verdict::TamperFinding;
 use std::fs;
 use std::path::Path;
 
@@ -22,9 +22,9 @@ pub fn has_configuration(folder: &Path) -> bool {
 
 /// The result of restoring the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PutBack {
+pub struct RestoredConfiguration {
     /// The files that had been added, changed or removed, sorted.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<TamperFinding>,
     /// The files that could not be put back or set aside, each with the reason.
     pub left: Vec<String>,
 }
@@ -35,18 +35,23 @@ pub struct PutBack {
 ///
 /// # Errors
 /// When the bytes are not those of a gate.
-pub fn put_back(kept: &[u8], root: &Path, allow_edit: &[String], aside: &Path) -> Result<PutBack, ThawFault> {
+pub fn put_back(
+    kept: &[u8],
+    root: &Path,
+    allow_edit: &[String],
+    aside: &Path,
+) -> Result<RestoredConfiguration, ThawError> {
     let Gate { seal, wall, .. } = Gate::thaw(kept, root, allow_edit)?;
     let places: Vec<&str> = CONFIGURATION.into_iter().chain(FOLDERS).collect();
     // Where the sandbox was not recorded, there may have been none.
-    let findings = seal.heeded(wall.unwrap_or(WallKind::Off), seal.inspect_in(&places));
+    let findings = seal.heeded(wall.unwrap_or(SandboxKind::Off), seal.inspect_in(&places));
     let mut left = Vec::new();
     if !findings.is_empty() {
         left = seal.set_aside(&findings, aside);
         left.extend(seal.restore(&findings, aside));
     }
     tidy(&seal);
-    Ok(PutBack { findings, left })
+    Ok(RestoredConfiguration { findings, left })
 }
 
 /// Removes empty folders with the name of a configuration file that did not exist before, because
@@ -62,11 +67,11 @@ fn tidy(seal: &Seal) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::{Definition, freeze};
+    use crate::gate::{GateDefinition, freeze};
     use crate::id::TreeId;
     use crate::workspace::trees::GitPrograms;
 
-    fn found(put_back: &PutBack) -> Vec<String> {
+    fn found(put_back: &RestoredConfiguration) -> Vec<String> {
         put_back.findings.iter().map(|finding| format!("{} {}", finding.change, finding.path)).collect()
     }
 
@@ -85,7 +90,7 @@ mod tests {
         put(".git/config", "[core]");
         let (base, lanes) = (TreeId::empty(), ["verify".to_owned()]);
         let (protect, allow_edit): (&[String], &[String]) = (&[], &["lanes/open.yaml".into()]);
-        let from = Definition {
+        let from = GateDefinition {
             root,
             origin: root,
             lanes: &lanes,
@@ -98,9 +103,9 @@ mod tests {
             git: &GitPrograms::default(),
             repository: None,
         };
-        let kept = freeze(from).unwrap().keep(WallKind::Off);
+        let kept = freeze(from).unwrap().keep(SandboxKind::Off);
         let again = || put_back(&kept, root, allow_edit, aside.path()).unwrap();
-        assert_eq!(again(), PutBack::default());
+        assert_eq!(again(), RestoredConfiguration::default());
         put("fledge.yaml", "sandbox: off\n");
         put("fledge.local.yaml", "hooks: { post_tools: [evil] }\n");
         put("lanes/verify.yaml", "steps: [{ run: 'exit 0' }]\n");
@@ -131,11 +136,11 @@ mod tests {
         let kept_aside = fs::read_to_string(aside.path().join("fledge.local.yaml")).unwrap();
         assert_eq!(kept_aside, "hooks: { post_tools: [evil] }\n");
         assert_eq!((text(".git/config").as_deref(), text(".git/hooks/pre-commit")), (Some("[core]"), None));
-        assert_eq!(again(), PutBack::default());
+        assert_eq!(again(), RestoredConfiguration::default());
         // Behind bubblewrap no agent writes there, so the difference is the user's own.
-        let kept = Gate::thaw(&kept, root, allow_edit).unwrap().keep(WallKind::Bubblewrap);
+        let kept = Gate::thaw(&kept, root, allow_edit).unwrap().keep(SandboxKind::Bubblewrap);
         put(".git/config", "[user]");
-        assert_eq!(put_back(&kept, root, allow_edit, aside.path()).unwrap(), PutBack::default());
+        assert_eq!(put_back(&kept, root, allow_edit, aside.path()).unwrap(), RestoredConfiguration::default());
         assert_eq!(text(".git/config").as_deref(), Some("[user]"));
     }
 
@@ -147,7 +152,7 @@ mod tests {
         fs::write(root.join("lanes/verify.yaml"), "steps: [{ run: 'true' }]\n").unwrap();
         fs::write(&outside, "stays").unwrap();
         let (base, lanes, none) = (TreeId::empty(), ["verify".to_owned()], &[][..]);
-        let from = Definition {
+        let from = GateDefinition {
             root: &root,
             origin: &root,
             lanes: &lanes,
@@ -160,7 +165,7 @@ mod tests {
             git: &GitPrograms::default(),
             repository: None,
         };
-        let kept = freeze(from).unwrap().keep(WallKind::Off);
+        let kept = freeze(from).unwrap().keep(SandboxKind::Off);
         std::os::unix::fs::symlink(&outside, root.join("fledge.yaml")).unwrap();
         fs::remove_file(root.join("lanes/verify.yaml")).unwrap();
         fs::create_dir(root.join("lanes/verify.yaml")).unwrap();

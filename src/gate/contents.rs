@@ -1,7 +1,7 @@
 //! The contents of a clean room beside the tree, as far as they are known without making a room.
 
 use super::built;
-use super::installed::Installed;
+use super::installed::InstalledPackages;
 use crate::lane::Lane;
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub fn room_contents(root: &Path, lane: &Lane, paths: &[String]) -> RoomContents
     let [lane] = lanes;
     let (folders, included): (Vec<&String>, Vec<&String>) =
         lane.include_ignored.iter().filter(|path| root.join(path).exists()).partition(|path| root.join(path).is_dir());
-    let Installed { folders, mut files, .. } = Installed::find(root, paths, folders.into_iter());
+    let InstalledPackages { folders, mut files, .. } = InstalledPackages::find(root, paths, folders.into_iter());
     files.extend(included.into_iter().cloned());
     files.sort();
     files.dedup();

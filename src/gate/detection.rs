@@ -5,7 +5,9 @@
 
 mod python;
 
-use crate::lane::detect::{self, ACTIONS, DETECTED_LANE, Detected, FOLDERS, Facts, GATHERING, MARKERS, detect};
+use crate::lane::detect::{
+    self, ACTIONS, DETECTED_LANE, DetectedLane, FOLDERS, GATHERING, MARKERS, ProjectFacts, detect,
+};
 use crate::limits::MAX_SOURCE;
 use crate::store::{self, StoreError};
 use std::collections::BTreeSet;
@@ -23,7 +25,7 @@ const MOST_FOLDERS: usize = 50;
 
 /// An error of writing a detected lane.
 #[derive(Debug, thiserror::Error)]
-pub enum InitFault {
+pub enum InitError {
     /// There is a lane already, or a file that may define one.
     #[error("cannot write the lane: {0} already exists")]
     AlreadyThere(String),
@@ -45,7 +47,7 @@ pub(super) fn remarks(remarks: &[String]) -> String {
 
 /// Detects from the files of the project at `root` how it is checked. `path` is the search path of
 /// steps.
-pub fn look(root: &Path, path: &str) -> Detected {
+pub fn look(root: &Path, path: &str) -> DetectedLane {
     detect(&facts(root, path))
 }
 
@@ -54,7 +56,7 @@ pub fn look(root: &Path, path: &str) -> Detected {
 ///
 /// # Errors
 /// When it is unknown whether the project defines lanes. Lanes that cannot be read count as lanes.
-pub fn look_if_no_lanes(root: &Path, path: &str) -> Result<Option<Detected>, StoreError> {
+pub fn look_if_no_lanes(root: &Path, path: &str) -> Result<Option<DetectedLane>, StoreError> {
     Ok((!defines_lanes(root)?).then(|| look(root, path)))
 }
 
@@ -84,15 +86,15 @@ fn holds(folder: &Path, kinds: &[&str]) -> Result<bool, StoreError> {
 ///
 /// # Errors
 /// When there is a lane already, or when nothing was detected.
-pub fn file_to_write(root: &Path, detected: &Detected) -> Result<String, InitFault> {
+pub fn file_to_write(root: &Path, detected: &DetectedLane) -> Result<String, InitError> {
     let file = format!("lanes/{DETECTED_LANE}.yaml");
     for taken in [&file, &format!("lanes/{DETECTED_LANE}.yml"), &"fledge.toml".to_owned()] {
         if !is_absent(&root.join(taken))? {
-            return Err(InitFault::AlreadyThere(taken.clone()));
+            return Err(InitError::AlreadyThere(taken.clone()));
         }
     }
     if detected.is_empty() {
-        return Err(InitFault::NothingFound(detected.remarks.clone()));
+        return Err(InitError::NothingFound(detected.remarks.clone()));
     }
     Ok(file)
 }
@@ -102,20 +104,20 @@ pub fn file_to_write(root: &Path, detected: &Detected) -> Result<String, InitFau
 ///
 /// # Errors
 /// When there is a lane already, when nothing was detected, or when the file cannot be written.
-pub fn write_detected(root: &Path, detected: &Detected) -> Result<String, InitFault> {
+pub fn write_detected(root: &Path, detected: &DetectedLane) -> Result<String, InitError> {
     let file = file_to_write(root, detected)?;
     let folder = root.join("lanes");
     let is_new = is_absent(&folder)?;
     if is_new {
         fs::create_dir(&folder).map_err(|error| StoreError::new("make the folder", &folder, error))?;
     } else if !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-        return Err(InitFault::NoFolder);
+        return Err(InitError::NoFolder);
     }
     let written = store::write_new(&root.join(&file), detected.yaml().as_bytes());
     if is_new && !matches!(written, Ok(true)) {
         let _others_use_it = fs::remove_dir(&folder);
     }
-    if written? { Ok(file) } else { Err(InitFault::AlreadyThere(file)) }
+    if written? { Ok(file) } else { Err(InitError::AlreadyThere(file)) }
 }
 
 /// Returns whether nothing exists at this path, not even a link that leads nowhere.
@@ -127,7 +129,7 @@ fn is_absent(path: &Path) -> Result<bool, StoreError> {
     }
 }
 
-fn facts(root: &Path, path: &str) -> Facts {
+fn facts(root: &Path, path: &str) -> ProjectFacts {
     let folders: Vec<PathBuf> = std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
     let is_there = |program: &&str| folders.iter().any(|folder| may_start(&folder.join(program)));
     let programs: BTreeSet<String> = detect::programs().into_iter().filter(is_there).map(str::to_owned).collect();
@@ -140,8 +142,9 @@ fn facts(root: &Path, path: &str) -> Facts {
     facts
 }
 
-fn facts_of(root: &Path, programs: &BTreeSet<String>, pytest_by: &BTreeSet<String>) -> Facts {
-    let mut facts = Facts { programs: programs.clone(), pytest_by: pytest_by.clone(), ..Facts::default() };
+fn facts_of(root: &Path, programs: &BTreeSet<String>, pytest_by: &BTreeSet<String>) -> ProjectFacts {
+    let mut facts =
+        ProjectFacts { programs: programs.clone(), pytest_by: pytest_by.clone(), ..ProjectFacts::default() };
     for folder in FOLDERS {
         let names = names_in(&root.join(folder)).into_iter();
         facts.paths.extend(names.map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }));
@@ -220,7 +223,7 @@ mod tests {
         fs::create_dir(project.path().join("package.json")).unwrap();
         let programs = folder(&[("make", "", 0o755), ("cargo", "", 0o644), ("strange", "", 0o755)]);
         let facts = facts(project.path(), &format!(".::{}", programs.path().display()));
-        let expected = Facts {
+        let expected = ProjectFacts {
             paths: set(&["Makefile", "a", "gradlew", "mvnw", "package.json"]),
             texts: BTreeMap::from([("Makefile".into(), "test:".into())]),
             unreadable: BTreeMap::from([("package.json".into(), "it is a folder, not a regular file".into())]),

@@ -1,9 +1,9 @@
 //! The parts that a clean room lacks and a lane has by hand: programs of a home, files that git
 //! ignores, the network, variables. Pure, except for a look at names of files.
 
-use super::Site;
+use super::GateSite;
 use super::names::{has_name, name_of};
-use super::unable::{self, Around};
+use super::unable::{self, StepSurroundings};
 use crate::lane::Lane;
 use crate::verdict::{StepReport, StepStatus};
 use std::collections::BTreeSet;
@@ -56,7 +56,7 @@ const ABSENT: [&str; 9] = [
 pub fn differences(
     lane: &Lane,
     steps: &[StepReport],
-    site: &Site,
+    site: &GateSite,
     ignored: &[String],
     removed: &[&str],
 ) -> Vec<String> {
@@ -67,7 +67,7 @@ pub fn differences(
     let mut told = Vec::new();
     let unable = failed.iter().filter_map(|step| {
         let as_failed = StepReport { status: StepStatus::Failed, ..(*step).clone() };
-        unable::why(&[as_failed], &Around::of(site, lane.network))
+        unable::why(&[as_failed], &StepSurroundings::from_site(site, lane.network))
     });
     told.extend(unable);
     for step in &failed {

@@ -3,7 +3,7 @@
 //! Product code could rename a folder, or make it unreadable, and undo that at its end. Meanwhile
 //! the tests would find other files, or none.
 
-use crate::verdict::Finding;
+use crate::verdict::TamperFinding;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ impl FolderWatch {
     /// Starts to watch the folders above these paths below `root`, and those of the paths that are
     /// folders.
     #[cfg(target_os = "linux")]
-    pub(super) fn begin(root: &Path, kept: &[String]) -> Self {
+    pub(super) fn start(root: &Path, kept: &[String]) -> Self {
         let all = kept.iter().flat_map(|path| Path::new(path).ancestors());
         let folders: BTreeSet<&Path> = all.filter(|path| root.join(path).is_dir()).collect();
         Self(linux::Watches::begin(root, &folders))
@@ -50,12 +50,12 @@ impl FolderWatch {
     }
 
     /// Returns the finding for a folder.
-    pub(super) fn finding(folder: String) -> Finding {
-        Finding { path: folder, change: "changed".into(), rule: WHY.into() }
+    pub(super) fn finding(folder: String) -> TamperFinding {
+        TamperFinding { path: folder, change: "changed".into(), rule: WHY.into() }
     }
 
     /// Returns whether a finding is from a watch.
-    pub(super) fn has_found(finding: &Finding) -> bool {
+    pub(super) fn has_found(finding: &TamperFinding) -> bool {
         finding.rule.starts_with(WHY)
     }
 }
@@ -126,7 +126,7 @@ mod tests {
         let at = |path: &str| dir.path().join(path);
         ["tests/unit", "checks"].iter().for_each(|path| fs::create_dir_all(at(path)).unwrap());
         fs::write(at("tests/unit/a.py"), "").unwrap();
-        let watch = FolderWatch::begin(dir.path(), &["tests/unit/a.py".into(), "checks".into()]);
+        let watch = FolderWatch::start(dir.path(), &["tests/unit/a.py".into(), "checks".into()]);
         fs::write(at("tests/unit/b.py"), "").unwrap();
         fs::create_dir(at("tests/more")).unwrap();
         fs::set_permissions(at("tests/unit/a.py"), Permissions::from_mode(0o755)).unwrap();

@@ -5,13 +5,13 @@ use super::Gate;
 use super::built;
 use super::detection::{self, look_if_no_lanes};
 use super::holdout;
-use super::installed::Installed;
+use super::installed::InstalledPackages;
 use super::pages::{LANES, TOML, astray, book};
 use super::protected::policy;
 use super::seal::Seal;
 use crate::id::TreeId;
 use crate::lane::detect::DETECTED_LANE;
-use crate::lane::{Lane, LaneFault, Remark, RoomKind, Step};
+use crate::lane::{Lane, LaneError, LaneRemark, RoomKind, Step};
 use crate::store::{self, StoreError};
 use crate::verdict::Reason;
 use crate::workspace::pattern::PatternError;
@@ -28,7 +28,7 @@ const MOST_NOTES: usize = 5;
 
 /// An error of freezing a gate.
 #[derive(Debug, thiserror::Error)]
-pub enum GateFault {
+pub enum GateError {
     /// A lane that does not exist.
     #[error("there is no lane `{lane}` in {places}{}{}", meant(lane, .known), detection::remarks(.remarks))]
     UnknownLane {
@@ -44,7 +44,7 @@ pub enum GateFault {
     },
     /// A lane that is invalid.
     #[error(transparent)]
-    Lane(#[from] LaneFault),
+    Lane(#[from] LaneError),
     /// A pattern that is not a glob.
     #[error(transparent)]
     Pattern(#[from] PatternError),
@@ -74,7 +74,7 @@ pub enum GateFault {
     },
 }
 
-impl GateFault {
+impl GateError {
     /// Returns the file and the line of the first problem, if the error is about the text of a
     /// lane.
     pub fn place(&self) -> Option<(&str, u32)> {
@@ -113,7 +113,7 @@ fn meant(lane: &str, known: &[String]) -> String {
 
 /// The input for freezing a gate.
 #[derive(Debug, Clone, Copy)]
-pub struct Definition<'a> {
+pub struct GateDefinition<'a> {
     /// The workspace.
     pub root: &'a Path,
     /// The user's checkout, in which dependencies are installed.
@@ -142,8 +142,8 @@ pub struct Definition<'a> {
 ///
 /// # Errors
 /// Unknown or invalid lanes, patterns that are not globs, steps that cannot run.
-pub fn freeze(from: Definition<'_>) -> Result<Gate, GateFault> {
-    let Definition { root, path, .. } = from;
+pub fn freeze(from: GateDefinition<'_>) -> Result<Gate, GateError> {
+    let GateDefinition { root, path, .. } = from;
     let loaded = from.lanes.iter().map(|name| load(root, name, path)).collect::<Result<Vec<_>, _>>()?;
     freeze_lanes(from, loaded)
 }
@@ -153,19 +153,19 @@ pub fn freeze(from: Definition<'_>) -> Result<Gate, GateFault> {
 ///
 /// # Errors
 /// The errors of [`freeze`].
-pub fn freeze_by(from: Definition<'_>, lanes_at: &Path) -> Result<Gate, GateFault> {
+pub fn freeze_by(from: GateDefinition<'_>, lanes_at: &Path) -> Result<Gate, GateError> {
     let book = book(lanes_at);
     if let Some(lane) = from.lanes.iter().find(|lane| !book.has(lane)) {
         let known: Vec<String> = book.names().map(ToOwned::to_owned).collect();
         let places = format!("{LANES}/ of {}", lanes_at.display());
-        return Err(GateFault::UnknownLane { lane: lane.clone(), places, known, remarks: Vec::new() });
+        return Err(GateError::UnknownLane { lane: lane.clone(), places, known, remarks: Vec::new() });
     }
     let loaded = from.lanes.iter().map(|name| load(lanes_at, name, from.path)).collect::<Result<Vec<_>, _>>()?;
     freeze_lanes(from, loaded)
 }
 
-fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateFault> {
-    let Definition { root, path, .. } = from;
+fn freeze_lanes(from: GateDefinition<'_>, loaded: Vec<LoadedLane>) -> Result<Gate, GateError> {
+    let GateDefinition { root, path, .. } = from;
     let (mut lanes, notes): (Vec<Lane>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.lane, loaded.notes)).unzip();
     let mut held_out = from.holdout.map_or(Ok(Vec::new()), |folder| holdout::read(root, folder))?;
     for lane in lanes.iter().chain(&held_out) {
@@ -176,11 +176,11 @@ fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateF
     built::add(&mut held_out, from.paths);
     let is_folder = |path: &&String| from.origin.join(path).is_dir();
     let included = lanes.iter().chain(&held_out).flat_map(|lane| &lane.include_ignored).filter(is_folder);
-    let installed = Installed::find(from.origin, from.paths, included);
+    let installed = InstalledPackages::find(from.origin, from.paths, included);
     let policy = policy(&lanes, &from)?;
     let is_clean = lanes.iter().all(|lane| lane.room == RoomKind::Clean);
     let scope = is_clean.then_some(from.paths);
-    let seal = Seal::take(root, policy.protection().clone(), scope).map_err(GateFault::Seal)?;
+    let seal = Seal::capture(root, policy.protection().clone(), scope).map_err(GateError::Seal)?;
     let mut notes = notes.concat();
     let mut told = BTreeSet::new();
     notes.retain(|note| told.insert(note.clone())); // lanes of one file share its remarks
@@ -210,7 +210,7 @@ pub fn digest_of(lanes: &[Lane]) -> String {
 
 /// A lane, with notes on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loaded {
+pub struct LoadedLane {
     /// The lane.
     pub lane: Lane,
     /// Notes for people: oddities of the lane's file. For a detected lane, also that the project
@@ -225,11 +225,11 @@ pub struct Loaded {
 ///
 /// # Errors
 /// When the lane does not exist or is invalid.
-pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
+pub fn load(root: &Path, name: &str, path: &str) -> Result<LoadedLane, GateError> {
     let book = book(root);
     if book.has(name) {
         let source = book.source_of(name).map(ToOwned::to_owned);
-        return Ok(Loaded { lane: book.lane(name)?, notes: few(&book.warnings_of(name)), source });
+        return Ok(LoadedLane { lane: book.lane(name)?, notes: few(&book.warnings_of(name)), source });
     }
     let (mut known, mut left_out) = (book.names().map(ToOwned::to_owned).collect::<Vec<_>>(), Vec::new());
     let mut remarks = few(book.general_warnings().chain(&astray(root)));
@@ -237,7 +237,7 @@ pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
         if name == DETECTED_LANE && !detected.is_empty() {
             remarks.insert(0, "no lanes are defined, so fledge detected this one; keep it with `fledge init`".into());
             remarks.append(&mut detected.remarks);
-            return Ok(Loaded { lane: detected.lane()?, notes: remarks, source: None });
+            return Ok(LoadedLane { lane: detected.lane()?, notes: remarks, source: None });
         }
         known.extend((!detected.is_empty()).then(|| format!("{DETECTED_LANE} (detected)")));
         left_out = detected.remarks;
@@ -245,11 +245,11 @@ pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
     remarks.append(&mut left_out);
     let toml = if root.join(TOML).exists() { format!(" or {TOML}") } else { String::new() };
     let places = format!("{LANES}/{toml} of {}", root.display());
-    Err(GateFault::UnknownLane { lane: name.into(), places, known, remarks })
+    Err(GateError::UnknownLane { lane: name.into(), places, known, remarks })
 }
 
 /// Returns the first remarks, and the number of the others.
-fn few<'r>(remarks: impl IntoIterator<Item = &'r Remark>) -> Vec<String> {
+fn few<'r>(remarks: impl IntoIterator<Item = &'r LaneRemark>) -> Vec<String> {
     let mut notes: Vec<String> = remarks.into_iter().map(ToString::to_string).collect();
     let more = notes.len().saturating_sub(MOST_NOTES);
     notes.truncate(MOST_NOTES);
@@ -259,7 +259,7 @@ fn few<'r>(remarks: impl IntoIterator<Item = &'r Remark>) -> Vec<String> {
 
 /// The lanes of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedLanes {
     /// The valid lanes, by name.
     pub lanes: Vec<Lane>,
     /// The places from which lanes were imported, by the names of the lanes.
@@ -267,7 +267,7 @@ pub struct Listed {
     /// True if the lanes were detected and are not defined by the project.
     pub is_detected: bool,
     /// The errors in the other lanes, and in files whose lanes are unknown.
-    pub fault: LaneFault,
+    pub fault: LaneError,
     /// Remarks for people: oddities of the files as a whole, and what detection left out.
     pub remarks: Vec<String>,
 }
@@ -277,14 +277,14 @@ pub struct Listed {
 ///
 /// # Errors
 /// When it is unknown whether the project defines lanes.
-pub fn list(root: &Path, path: &str) -> Result<Listed, GateFault> {
+pub fn list(root: &Path, path: &str) -> Result<ListedLanes, GateError> {
     let book = book(root);
     let (lanes, fault) = book.all();
     let has_lanes = book.names().next().is_some() || !book.is_whole();
     let remarks = few(book.general_warnings().chain(&astray(root)));
     let source = |lane: &Lane| Some((lane.name.clone(), book.source_of(&lane.name)?.to_owned()));
     let sources = lanes.iter().filter_map(source).collect();
-    let mut listed = Listed { lanes, sources, is_detected: false, fault, remarks };
+    let mut listed = ListedLanes { lanes, sources, is_detected: false, fault, remarks };
     let detected = if has_lanes { None } else { look_if_no_lanes(root, path)? };
     if let Some(mut detected) = detected {
         listed.remarks.append(&mut detected.remarks);
@@ -302,11 +302,11 @@ pub fn list(root: &Path, path: &str) -> Result<Listed, GateFault> {
 ///
 /// # Errors
 /// The first step that cannot run.
-pub fn can_run(root: &Path, lane: &Lane, path: &str, runs: &[bool]) -> Result<(), GateFault> {
+pub fn can_run(root: &Path, lane: &Lane, path: &str, runs: &[bool]) -> Result<(), GateError> {
     let is_first = |number| !lane.before(number).iter().any(|before| runs.get(*before).is_none_or(|runs| *runs));
     let lacking = missing(root, lane, path, runs).into_iter().find(|(number, ..)| is_first(*number));
     lacking.map_or(Ok(()), |(_, step, why)| {
-        Err(GateFault::CannotRun { lane: lane.name.clone(), step: step.name.clone(), why })
+        Err(GateError::CannotRun { lane: lane.name.clone(), step: step.name.clone(), why })
     })
 }
 

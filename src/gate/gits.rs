@@ -5,9 +5,9 @@
 //! command such as `git status`.
 
 use super::Seal;
-use super::seal::{Sealed, Stamps};
-use crate::process::wall::{WallKind, git_led_to, gits_below};
-use crate::verdict::Finding;
+use super::seal::{SealStamps, Sealed};
+use crate::process::sandbox::{SandboxKind, git_led_to, gits_below};
+use crate::verdict::TamperFinding;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -101,32 +101,36 @@ impl Seal {
     /// Returns the differences from the seal that programs in this sandbox may have made.
     /// Bubblewrap protects git directories, except where a link is in their place. Other
     /// differences there are the user's own.
-    pub(super) fn found(&self, wall: WallKind) -> Vec<Finding> {
+    pub(super) fn found(&self, wall: SandboxKind) -> Vec<TamperFinding> {
         self.heeded(wall, self.inspect())
     }
 
     /// Returns the findings of [`Seal::found`], and the stamps of all protected files and of these
     /// manifests from before they were read.
-    pub(super) fn found_stamped(&self, wall: WallKind, manifests: &BTreeSet<String>) -> (Vec<Finding>, Stamps) {
+    pub(super) fn found_stamped(
+        &self,
+        wall: SandboxKind,
+        manifests: &BTreeSet<String>,
+    ) -> (Vec<TamperFinding>, SealStamps) {
         let (findings, stamps) = self.inspect_stamped(manifests);
         (self.heeded(wall, findings), stamps)
     }
 
     /// Returns the findings that programs in this sandbox may have caused.
-    pub(super) fn heeded(&self, wall: WallKind, mut findings: Vec<Finding>) -> Vec<Finding> {
+    pub(super) fn heeded(&self, wall: SandboxKind, mut findings: Vec<TamperFinding>) -> Vec<TamperFinding> {
         let is_link = |place: &PathBuf| matches!(self.files.get(place), Some(Sealed::Link(_)));
         let may_be_written = |path: &Path| {
             let own = self.gits.iter().filter(|place| path.starts_with(place)).max_by_key(|place| place.iter().count());
             own.is_none_or(is_link)
         };
-        findings.retain(|finding| wall != WallKind::Bubblewrap || may_be_written(Path::new(&finding.path)));
+        findings.retain(|finding| wall != SandboxKind::Bubblewrap || may_be_written(Path::new(&finding.path)));
         findings
     }
 
     /// Finds changes of git directories at the end of a run that is not judged. Restores them if
     /// there is a folder `aside` for the replaced files. Returns a line for each fact that a person
     /// should know.
-    pub async fn close_git(self: Arc<Self>, wall: WallKind, aside: Option<PathBuf>) -> Vec<String> {
+    pub async fn close_git(self: Arc<Self>, wall: SandboxKind, aside: Option<PathBuf>) -> Vec<String> {
         let work = move || {
             let findings = self.heeded(wall, self.inspect_in(&[]));
             let left = aside.as_ref().map(|aside| self.restore(&findings, aside));
@@ -141,7 +145,7 @@ impl Seal {
 
     /// Moves away new entries in the place of a git directory that did not exist. Returns a line
     /// for each one that cannot be moved.
-    pub(super) fn take_away_new(&self, findings: &[Finding], aside: &Path) -> Vec<String> {
+    pub(super) fn take_away_new(&self, findings: &[TamperFinding], aside: &Path) -> Vec<String> {
         let is_new = |place: &&PathBuf| !self.files.keys().any(|path| path.starts_with(place));
         let is_found = |place: &&PathBuf| findings.iter().any(|finding| Path::new(&finding.path).starts_with(place));
         let moved = self.gits.iter().filter(is_new).filter(is_found).filter_map(|place| {
@@ -166,7 +170,7 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    fn told(findings: &[Finding]) -> Vec<String> {
+    fn describe(findings: &[TamperFinding]) -> Vec<String> {
         findings.iter().map(|finding| format!("{} {}", finding.path, finding.change)).collect()
     }
 
@@ -192,7 +196,7 @@ mod tests {
         }
         fs::create_dir(dir.path().join("linked")).unwrap();
         symlink("../kept.git", dir.path().join("linked/.git")).unwrap();
-        let seal = Seal::take(dir.path(), Protection::new([], &[]).unwrap(), Some(&[])).unwrap();
+        let seal = Seal::capture(dir.path(), Protection::new([], &[]).unwrap(), Some(&[])).unwrap();
         (dir, seal)
     }
 
@@ -235,11 +239,11 @@ mod tests {
             "linked/.git/config added",
             "vendor/x/.git/config changed",
         ];
-        assert_eq!(told(&found), expected);
+        assert_eq!(describe(&found), expected);
         assert!(found.iter().all(|finding| finding.rule == WHY), "{found:?}");
-        let behind = |wall| told(&seal.heeded(wall, found.clone()));
-        assert_eq!(behind(WallKind::Landlock), expected);
-        assert_eq!(behind(WallKind::Bubblewrap), ["linked/.git removed", "linked/.git/config added"]);
+        let behind = |wall| describe(&seal.heeded(wall, found.clone()));
+        assert_eq!(behind(SandboxKind::Landlock), expected);
+        assert_eq!(behind(SandboxKind::Bubblewrap), ["linked/.git removed", "linked/.git/config added"]);
         assert_eq!(seal.restore(&found, aside.path()), [""; 0]);
         assert_eq!(seal.inspect(), []);
         assert_eq!(fs::read_to_string(root.join("lib/.git")).unwrap(), "gitdir: ../.git/modules/lib\n");
@@ -251,13 +255,13 @@ mod tests {
     async fn a_repository_that_comes_to_be_around_the_workspace_itself_is_moved_away() {
         let (dir, aside) = (crate::test_support::temp_dir(), crate::test_support::temp_dir());
         let protection = Protection::new([], &[]).unwrap();
-        let seal = Arc::new(Seal::take(dir.path(), protection, Some(&[])).unwrap());
+        let seal = Arc::new(Seal::capture(dir.path(), protection, Some(&[])).unwrap());
         put(dir.path(), ".git/config", "[core]\nfsmonitor = x");
         put(dir.path(), ".git/HEAD", "ref: refs/heads/main");
-        assert_eq!(seal.clone().close_git(WallKind::Bubblewrap, None).await, [""; 0]);
-        let left = seal.clone().close_git(WallKind::Landlock, None).await;
+        assert_eq!(seal.clone().close_git(SandboxKind::Bubblewrap, None).await, [""; 0]);
+        let left = seal.clone().close_git(SandboxKind::Landlock, None).await;
         assert_eq!(left, [format!("`.git/config` was added in this run and was not put back: {WHY}")]);
-        let told = seal.close_git(WallKind::Landlock, Some(aside.path().join("a"))).await;
+        let told = seal.close_git(SandboxKind::Landlock, Some(aside.path().join("a"))).await;
         assert_eq!(told, [format!("`.git/config` was added in this run and was put back: {WHY}")]);
         assert!(!dir.path().join(".git").exists() && aside.path().join("a/.git.new/HEAD").exists());
     }

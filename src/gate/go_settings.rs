@@ -4,11 +4,11 @@
 //! Makefile. They are used only behind bubblewrap, because otherwise no file can be put into the
 //! home of a room.
 
-use super::Site;
+use super::GateSite;
 use super::built::may_start;
 use crate::lane::Lane;
-use crate::lane_runner::Room;
-use crate::process::wall::{Mount, WallKind};
+use crate::lane_runner::LaneRoom;
+use crate::process::sandbox::{Mount, SandboxKind};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,19 +18,19 @@ const SHOWN: [&str; 8] =
 /// The flag that makes Go name each test. Of the commands of Go, only `test` uses it.
 const NAMED: &str = "-test.v";
 
-impl Site {
+impl GateSite {
     /// Returns whether Go names single tests in the rooms of a lane.
     pub(super) fn names_tests(&self, lane: &Lane) -> bool {
         let is_set = |name: &str| {
             let by_lane = lane.env.contains_key(name) || lane.steps.iter().any(|step| step.env.contains_key(name));
             by_lane || !self.variable(name).is_empty()
         };
-        let is_wanted = self.wall.kind() == WallKind::Bubblewrap && may_start(lane, &["go "]);
+        let is_wanted = self.wall.kind() == SandboxKind::Bubblewrap && may_start(lane, &["go "]);
         is_wanted && !["GOFLAGS", "GOENV"].into_iter().any(is_set) && self.go_settings().is_some()
     }
 
     /// Puts the settings into a room, if its lane's tests can be named.
-    pub(super) fn bring_go_settings(&self, lane: &Lane, room: &mut Room) {
+    pub(super) fn bring_go_settings(&self, lane: &Lane, room: &mut LaneRoom) {
         let (Some(at), Some(behind)) = (self.go_settings(), room.behind.as_mut()) else { return };
         if !self.names_tests(lane) {
             return;

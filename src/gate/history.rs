@@ -1,14 +1,14 @@
 //! Histories of a project: for each base, the part of the user's repository that its rooms get.
 //! Each is made once and kept beside the judged bases.
 
-use super::Site;
+use super::GateSite;
 use super::clean::clear;
 use super::forget::{MAKING, USED, forget_old};
-use crate::causes::chain;
+use crate::error_chain::chain;
 use crate::id::TreeId;
 use crate::store;
-use crate::workspace::replica::{History, SourceRepository};
-use crate::workspace::trees::TreesFault;
+use crate::workspace::replica::{KeptHistory, SourceRepository};
+use crate::workspace::trees::TreesError;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
@@ -25,23 +25,23 @@ const EARLIER: usize = 8;
 /// missing or damaged. Rooms then have the judged tree as their only commit.
 ///
 /// # Errors
-/// [`TreesFault::Stopped`].
+/// [`TreesError::Stopped`].
 pub(super) async fn kept_or_made(
-    site: &Site,
+    site: &GateSite,
     source: &SourceRepository,
     base: &TreeId,
     stop: &CancellationToken,
-) -> Result<Option<History>, TreesFault> {
+) -> Result<Option<KeptHistory>, TreesError> {
     let all = site.project.join(HISTORIES);
     let key = store::sha256(format!("{} {base}", source.key()).as_bytes());
     let folder = all.join(key.get(..32).unwrap_or_default());
-    if let Some(history) = History::open(&folder) {
+    if let Some(history) = KeptHistory::open(&folder) {
         let _it_is_only_kept_longer = fs::write(folder.join(USED), []);
         return Ok(Some(history));
     }
     match make(site, source, base, (&all, &folder), stop).await {
         Ok(history) => Ok(Some(history)),
-        Err(TreesFault::Stopped) => Err(TreesFault::Stopped),
+        Err(TreesError::Stopped) => Err(TreesError::Stopped),
         Err(fault) => {
             tracing::warn!(why = %chain(&fault), "rooms have no git history: cannot copy the repository");
             Ok(None)
@@ -50,25 +50,25 @@ pub(super) async fn kept_or_made(
 }
 
 async fn make(
-    site: &Site,
+    site: &GateSite,
     source: &SourceRepository,
     base: &TreeId,
     (all, folder): (&Path, &Path),
     stop: &CancellationToken,
-) -> Result<History, TreesFault> {
+) -> Result<KeptHistory, TreesError> {
     let of_run = store::sha256(site.rooms.as_os_str().as_encoded_bytes());
     let making = all.join(format!("{MAKING}{}", of_run.get(..16).unwrap_or_default()));
-    let io = |source| TreesFault::Io { verb: "make", path: making.clone(), source };
+    let io = |source| TreesError::Io { verb: "make", path: making.clone(), source };
     clear(&making).map_err(io)?;
     store::make_private(&making).map_err(|error| io(std::io::Error::other(error)))?;
-    let history = History::make(&site.trees, source, base, &making, (&newest(all), WHOLE), stop).await?;
+    let history = KeptHistory::make(&site.trees, source, base, &making, (&newest(all), WHOLE), stop).await?;
     fs::write(making.join(USED), []).map_err(io)?;
-    if History::open(folder).is_none() {
+    if KeptHistory::open(folder).is_none() {
         clear(folder).map_err(io)?;
     }
     if let Err(source) = fs::rename(&making, folder) {
         // Another run of the same base may have been faster.
-        let Some(history) = History::open(folder) else { return Err(io(source)) };
+        let Some(history) = KeptHistory::open(folder) else { return Err(io(source)) };
         let _left = clear(&making);
         return Ok(history);
     }

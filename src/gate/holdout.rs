@@ -3,7 +3,7 @@
 //! A step sees the path of the folder only where it names the folder. No variable reveals the
 //! folder to the programs of a step, and behind bubblewrap its path is random.
 
-use super::freeze::GateFault;
+use super::freeze::GateError;
 use crate::lane::{self, Lane, RoomKind, Step};
 use crate::limits::MAX_SOURCE;
 use crate::store;
@@ -19,8 +19,8 @@ const NAME: &str = "FLEDGE_HOLDOUT";
 ///
 /// # Errors
 /// When there are none, when one is invalid, or when they could not be hidden from the agent.
-pub(super) fn read(root: &Path, folder: &Path) -> Result<Vec<Lane>, GateFault> {
-    let unusable = |why: String| GateFault::Holdout { folder: folder.to_owned(), why };
+pub(super) fn read(root: &Path, folder: &Path) -> Result<Vec<Lane>, GateError> {
+    let unusable = |why: String| GateError::Holdout { folder: folder.to_owned(), why };
     let real = folder.canonicalize().map_err(|error| unusable(error.to_string()))?;
     if store::is_inside(&real, root) {
         return Err(unusable("it is in the workspace, where the agent would see it".into()));
@@ -39,7 +39,7 @@ pub(super) fn read(root: &Path, folder: &Path) -> Result<Vec<Lane>, GateFault> {
     if files.is_empty() {
         return Err(unusable("it contains no lane (a file `NAME.yaml`)".into()));
     }
-    let lane = |path: &PathBuf| -> Result<Lane, GateFault> {
+    let lane = |path: &PathBuf| -> Result<Lane, GateError> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let text = store::read_text(path, MAX_SOURCE)?.unwrap_or_default();
         let lane = Lane { held_out: Some(real.clone()), ..lane::parse(&name, &path.to_string_lossy(), &text)? };
@@ -63,8 +63,7 @@ fn refusal(lane: &Lane) -> Option<&'static str> {
     };
     let env = bare.env.iter().flat_map(|(name, value)| [name, value]).any(|text| text.contains(NAME));
     let is_told = env || bare.steps.iter().chain(&bare.setup).any(says);
-    is_told
-        .then_some("must name its folder as `$FLEDGE_HOLDOUT` or `${FLEDGE_HOLDOUT}`: fledge sets no variable")
+    is_told.then_some("must name its folder as `$FLEDGE_HOLDOUT` or `${FLEDGE_HOLDOUT}`: fledge sets no variable")
 }
 
 /// Returns the lane with the path `at` in place of the placeholders for its folder.

@@ -18,7 +18,7 @@ pub(super) fn may_have(path: &str) -> bool {
 
 /// A file of the work that was changed or is new.
 #[derive(Debug)]
-pub(super) struct Source<'p> {
+pub(super) struct ChangedSource<'p> {
     pub(super) path: &'p str,
     pub(super) text: String,
     pub(super) is_new: bool,
@@ -26,16 +26,16 @@ pub(super) struct Source<'p> {
 
 /// The Cargo packages of the base, by their folders.
 #[derive(Debug, Default)]
-pub(super) struct Packages {
+pub(super) struct CargoPackages {
     /// All packages.
     pub(super) all: BTreeSet<String>,
     /// The packages in which Cargo finds tests and programs by their paths.
     pub(super) finding: BTreeSet<String>,
 }
 
-impl Packages {
+impl CargoPackages {
     /// Returns the folder of the package that a file belongs to.
-    fn of(&self, path: &str) -> Option<&str> {
+    fn package_of(&self, path: &str) -> Option<&str> {
         let all = self.all.iter().filter(|folder| below(folder, path).is_some());
         all.max_by_key(|folder| folder.len()).map(String::as_str)
     }
@@ -47,14 +47,18 @@ impl Packages {
 ///
 /// A new file that no module declares is not built. So its tests do not count, unless Cargo finds
 /// the file as a test or program of `packages`.
-pub(super) fn changed<'b>(before: &[(&'b str, String)], after: &[Source<'_>], packages: &Packages) -> Vec<&'b str> {
+pub(super) fn changed<'b>(
+    before: &[(&'b str, String)],
+    after: &[ChangedSource<'_>],
+    packages: &CargoPackages,
+) -> Vec<&'b str> {
     let mut now: BTreeMap<Option<&str>, Found> = BTreeMap::new();
     for source in built(after, &packages.finding) {
-        now.entry(packages.of(source.path)).or_default().look_into(&source.text);
+        now.entry(packages.package_of(source.path)).or_default().look_into(&source.text);
     }
     let nothing = Found::default();
     let is_other = |path: &str, text: &str| {
-        let (mut was, now) = (Found::default(), now.get(&packages.of(path)).unwrap_or(&nothing));
+        let (mut was, now) = (Found::default(), now.get(&packages.package_of(path)).unwrap_or(&nothing));
         was.look_into(text);
         !was.tests.is_subset(&now.items) || !was.examples.is_subset(&now.examples)
     };
@@ -63,7 +67,7 @@ pub(super) fn changed<'b>(before: &[(&'b str, String)], after: &[Source<'_>], pa
 
 /// Returns the sources that are built: those that the base had, those that Cargo finds by their
 /// path, and those that either of them declares.
-fn built<'s, 'p>(sources: &'s [Source<'p>], packages: &BTreeSet<String>) -> Vec<&'s Source<'p>> {
+fn built<'s, 'p>(sources: &'s [ChangedSource<'p>], packages: &BTreeSet<String>) -> Vec<&'s ChangedSource<'p>> {
     let is_found = |path: &str| packages.iter().any(|package| is_found_in(package, path));
     let (mut open, mut others): (Vec<_>, Vec<_>) =
         sources.iter().partition(|source| !source.is_new || is_found(source.path));
@@ -149,8 +153,8 @@ impl Found {
             if parts.is_empty() && is(&token, '#') {
                 let is_inner = tokens.next_if(|next| is(next, '!')).is_some();
                 match tokens.next() {
-                    Some(TokenTree::Group(group)) if is_inner => within = within.and(&Attribute::of(&group)),
-                    Some(TokenTree::Group(group)) => attributes.push(Attribute::of(&group)),
+                    Some(TokenTree::Group(group)) if is_inner => within = within.and(&Attribute::parse(&group)),
+                    Some(TokenTree::Group(group)) => attributes.push(Attribute::parse(&group)),
                     Some(_) | None => {}
                 }
                 continue;
@@ -227,7 +231,7 @@ struct Attribute {
 }
 
 impl Attribute {
-    fn of(group: &Group) -> Self {
+    fn parse(group: &Group) -> Self {
         let path = group.stream().into_iter().take_while(|token| !matches!(token, TokenTree::Group(_)));
         let names =
             path.filter_map(|token| if let TokenTree::Ident(name) = token { Some(name.to_string()) } else { None });

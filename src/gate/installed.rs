@@ -9,7 +9,7 @@ mod made;
 use super::clean::copy_tree;
 use super::install::is_lock;
 use super::names::joined;
-use crate::process::wall::{Layer, Mounts, Pin, holds_credentials};
+use crate::process::sandbox::{Mounts, PinnedPath, ViewLayer, holds_credentials};
 use crate::store::sha256;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -28,11 +28,11 @@ const PYTHON: &[&str] =
 
 /// A row of the table: the manifests beside which a folder is searched, its names, a path that it
 /// must contain, and the reason.
-type Row = (&'static [&'static str], &'static [&'static str], &'static str, &'static str);
+type InstalledRow = (&'static [&'static str], &'static [&'static str], &'static str, &'static str);
 
 /// Folders that package managers fill.
 #[rustfmt::skip]
-pub(crate) const FOLDERS: &[Row] = &[
+pub(crate) const FOLDERS: &[InstalledRow] = &[
     (&["package.json"], &["node_modules"], "", "npm, pnpm, yarn and bun install packages there"),
     (&["package.json"], &[".yarn"], "", "yarn keeps packages and itself there"),
     (&["bower.json"], &["bower_components"], "", "bower installs packages there"),
@@ -99,7 +99,7 @@ const METADATA: &str = ".egg-info";
 
 /// The dependencies that are installed in a workspace, by paths relative to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Installed {
+pub struct InstalledPackages {
     /// Folders, with everything in them.
     pub folders: Vec<String>,
     /// Files that belong to installed dependencies.
@@ -113,7 +113,7 @@ pub struct Installed {
     absent: Vec<String>,
 }
 
-impl Installed {
+impl InstalledPackages {
     /// Returns whether an ignored path is one of the installed paths or below one, so that rooms
     /// have it.
     pub fn has(&self, path: &str) -> bool {
@@ -190,9 +190,9 @@ impl Installed {
                 Err(error) => return Err(error),
             }
             let above = at.ancestors().skip(1).take_while(|above| *above != root);
-            mounts.pins.extend(above.map(|above| Pin { at: above.to_owned(), read_only: false }));
+            mounts.pins.extend(above.map(|above| PinnedPath { at: above.to_owned(), read_only: false }));
             let over = over.join(mounts.layers.len().to_string());
-            mounts.layers.push(Layer { lower: origin.join(path), between: Vec::new(), over, at });
+            mounts.layers.push(ViewLayer { lower: origin.join(path), between: Vec::new(), over, at });
         }
         mounts.pins.sort_by(|one, other| one.at.cmp(&other.at));
         mounts.pins.dedup();
@@ -297,9 +297,9 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    fn found(root: &Path, tracked: &[&str]) -> Installed {
+    fn found(root: &Path, tracked: &[&str]) -> InstalledPackages {
         let tracked: Vec<String> = tracked.iter().map(|path| (*path).to_owned()).collect();
-        Installed::find(root, &tracked, [].iter())
+        InstalledPackages::find(root, &tracked, [].iter())
     }
 
     #[test]

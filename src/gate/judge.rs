@@ -13,33 +13,33 @@ mod settle;
 mod short;
 mod standing;
 
-use super::base::{self, Base, BaseFault};
+use super::base::{self, BaseError, BaseVerdict};
 use super::candidate::{self, Candidate};
 use super::evidence::{Evidence, NO_TESTS};
 use super::install::Installation;
 use super::policy::Policy;
 use super::seal::Seal;
-use super::unfetched::{self, Added};
-use super::{Gate, Site, feedback, logs};
-use crate::causes::chain;
+use super::unfetched::{self, AddedDependency};
+use super::{Gate, GateSite, feedback, logs};
 use crate::duration::milliseconds;
+use crate::error_chain::chain;
 use crate::id::TreeId;
-use crate::lane::{Flaky, Lane, RoomKind};
+use crate::lane::{FlakyPolicy, Lane, RoomKind};
 use crate::lane_runner::{LaneOutcome, LaneRuling};
 use crate::limits::FEEDBACK_LIMIT;
 use crate::process::Stopwatch;
 use crate::task::OnTamper;
-use crate::verdict::{Finding, Proof, Ruling, StepProgress, StepReport, StepStatus, Verdict};
-use early::Early;
+use crate::verdict::{Proof, Ruling, StepProgress, StepReport, StepStatus, TamperFinding, Verdict};
+use early::EarlyEnd;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// The input of one gate run.
-pub(super) struct Sitting<'a> {
+pub(super) struct GateRun<'a> {
     pub(super) gate: &'a Gate,
-    pub(super) site: &'a Site,
+    pub(super) site: &'a GateSite,
     pub(super) attempt: u32,
     /// True if the run judges the base, before any agent.
     pub(super) is_base: bool,
@@ -50,12 +50,12 @@ pub(super) struct Sitting<'a> {
 
 /// The state of a gate run so far.
 #[derive(Debug, Default)]
-struct Record {
+struct JudgeRecord {
     steps: Vec<StepReport>,
     evidence: Evidence,
     notes: Vec<String>,
     /// Dependencies that the base does not have.
-    added: Vec<Added>,
+    added: Vec<AddedDependency>,
     /// The newest tree whose dependencies were checked, with the installation for it.
     installed: Option<(TreeId, Option<Arc<Installation>>)>,
     /// The paths that could not be written in the newest room.
@@ -64,14 +64,14 @@ struct Record {
     writers: BTreeSet<String>,
 }
 
-impl Sitting<'_> {
+impl GateRun<'_> {
     /// Judges the workspace.
     pub(super) async fn judge(&self) -> Verdict {
-        let mut record = Record::default();
+        let mut record = JudgeRecord::default();
         let (wall, manifests) = (self.site.wall.kind(), self.manifests_here());
         let also = manifests.clone();
         let (taken, looked) = tokio::join!(
-            candidate::take(self.gate, self.site, self.stop),
+            candidate::take_candidate(self.gate, self.site, self.stop),
             self.look(move |seal| seal.found_stamped(wall, &also))
         );
         let (mut findings, before) = match looked {
@@ -90,7 +90,7 @@ impl Sitting<'_> {
             Ok(candidate) => self.sit_once(candidate, &mut record).await,
             Err(fault) => Err(fault.into()),
         };
-        let verdict = self.said(seated, &record);
+        let verdict = self.conclude(seated, &record);
         let aside = self.puts_back().then(|| self.aside());
         let look = move |seal: &Seal| {
             let (mut changed, after) = seal.found_stamped(wall, &manifests);
@@ -104,16 +104,16 @@ impl Sitting<'_> {
         }
     }
 
-    fn said(&self, seated: Result<Verdict, Early>, record: &Record) -> Verdict {
+    fn conclude(&self, seated: Result<Verdict, EarlyEnd>, record: &JudgeRecord) -> Verdict {
         match seated {
             Ok(verdict) => verdict,
-            Err(Early::Said(verdict)) => *verdict,
-            Err(Early::Broken(_)) if self.stop.is_cancelled() => self.errored(record, "the gate was stopped".into()),
-            Err(Early::Broken(why)) => self.errored(record, why),
+            Err(EarlyEnd::Said(verdict)) => *verdict,
+            Err(EarlyEnd::Broken(_)) if self.stop.is_cancelled() => self.errored(record, "the gate was stopped".into()),
+            Err(EarlyEnd::Broken(why)) => self.errored(record, why),
         }
     }
 
-    async fn sit(&self, candidate: Candidate, record: &mut Record) -> Result<Verdict, Early> {
+    async fn sit(&self, candidate: Candidate, record: &mut JudgeRecord) -> Result<Verdict, EarlyEnd> {
         let Candidate { tree: candidate, notes, added, .. } = candidate;
         record.notes.extend(notes);
         record.notes.extend(self.setup_notes());
@@ -154,27 +154,27 @@ impl Sitting<'_> {
     }
 
     /// Records the outcome of a lane. Anything but a pass ends the gate run.
-    async fn hear(&self, lane: &Lane, outcome: LaneOutcome, record: &mut Record) -> Result<(), Early> {
+    async fn hear(&self, lane: &Lane, outcome: LaneOutcome, record: &mut JudgeRecord) -> Result<(), EarlyEnd> {
         base::show(&outcome, self.site.names_tests(lane), &mut record.evidence).await;
         let is_flaky = outcome.steps.iter().any(|step| step.status == StepStatus::Flaky);
         record.steps.retain(|step| step.lane != lane.name);
         record.steps.extend(outcome.steps);
         match outcome.ruling {
-            LaneRuling::Passed if is_flaky && lane.flaky == Flaky::Fail => Err(self.fell_short(
+            LaneRuling::Passed if is_flaky && lane.flaky == FlakyPolicy::Fail => Err(self.fell_short(
                 record,
                 &format!("lane `{}` passed only after a retry, and it has `flaky: fail`", lane.name),
             )),
             LaneRuling::Passed => Ok(()),
             LaneRuling::Failed => Err(self.failed(record).await),
-            LaneRuling::Errored => Err(Early::Broken(feedback::could_not_run(&record.steps))),
-            LaneRuling::Cancelled => Err(Early::Broken("the gate was stopped".into())),
-            LaneRuling::NothingRan => Err(Early::Broken(feedback::nothing_ran(lane))),
+            LaneRuling::Errored => Err(EarlyEnd::Broken(feedback::could_not_run(&record.steps))),
+            LaneRuling::Cancelled => Err(EarlyEnd::Broken("the gate was stopped".into())),
+            LaneRuling::NothingRan => Err(EarlyEnd::Broken(feedback::nothing_ran(lane))),
         }
     }
 
     /// Checks that at least as many tests ran as on the base, where the result of the base is known
     /// or can be made. Returns the number of tests that ran on the base.
-    async fn evidence(&self, tree: &TreeId, record: &mut Record) -> Result<Option<u64>, Early> {
+    async fn evidence(&self, tree: &TreeId, record: &mut JudgeRecord) -> Result<Option<u64>, EarlyEnd> {
         if record.evidence.is_without_tests() {
             return Err(self.fell_short(record, NO_TESTS));
         }
@@ -197,10 +197,10 @@ impl Sitting<'_> {
     }
 
     /// Returns the result of the base. Judges the base now if the result is not known.
-    async fn base(&self) -> Result<Arc<Base>, BaseFault> {
+    async fn base(&self) -> Result<Arc<BaseVerdict>, BaseError> {
         let is_known = self.gate.judged.initialized() || base::kept(self.gate, self.site).is_some();
         if !is_known && !self.gate.is_clean() {
-            return Err(BaseFault::TooLate);
+            return Err(BaseError::TooLate);
         }
         let judge = || async { base::judge(self.gate, self.site, self.stop, &|_| {}).await.map(Arc::new) };
         let judged = self.gate.judged.get_or_try_init(judge);
@@ -209,7 +209,7 @@ impl Sitting<'_> {
 
     /// Returns the verdict for failed lanes. Labels the failures that the base has too. For that it
     /// judges the base now if its result is not known.
-    async fn failed(&self, record: &Record) -> Early {
+    async fn failed(&self, record: &JudgeRecord) -> EarlyEnd {
         let mut limit = FEEDBACK_LIMIT;
         let (mut known, mut before) = (String::new(), Vec::new());
         if !self.is_base && self.site.may_judge_base && self.gate.is_clean() {
@@ -220,7 +220,7 @@ impl Sitting<'_> {
                 Err(fault) if self.stop.is_cancelled() => return fault.into(),
                 // Otherwise the failure is real, and only the label is missing.
                 Err(fault) => {
-                    if matches!(fault, BaseFault::Unable(_)) && self.gate.unable(&record.steps, self.site).is_some() {
+                    if matches!(fault, BaseError::Unable(_)) && self.gate.unable(&record.steps, self.site).is_some() {
                         return fault.into();
                     }
                 }
@@ -238,25 +238,25 @@ impl Sitting<'_> {
             known.push_str("read more of the output with the tool `lane-log`\n");
         }
         limit -= known.len();
-        let feedback = feedback::of(&record.steps, limit) + &known;
+        let feedback = feedback::failing_steps(&record.steps, limit) + &known;
         let signature = feedback::signature(&record.steps);
         let mut verdict = Verdict { feedback, signature, ..told };
         verdict.notes.extend(verdict.told_before().into_iter().chain(missing));
-        Early::Said(Box::new(verdict))
+        EarlyEnd::Said(Box::new(verdict))
     }
 
     /// Returns the verdict for work that passed every step but lacks the evidence for a pass.
-    fn fell_short(&self, record: &Record, why: &str) -> Early {
+    fn fell_short(&self, record: &JudgeRecord, why: &str) -> EarlyEnd {
         let signature = format!("evidence: {why}");
         let feedback = format!("every step passed, but that is not enough:\n{why}\n");
-        Early::Said(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, record) }))
+        EarlyEnd::Said(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, record) }))
     }
 
     fn room_word(&self) -> &'static str {
         if self.gate.is_clean() { RoomKind::Clean.word() } else { RoomKind::InPlace.word() }
     }
 
-    fn verdict(&self, ruling: Ruling, record: &Record) -> Verdict {
+    fn verdict(&self, ruling: Ruling, record: &JudgeRecord) -> Verdict {
         Verdict {
             ruling,
             steps: record.steps.clone(),
@@ -272,13 +272,13 @@ impl Sitting<'_> {
         }
     }
 
-    fn errored(&self, record: &Record, why: String) -> Verdict {
+    fn errored(&self, record: &JudgeRecord, why: String) -> Verdict {
         Verdict { feedback: why, ..self.verdict(Ruling::Errored, record) }
     }
 
     /// Puts changed files back, where the configuration asks for that, and reports the result.
-    async fn tampered(&self, findings: Vec<Finding>) -> Verdict {
-        let verdict = self.verdict(Ruling::Tampered, &Record::default());
+    async fn tampered(&self, findings: Vec<TamperFinding>) -> Verdict {
+        let verdict = self.verdict(Ruling::Tampered, &JudgeRecord::default());
         if !self.puts_back() {
             return Verdict { findings, feedback: "Nothing was put back.\n".into(), ..verdict };
         }
@@ -306,7 +306,7 @@ impl Sitting<'_> {
         }
         let wall = self.site.wall.kind();
         let mut still = self.look(move |seal| seal.found(wall)).await.unwrap_or_default();
-        match candidate::take(self.gate, self.site, self.stop).await {
+        match candidate::take_candidate(self.gate, self.site, self.stop).await {
             Ok(candidate) => candidate.add_to(&mut still),
             Err(fault) => notes.push(format!("cannot check the files that were put back: {}", chain(&fault))),
         }
@@ -334,7 +334,7 @@ impl Sitting<'_> {
 
 /// Returns the verdict of a gate run during which protected files may have been written. If any
 /// were, a pass becomes an error, because the writer is unknown.
-fn written_meanwhile(mut verdict: Verdict, touched: Vec<Finding>, left: Vec<String>) -> Verdict {
+fn written_meanwhile(mut verdict: Verdict, touched: Vec<TamperFinding>, left: Vec<String>) -> Verdict {
     if touched.is_empty() {
         return verdict;
     }

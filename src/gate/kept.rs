@@ -2,12 +2,12 @@
 //! is JSON, and the contents of the sealed files follow, one after the other. The caller must
 //! verify the bytes by their digest.
 
-use super::policy::{Frozen, Policy};
+use super::policy::{FrozenPolicy, Policy};
 use super::seal::{Seal, Sealed};
-use super::{Gate, Installed};
+use super::{Gate, InstalledPackages};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
-use crate::process::wall::WallKind;
+use crate::process::sandbox::SandboxKind;
 use crate::workspace::pattern::PatternError;
 use crate::workspace::replica::SourceRepository;
 use crate::workspace::trees::path_text;
@@ -22,7 +22,7 @@ const VERSION: u32 = 3;
 
 /// An error of restoring a gate from its stored form.
 #[derive(Debug, thiserror::Error)]
-pub enum ThawFault {
+pub enum ThawError {
     /// The first line is invalid.
     #[error("cannot parse the header of the stored gate")]
     Head(#[source] serde_json::Error),
@@ -38,27 +38,27 @@ pub enum ThawFault {
 }
 
 #[derive(Debug, Deserialize)]
-struct Version {
+struct KeptVersion {
     schema_version: u32,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Head {
+struct KeptHead {
     schema_version: u32,
     lanes: Vec<Lane>,
     held_out: Vec<Lane>,
     base: TreeId,
     digest: String,
     notes: Vec<String>,
-    policy: Frozen,
+    policy: FrozenPolicy,
     files: Vec<File>,
     /// The sandbox of the agent. `None` if an older version of fledge wrote it.
     #[serde(default)]
-    wall: Option<WallKind>,
+    wall: Option<SandboxKind>,
     /// The git directories. Empty if an older version of fledge wrote it, which did not check them.
     #[serde(default)]
     gits: Vec<OsString>,
-    installed: Installed,
+    installed: InstalledPackages,
     repository: Option<SourceRepository>,
 }
 
@@ -84,7 +84,7 @@ enum What {
 
 impl Gate {
     /// Returns the gate in its stored form.
-    pub fn keep(&self, wall: WallKind) -> Vec<u8> {
+    pub fn keep(&self, wall: SandboxKind) -> Vec<u8> {
         let mut contents: Vec<u8> = Vec::new();
         let mut files = Vec::new();
         for (path, sealed) in &self.seal.files {
@@ -98,7 +98,7 @@ impl Gate {
             };
             files.push(File { path: path.clone().into_os_string(), what });
         }
-        let head = Head {
+        let head = KeptHead {
             schema_version: VERSION,
             lanes: self.lanes.clone(),
             held_out: self.held_out.clone(),
@@ -123,20 +123,20 @@ impl Gate {
     ///
     /// # Errors
     /// When the bytes are not from [`Gate::keep`].
-    pub fn thaw(kept: &[u8], root: &Path, allow_edit: &[String]) -> Result<Self, ThawFault> {
-        let end = kept.iter().position(|byte| *byte == b'\n').ok_or(ThawFault::Length)?;
-        let Version { schema_version } = serde_json::from_slice(&kept[..end]).map_err(ThawFault::Head)?;
+    pub fn thaw(kept: &[u8], root: &Path, allow_edit: &[String]) -> Result<Self, ThawError> {
+        let end = kept.iter().position(|byte| *byte == b'\n').ok_or(ThawError::Length)?;
+        let KeptVersion { schema_version } = serde_json::from_slice(&kept[..end]).map_err(ThawError::Head)?;
         if schema_version != VERSION {
-            return Err(ThawFault::Other(schema_version));
+            return Err(ThawError::Other(schema_version));
         }
-        let head: Head = serde_json::from_slice(&kept[..end]).map_err(ThawFault::Head)?;
+        let head: KeptHead = serde_json::from_slice(&kept[..end]).map_err(ThawError::Head)?;
         let mut rest = &kept[end + 1..];
         let mut files = BTreeMap::new();
         for File { path, what } in head.files {
             let sealed = match what {
                 What::File { digest, mode, bytes } => {
                     let length = bytes.unwrap_or(0);
-                    let (content, after) = rest.split_at_checked(length).ok_or(ThawFault::Length)?;
+                    let (content, after) = rest.split_at_checked(length).ok_or(ThawError::Length)?;
                     rest = after;
                     Sealed::File { digest, mode, bytes: bytes.map(|_| content.to_vec()) }
                 }
@@ -146,10 +146,20 @@ impl Gate {
             files.insert(path.into(), sealed);
         }
         if !rest.is_empty() {
-            return Err(ThawFault::Length);
+            return Err(ThawError::Length);
         }
-        let Head {
-            lanes, held_out, base, digest, notes, policy: mut frozen, gits, wall, installed, repository, ..
+        let KeptHead {
+            lanes,
+            held_out,
+            base,
+            digest,
+            notes,
+            policy: mut frozen,
+            gits,
+            wall,
+            installed,
+            repository,
+            ..
         } = head;
         frozen.allow_edit = allow_edit.to_vec();
         let policy = Arc::new(Policy::thaw(frozen)?);
@@ -180,7 +190,7 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::{Definition, freeze};
+    use crate::gate::{GateDefinition, freeze};
     use crate::workspace::trees::GitPrograms;
     use std::fs;
     use std::os::unix::fs::symlink;
@@ -199,7 +209,7 @@ mod tests {
         let allow_edit = ["specs/free".to_owned()];
         let (base, path) = (TreeId::empty(), "/bin");
         let (lanes, protect, allow_edit) = (lanes.as_slice(), protect.as_slice(), allow_edit.as_slice());
-        let from = Definition {
+        let from = GateDefinition {
             root,
             origin: root,
             lanes,
@@ -213,13 +223,13 @@ mod tests {
             repository: None,
         };
         let gate = freeze(from).unwrap();
-        let kept = gate.keep(WallKind::Off);
+        let kept = gate.keep(SandboxKind::Off);
         fs::write(root.join("lanes/verify.yaml"), "steps: [{ run: 'true' }]").unwrap();
         fs::remove_file(root.join("specs/bytes")).unwrap();
         let thawed = Gate::thaw(&kept, root, &["specs/free".into()]).unwrap();
         assert_eq!((&thawed.lanes, &thawed.digest, &thawed.notes), (&gate.lanes, &gate.digest, &gate.notes));
         assert_eq!(thawed.seal.files, gate.seal.files);
-        assert_eq!((thawed.keep(WallKind::Off), thawed.wall), (kept.clone(), Some(WallKind::Off)));
+        assert_eq!((thawed.keep(SandboxKind::Off), thawed.wall), (kept.clone(), Some(SandboxKind::Off)));
         let changed: Vec<String> = {
             let findings = thawed.seal.inspect();
             assert_eq!(thawed.seal.restore(&findings, &dir.path().join("aside")), [""; 0]);

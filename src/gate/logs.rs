@@ -1,7 +1,7 @@
 //! Readers for the logs of steps: they count tests and search for words. They block, longer for
 //! longer logs.
 
-use super::evidence::Printed;
+use super::evidence::PrintedCounts;
 use crate::process::{clean, each_line};
 use crate::verdict::StepReport;
 use std::fs;
@@ -10,10 +10,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Counts the tests in a log. A log that cannot be read counts nothing.
-pub(super) fn counted(log: &Path) -> Printed {
-    let mut printed = Printed::default();
+pub(super) fn counted(log: &Path) -> PrintedCounts {
+    let mut printed = PrintedCounts::default();
     let _what_was_read_counts = each_line(log, |line, _| {
-        printed.take(&clean(line));
+        printed.read_line(&clean(line));
         ControlFlow::Continue(())
     });
     printed.end();
@@ -74,8 +74,8 @@ mod tests {
         assert!(says(&log, "bafimo") && !says(&log, "bafima"));
         fs::write(&log, format!("{}3 passed in 0.1s\n2 passed in 0.1s\n", "x".repeat(4096))).unwrap();
         assert_eq!(counted(&log), {
-            let mut printed = Printed::default();
-            printed.take("2 passed in 0.1s");
+            let mut printed = PrintedCounts::default();
+            printed.read_line("2 passed in 0.1s");
             printed
         });
     }

@@ -1,7 +1,7 @@
 //! Masking of known secrets in the logs of steps, even of a secret that is split between two reads.
 //! Blocks, longer for longer logs.
 
-use crate::tool::Mask;
+use crate::tool::SecretMask;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,14 +14,14 @@ const PIECE: usize = 1 << 20;
 
 /// Masks known secrets in every file at and below a folder. Removes a file that cannot be masked,
 /// so that no kept log contains a secret.
-pub async fn mask_logs(folder: &Path, mask: &Mask) {
+pub async fn mask_logs(folder: &Path, mask: &SecretMask) {
     if !mask.is_idle() {
         let (folder, mask) = (folder.to_owned(), mask.clone());
         let _a_panic_is_told_by_its_hook = tokio::task::spawn_blocking(move || mask_all(&folder, &mask)).await;
     }
 }
 
-fn mask_all(folder: &Path, mask: &Mask) {
+fn mask_all(folder: &Path, mask: &SecretMask) {
     let files = WalkDir::new(folder).follow_links(false).into_iter().flatten();
     for entry in files.filter(|entry| entry.file_type().is_file()) {
         if let Err(error) = mask_file(entry.path(), mask) {
@@ -32,7 +32,7 @@ fn mask_all(folder: &Path, mask: &Mask) {
 }
 
 /// Rewrites a file if it contains a secret.
-fn mask_file(path: &Path, mask: &Mask) -> io::Result<()> {
+fn mask_file(path: &Path, mask: &SecretMask) -> io::Result<()> {
     if !passed(File::open(path)?, mask, &mut io::sink())? {
         return Ok(());
     }
@@ -44,7 +44,7 @@ fn mask_file(path: &Path, mask: &Mask) -> io::Result<()> {
 }
 
 /// Copies the input with its secrets masked. Returns whether there were any.
-fn passed(mut from: impl Read, mask: &Mask, to: &mut impl Write) -> io::Result<bool> {
+fn passed(mut from: impl Read, mask: &SecretMask, to: &mut impl Write) -> io::Result<bool> {
     let (mut held, mut piece, mut was_masked) = (Vec::new(), vec![0; PIECE], false);
     loop {
         let length = from.read(&mut piece)?;
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_secret_is_masked_wherever_the_pieces_of_a_log_end_and_bytes_that_are_no_text_stay() {
         let dir = crate::test_support::temp_dir();
-        let (log, mask) = (dir.path().join("a/step.log"), Mask::new([SECRET]));
+        let (log, mask) = (dir.path().join("a/step.log"), SecretMask::new([SECRET]));
         fs::create_dir(dir.path().join("a")).unwrap();
         for before in [0, 1, PIECE - 20, PIECE - 19, PIECE - 7, PIECE - 1, PIECE, 2 * PIECE - 3] {
             let text = [&vec![0xff; before][..], SECRET.as_bytes(), b" and \xfe ", SECRET.as_bytes(), b"\n"].concat();
@@ -90,7 +90,7 @@ mod tests {
         let log = dir.path().join("step.log");
         fs::write(&log, "sk-canary, and no more of it").unwrap();
         let before = fs::metadata(&log).unwrap().ino();
-        mask_all(dir.path(), &Mask::new([SECRET]));
+        mask_all(dir.path(), &SecretMask::new([SECRET]));
         assert_eq!(fs::metadata(&log).unwrap().ino(), before);
         assert_eq!(fs::read(&log).unwrap(), b"sk-canary, and no more of it");
     }

@@ -41,45 +41,47 @@ pub mod policy;
 mod protected;
 mod reach;
 mod refreshed;
+mod room_watcher;
 mod seal;
-mod sentry;
 mod signs;
 mod unable;
 mod unfetched;
 
-pub use base::BaseFault;
-pub use by_hand::Entered;
-pub use check::{Checked, check, check_file};
-pub use clean::{RoomFault, forget_installations};
-pub use configuration::{CONFIGURATION, PutBack, has_configuration, put_back};
+pub use base::BaseError;
+pub use by_hand::EnteredRoom;
+pub use check::{CheckedLanes, check, check_file};
+pub use clean::{RoomError, forget_installations};
+pub use configuration::{CONFIGURATION, RestoredConfiguration, has_configuration, put_back};
 pub use contents::{RoomContents, room_contents};
-pub use detection::{InitFault, file_to_write, look, look_if_no_lanes, write_detected};
+pub use detection::{InitError, file_to_write, look, look_if_no_lanes, write_detected};
 pub use differences::{differences, fetching, ignored_in_commands, lacked_files};
 pub use forget::forget_bases;
-pub use freeze::{Definition, GateFault, Listed, Loaded, can_run, digest_of, freeze, freeze_by, list, load};
-pub use installed::{Installed, installed_table};
-pub use kept::ThawFault;
+pub use freeze::{
+    GateDefinition, GateError, ListedLanes, LoadedLane, can_run, digest_of, freeze, freeze_by, list, load,
+};
+pub use installed::{InstalledPackages, installed_table};
+pub use kept::ThawError;
 pub use masked::mask_logs;
 pub use pages::LANES;
-pub use planted::CanaryFault;
+pub use planted::CanaryError;
 pub use policy::Policy;
-pub use reach::{Unreached, unreached};
+pub use reach::{UnreachedProgram, unreached};
 pub use seal::Seal;
 pub use unable::lacks;
 
 use crate::id::TreeId;
-use crate::lane::{Facts, Lane, RoomKind, Selection};
-use crate::lane_runner::{Behind, LaneOutcome, Room, recall, remember, run_lane};
+use crate::lane::{Lane, RoomKind, StartFacts, StepSelection};
+use crate::lane_runner::{LaneOutcome, LaneRoom, SandboxedSteps, recall, remember, run_lane};
 use crate::process::Stopwatch;
-use crate::process::wall::{Holes, View, Wall, WallKind, WallLimits, at_home_in};
+use crate::process::sandbox::{MountView, PathRules, Sandbox, SandboxKind, SandboxLimits, at_home_in};
 use crate::task::OnTamper;
-use crate::tool::Mask;
+use crate::tool::SecretMask;
 use crate::verdict::{Ruling, StepProgress, StepReport, Verdict};
 use crate::workspace::replica::{Checkout, SourceRepository};
-use crate::workspace::trees::{Trees, TreesFault};
-use base::{Base, Caches};
+use crate::workspace::trees::{Trees, TreesError};
+use base::{BaseVerdict, LaneCaches};
 use install::Installation;
-use judge::Sitting;
+use judge::GateRun;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -103,12 +105,12 @@ pub struct Gate {
     /// The protected files in the state before the agent started.
     pub seal: Arc<Seal>,
     /// The dependencies that were installed in the workspace before the agent started.
-    pub installed: Installed,
+    pub installed: InstalledPackages,
     /// The user's repository before the agent started. Rooms get a copy of it. `None` where the
     /// workspace is in no repository.
     pub repository: Option<SourceRepository>,
     /// The sandbox of the agent. Set only on a gate that was restored from its stored form.
-    wall: Option<WallKind>,
+    wall: Option<SandboxKind>,
     /// The tree before the agent started.
     base: TreeId,
     /// The files of the base below the layers of rooms. Set once a room needs them.
@@ -116,14 +118,14 @@ pub struct Gate {
     /// The protected files of the base. Set once a room pins them.
     protected_files: OnceCell<BTreeSet<String>>,
     /// The result of the lanes on the base. Set once the base is judged.
-    judged: OnceCell<Arc<Base>>,
+    judged: OnceCell<Arc<BaseVerdict>>,
     /// The trees that failed, each with the number of its first attempt and the verdict.
     failed: Mutex<BTreeMap<TreeId, (u32, Verdict)>>,
 }
 
 /// The place and the settings of a gate run.
 #[derive(Debug, Clone)]
-pub struct Site {
+pub struct GateSite {
     /// The workspace.
     pub root: PathBuf,
     /// The user's checkout. Dependencies are installed there, and rooms have its path. In a run in
@@ -135,7 +137,7 @@ pub struct Site {
     /// Takes and reads snapshots of the workspace.
     pub trees: Trees,
     /// The sandbox around the lanes.
-    pub wall: Wall,
+    pub wall: Sandbox,
     /// The paths that no sandboxed process sees, because fledge keeps its state there.
     pub hidden: Vec<PathBuf>,
     /// The complete environment of steps.
@@ -143,7 +145,7 @@ pub struct Site {
     /// The folder for step logs. Each attempt gets its own subfolder.
     pub logs: PathBuf,
     /// Hides secrets in the logs that are kept.
-    pub mask: Mask,
+    pub mask: SecretMask,
     /// The folder in which rooms are made.
     pub rooms: PathBuf,
     /// The folder with copies of ignored files from before the agent started. Rooms get these
@@ -152,7 +154,7 @@ pub struct Site {
     /// The folder for data that is kept per project: caches of its bases and durations of steps.
     pub project: PathBuf,
     /// The resource limits for the programs of a step.
-    pub limits: WallLimits,
+    pub limits: SandboxLimits,
     /// The most steps that run at once.
     pub jobs: usize,
     /// The reaction to a changed protected path.
@@ -171,7 +173,7 @@ pub struct Site {
     pub outlets: Vec<PathBuf>,
 }
 
-impl Site {
+impl GateSite {
     /// Returns a variable of the steps' environment, or an empty string if it is not set.
     fn variable(&self, name: &str) -> &str {
         self.env.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value)
@@ -182,41 +184,46 @@ impl Site {
     async fn view_in_place(
         &self,
         lane: &Lane,
-        installed: &Installed,
+        installed: &InstalledPackages,
         installation: Option<&Installation>,
-    ) -> Result<Option<View>, RoomFault> {
+    ) -> Result<Option<MountView>, RoomError> {
         let is_wanted = self.has_layers && !installed.folders.is_empty() && lane.setup.is_empty();
         let Some(helper) = self.wall.helper().filter(|_| is_wanted) else { return Ok(None) };
         let over = self.rooms.join("in-place-layers");
-        let io = |source| RoomFault::Io { path: over.clone(), source };
+        let io = |source| RoomError::Io { path: over.clone(), source };
         clean::clear(&over).map_err(io)?;
         let mut mounts = installed.mounts(&self.origin, &self.root, &over, |_| true).map_err(io)?;
         for layer in &mut mounts.layers {
             let path = layer.at.strip_prefix(&self.root).unwrap_or(&layer.at).to_string_lossy();
-            layer.between = installation.map_or(Vec::new(), |it| it.over(&path));
+            layer.between = installation.map_or(Vec::new(), |it| it.layers_over(&path));
         }
-        View::open(helper, &mounts).await.map(Some).map_err(RoomFault::Layers)
+        MountView::open(helper, &mounts).await.map(Some).map_err(RoomError::Layers)
     }
 
     /// Returns the workspace itself as a room for a lane. The room has the same sandbox as the
     /// agent, because the lane may run code that the agent wrote.
-    fn in_place(&self, lane: &Lane, (installed, view): (&Installed, Option<&View>), logs: PathBuf) -> Room {
-        let mut holes = Holes::of_workspace(&self.root);
+    fn in_place(
+        &self,
+        lane: &Lane,
+        (installed, view): (&InstalledPackages, Option<&MountView>),
+        logs: PathBuf,
+    ) -> LaneRoom {
+        let mut holes = PathRules::of_workspace(&self.root);
         holes.hidden.clone_from(&self.hidden);
         holes.limits = self.limits;
         holes.home = Some(PathBuf::from(self.variable("HOME"))).filter(|home| home.is_absolute());
         holes.network = lane.network;
         holes.read_only.extend(installed.interpreters.iter().cloned());
         holes.view = view.cloned();
-        let mut room = Room::new(self.root.clone(), self.env.clone(), logs, self.jobs);
-        if self.wall.kind() == WallKind::Off {
+        let mut room = LaneRoom::new(self.root.clone(), self.env.clone(), logs, self.jobs);
+        if self.wall.kind() == SandboxKind::Off {
             let own = self.rooms.join("in-place");
             match clean::clear(&own).and_then(|()| at_home_in(&own, &room.env)) {
                 Ok(env) => room.env = env,
                 Err(error) => tracing::warn!(%error, "cannot make a home folder for lane `{}`", lane.name),
             }
         }
-        room.behind = Some(Behind { wall: self.wall.clone(), holes, at: self.root.clone() });
+        room.behind = Some(SandboxedSteps { wall: self.wall.clone(), holes, at: self.root.clone() });
         room
     }
 
@@ -225,14 +232,15 @@ impl Site {
     async fn run(
         &self,
         lane: &Lane,
-        mut room: Room,
+        mut room: LaneRoom,
         stop: &CancellationToken,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
     ) -> LaneOutcome {
         room.stay_offline();
         self.bring_go_settings(lane, &mut room);
         let variables = self.env.iter().cloned().collect();
-        room.left_out = lane.left_out(&Selection::All, &Facts { variables, changed: None }).unwrap_or_default();
+        room.left_out =
+            lane.left_out(&StepSelection::All, &StartFacts { variables, changed: None }).unwrap_or_default();
         room.expected = recall(lane, &self.project);
         let _placeholders = room.behind.as_ref().map(|behind| behind.wall.placeholders(&behind.holes));
         let outcome = run_lane(lane, &room, stop, on_step).await;
@@ -273,12 +281,12 @@ impl Gate {
     }
 
     fn fills_caches(&self) -> bool {
-        self.lanes.iter().chain(&self.held_out).any(Caches::are_wanted)
+        self.lanes.iter().chain(&self.held_out).any(LaneCaches::are_wanted)
     }
 
     /// Returns the checkout of the base, which rooms overlay. Returns `None` without overlays, with
     /// object ids other than SHA-1, and while another run uses a checkout that must be replaced.
-    async fn checkout(&self, site: &Site, stop: &CancellationToken) -> Result<Option<Arc<Checkout>>, TreesFault> {
+    async fn checkout(&self, site: &GateSite, stop: &CancellationToken) -> Result<Option<Arc<Checkout>>, TreesError> {
         let has_other_ids = self.repository.as_ref().is_some_and(|repository| !repository.is_sha1());
         if !site.has_layers || has_other_ids {
             return Ok(None);
@@ -289,7 +297,7 @@ impl Gate {
 
     /// Prepares the parts that all gate runs share while the agent works, so that the first gate
     /// run starts sooner. Ignores errors: the gate run tries again and reports them.
-    pub async fn prepare(&self, site: &Site, stop: &CancellationToken) {
+    pub async fn prepare(&self, site: &GateSite, stop: &CancellationToken) {
         if self.lanes.iter().any(|lane| lane.room == RoomKind::Clean) && site.has_layers {
             let _reported_by_the_gate =
                 futures_util::join!(self.checkout(site, stop), self.protected_of_base(site, stop));
@@ -298,19 +306,20 @@ impl Gate {
 
     /// Returns why steps that fail on the base cannot pass here, whatever the work is. Returns
     /// `None` where the steps failed by themselves.
-    pub fn unable(&self, steps: &[StepReport], site: &Site) -> Option<String> {
+    pub fn unable(&self, steps: &[StepReport], site: &GateSite) -> Option<String> {
         let network = self.lanes.iter().any(|lane| lane.network);
-        unable::why(steps, &unable::Around::of(site, network)).map(|why| BaseFault::Unable(why).to_string())
+        unable::why(steps, &unable::StepSurroundings::from_site(site, network))
+            .map(|why| BaseError::Unable(why).to_string())
     }
 
     /// Judges the base, before any agent works, and keeps what later gate runs need of it. Returns
     /// the ruling and, if the checks fail, the feedback for the model.
     pub async fn judge_base(
         &self,
-        site: &Site,
+        site: &GateSite,
         stop: &CancellationToken,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
-    ) -> Result<(Ruling, String), BaseFault> {
+    ) -> Result<(Ruling, String), BaseError> {
         let judged =
             self.judged.get_or_try_init(|| async { base::judge(self, site, stop, on_step).await.map(Arc::new) });
         let judged = judged.await?;
@@ -321,8 +330,8 @@ impl Gate {
     /// the base first if its result is unknown.
     ///
     /// # Errors
-    /// [`BaseFault`].
-    pub async fn learn_base(&self, site: &Site, stop: &CancellationToken) -> Result<Vec<String>, BaseFault> {
+    /// [`BaseError`].
+    pub async fn learn_base(&self, site: &GateSite, stop: &CancellationToken) -> Result<Vec<String>, BaseError> {
         self.judge_base(site, stop, &|_| {}).await?;
         self.lacks_nothing(site)?;
         Ok(self.judged.get().map_or_else(Vec::new, |base| base.failing.iter().cloned().collect()))
@@ -331,8 +340,8 @@ impl Gate {
     /// Checks that no step of the judged base failed because its room lacked ignored files.
     ///
     /// # Errors
-    /// [`BaseFault::Lacked`].
-    pub fn lacks_nothing(&self, site: &Site) -> Result<(), BaseFault> {
+    /// [`BaseError::Lacked`].
+    pub fn lacks_nothing(&self, site: &GateSite) -> Result<(), BaseError> {
         let lacked = self.judged.get().and_then(|base| base.lacked.as_ref());
         lacked.and_then(|lacked| lacked.fault(site)).map_or(Ok(()), Err)
     }
@@ -341,31 +350,31 @@ impl Gate {
     /// checks the evidence for a pass.
     pub async fn judge(
         &self,
-        site: &Site,
+        site: &GateSite,
         attempt: u32,
         stop: &CancellationToken,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
     ) -> Verdict {
         let started = Stopwatch::start();
-        Sitting { gate: self, site, attempt, is_base: false, stop, on_step, started }.judge().await
+        GateRun { gate: self, site, attempt, is_base: false, stop, on_step, started }.judge().await
     }
 
     /// Judges the base, before any agent works, as strictly as it judges work, so that a pass has a
     /// proof. Restores nothing. Of the kept result of the base it uses only the caches.
     ///
     /// # Errors
-    /// [`BaseFault`] when the base must be judged first and that fails.
+    /// [`BaseError`] when the base must be judged first and that fails.
     pub async fn judge_as_it_is(
         &self,
-        site: &Site,
+        site: &GateSite,
         stop: &CancellationToken,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
-    ) -> Result<Verdict, BaseFault> {
+    ) -> Result<Verdict, BaseError> {
         if self.fills_caches() || (self.rests_on_base() && !self.is_clean()) {
             self.judge_base(site, stop, &|_| {}).await?;
         }
         let started = Stopwatch::start();
-        Ok(Sitting { gate: self, site, attempt: 0, is_base: true, stop, on_step, started }.judge_base().await)
+        Ok(GateRun { gate: self, site, attempt: 0, is_base: true, stop, on_step, started }.judge_base().await)
     }
 }
 

@@ -1,11 +1,11 @@
-//! The files that define lanes, read into a [`Book`]. A file that cannot be read is reported as a
+//! The files that define lanes, read into a [`LaneFiles`]. A file that cannot be read is reported as a
 //! problem and does not affect the others. A file that only looks like a definition is reported
 //! too.
 
-use crate::lane::{Book, Remark};
+use crate::lane::{LaneFiles, LaneRemark};
 use crate::limits::MAX_SOURCE;
 use crate::store::{self, NotUtf8};
-use crate::yaml::{Place, Problem};
+use crate::yaml::{FilePlace, Problem};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -23,8 +23,8 @@ const MOST_ENTRIES: usize = 5_000;
 
 /// Reads all definitions of lanes in the project: the tasks of `fledge.yaml`, `lanes/*.yaml`,
 /// `fledge.toml`, and the imports in `.fledge/lanes`. They count in this order.
-pub(super) fn book(root: &Path) -> Book {
-    let mut book = Book::default();
+pub(super) fn book(root: &Path) -> LaneFiles {
+    let mut book = LaneFiles::default();
     if let Some(text) = text(root, TASKS, &mut book) {
         book.add_tasks(TASKS, &text);
     }
@@ -46,7 +46,7 @@ pub(super) fn book(root: &Path) -> Book {
 
 /// Adds the lanes of the folder `lanes`. Reports a file that cannot be read as a problem of its
 /// lane, and mentions files that only look like lanes.
-fn add_lanes(root: &Path, book: &mut Book) {
+fn add_lanes(root: &Path, book: &mut LaneFiles) {
     let files = names_in(root, LANES, book);
     // In reverse order, so that of two files with one name, `.yaml` comes later and counts.
     for file in files.iter().rev() {
@@ -72,7 +72,7 @@ fn add_lanes(root: &Path, book: &mut Book) {
 }
 
 /// Returns the text of a file with several lanes or tasks, if it exists and can be read.
-fn text(root: &Path, path: &str, book: &mut Book) -> Option<String> {
+fn text(root: &Path, path: &str, book: &mut LaneFiles) -> Option<String> {
     read(root, path).unwrap_or_else(|why| {
         book.add_broken(path, why);
         None
@@ -87,7 +87,7 @@ pub(super) fn read(root: &Path, path: &str) -> Result<Option<String>, Problem> {
         Ok(text) => Ok(text),
         Err(error) => Err(match error.not_utf8() {
             Some(NotUtf8 { line, column, found }) => {
-                let place = Place { line: *line, column: *column };
+                let place = FilePlace { line: *line, column: *column };
                 Problem::at(place, format!("not UTF-8: {found}")).hint("save the file as UTF-8")
             }
             None => unreadable(&error.cause()),
@@ -107,7 +107,7 @@ fn unreadable(why: &str) -> Problem {
 }
 
 /// Returns the names in a folder, sorted. Returns none where there is no folder.
-fn names_in(root: &Path, folder: &str, book: &mut Book) -> Vec<String> {
+fn names_in(root: &Path, folder: &str, book: &mut LaneFiles) -> Vec<String> {
     let path = root.join(folder);
     match fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
         Ok(entries) => {
@@ -156,14 +156,14 @@ fn has_lanes_inside(folder: &Path) -> bool {
 }
 
 /// Finds entries of the root whose names are nearly correct.
-pub(super) fn astray(root: &Path) -> Vec<Remark> {
+pub(super) fn astray(root: &Path) -> Vec<LaneRemark> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten().take(MOST_ENTRIES);
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     let misnamed = |name: String| {
         let (message, hint) = misnamed(root, &name)?;
         let problem = Problem::of_file(message).hint(hint);
-        Some(Remark { path: name, lane: None, problem })
+        Some(LaneRemark { path: name, lane: None, problem })
     };
     names.into_iter().filter_map(misnamed).collect()
 }

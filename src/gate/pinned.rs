@@ -1,10 +1,10 @@
 //! The files that must stay unchanged while lanes run: the protected files of a room, and
 //! manifests.
 
-use super::{Gate, Site};
+use super::{Gate, GateSite};
 use crate::id::TreeId;
 use crate::lane::Lane;
-use crate::workspace::trees::TreesFault;
+use crate::workspace::trees::TreesError;
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
@@ -14,11 +14,11 @@ impl Gate {
     /// the others.
     pub(super) async fn kept(
         &self,
-        site: &Site,
+        site: &GateSite,
         lane: &Lane,
         tree: &TreeId,
         stop: &CancellationToken,
-    ) -> Result<Vec<String>, TreesFault> {
+    ) -> Result<Vec<String>, TreesError> {
         if lane.held_out.is_some() { Ok(Vec::new()) } else { self.watched(site, lane, tree, stop).await }
     }
 
@@ -29,11 +29,11 @@ impl Gate {
     /// unless the lane writes files itself.
     pub(super) async fn watched(
         &self,
-        site: &Site,
+        site: &GateSite,
         lane: &Lane,
         tree: &TreeId,
         stop: &CancellationToken,
-    ) -> Result<Vec<String>, TreesFault> {
+    ) -> Result<Vec<String>, TreesError> {
         if !site.has_layers {
             let paths = site.trees.paths(tree, stop).await?;
             return Ok(self.policy.kept(&paths, !lane.writes));
@@ -61,13 +61,13 @@ impl Gate {
 
     pub(super) async fn protected_of_base(
         &self,
-        site: &Site,
+        site: &GateSite,
         stop: &CancellationToken,
-    ) -> Result<&BTreeSet<String>, TreesFault> {
+    ) -> Result<&BTreeSet<String>, TreesError> {
         let is_protected = |path: &String| self.policy.rule(path).is_some();
         let find = || async {
             let paths = site.trees.paths(&self.base, stop).await?;
-            Ok::<_, TreesFault>(paths.into_iter().filter(is_protected).collect::<BTreeSet<String>>())
+            Ok::<_, TreesError>(paths.into_iter().filter(is_protected).collect::<BTreeSet<String>>())
         };
         self.protected_files.get_or_try_init(find).await
     }

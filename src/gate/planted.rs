@@ -1,17 +1,17 @@
 //! Runs of a lane with planted failures, in separate rooms, that show whether the lane sees them.
 
-use super::base::{Base, Caches};
-use super::canary::{self, Bed, Places, Plant, Planted, Sight, says_failed};
-use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted};
+use super::base::{BaseVerdict, LaneCaches};
+use super::canary::{self, CanarySightings, PlantedFile, PlantedTest, PlantedTests, PlantingPlaces, says_failed};
+use super::clean::{CleanRoom, RoomDependencies, RoomError, RoomRequest};
 use super::logs::{has_line, says};
-use super::{Gate, Site, feedback};
+use super::{Gate, GateSite, feedback};
 use crate::id::TreeId;
-use crate::lane::{Canary, Lane, RoomKind};
+use crate::lane::{CanaryTerms, Lane, RoomKind};
 use crate::lane_runner::{LaneOutcome, LaneRuling};
 use crate::process;
 use crate::store;
 use crate::verdict::{Ruling, StepReport};
-use crate::workspace::trees::TreesFault;
+use crate::workspace::trees::TreesError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
@@ -30,13 +30,13 @@ const WORK_ROUNDS: usize = 4;
 
 /// An error of testing whether a lane sees planted failures.
 #[derive(Debug, thiserror::Error)]
-pub enum CanaryFault {
+pub enum CanaryError {
     /// No room can be made.
     #[error(transparent)]
-    Room(#[from] RoomFault),
+    Room(#[from] RoomError),
     /// The base cannot be read.
     #[error("cannot read the base")]
-    Tree(#[from] TreesFault),
+    Tree(#[from] TreesError),
     /// The base has no place for the canary.
     #[error("cannot plant a canary for lane `{lane}`: {why}")]
     NoPlace {
@@ -47,7 +47,7 @@ pub enum CanaryFault {
     },
     /// The canary cannot be added to the tree.
     #[error("cannot plant the canary")]
-    Unplanted(#[source] TreesFault),
+    Unplanted(#[source] TreesError),
     /// The lane runs in the workspace itself, where nothing is planted.
     #[error("lane `{0}` has a canary but runs in the workspace: fledge plants failures only in clean rooms")]
     InPlace(String),
@@ -66,14 +66,14 @@ pub enum CanaryFault {
 
 /// The caches and dependencies of a room.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ready<'a> {
-    pub(super) caches: Option<&'a Caches>,
-    pub(super) dependencies: Dependencies<'a>,
+pub(super) struct ReadyRoom<'a> {
+    pub(super) caches: Option<&'a LaneCaches>,
+    pub(super) dependencies: RoomDependencies<'a>,
 }
 
-impl<'a> From<Option<&'a Caches>> for Ready<'a> {
-    fn from(caches: Option<&'a Caches>) -> Self {
-        Self { caches, dependencies: Dependencies::AsBefore }
+impl<'a> From<Option<&'a LaneCaches>> for ReadyRoom<'a> {
+    fn from(caches: Option<&'a LaneCaches>) -> Self {
+        Self { caches, dependencies: RoomDependencies::AsBefore }
     }
 }
 
@@ -81,13 +81,13 @@ impl<'a> From<Option<&'a Caches>> for Ready<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CanaryRun<'a> {
     pub(super) gate: &'a Gate,
-    pub(super) site: &'a Site,
+    pub(super) site: &'a GateSite,
     pub(super) lane: &'a Lane,
     pub(super) tree: &'a TreeId,
     /// The result of the base, if it is known. Failures that the lane missed on the base are not
     /// planted, if the base passes or the lane saw others there.
-    pub(super) base: Option<&'a Base>,
-    pub(super) ready: Ready<'a>,
+    pub(super) base: Option<&'a BaseVerdict>,
+    pub(super) ready: ReadyRoom<'a>,
     pub(super) stop: &'a CancellationToken,
 }
 
@@ -99,31 +99,33 @@ impl CanaryRun<'_> {
     /// another reason in the first room of a level, the tests of the next level are planted.
     ///
     /// # Errors
-    /// [`CanaryFault`].
-    pub(super) async fn sight(self, logs: PathBuf) -> Result<Sight, CanaryFault> {
+    /// [`CanaryError`].
+    pub(super) async fn sight(self, logs: PathBuf) -> Result<CanarySightings, CanaryError> {
         let lane = self.lane;
-        let Planted { levels } = self.beds().await?;
+        let PlantedTests { levels } = self.beds().await?;
         let known = self.base.and_then(|base| base.sights.get(&lane.name));
-        let of_base = |plant: &Plant| known.and_then(|known| known.get(&plant.key)).copied();
+        let of_base = |plant: &PlantedTest| known.and_then(|known| known.get(&plant.key)).copied();
         let saw_one = known.is_some_and(|known| known.values().any(|seen| *seen));
         let is_told = saw_one || self.base.is_some_and(|base| base.ruling == Ruling::Passed);
-        let open = |level: usize| -> Vec<Plant> {
-            let plants = levels.get(level).into_iter().flatten().flat_map(Bed::plants);
+        let open = |level: usize| -> Vec<PlantedTest> {
+            let plants = levels.get(level).into_iter().flatten().flat_map(PlantedFile::plants);
             plants.filter(|plant| !(is_told && of_base(plant) == Some(false))).cloned().collect()
         };
-        let is_seen = |level: &Vec<Bed>| level.iter().flat_map(Bed::plants).any(|plant| of_base(plant) == Some(true));
+        let is_seen = |level: &Vec<PlantedFile>| {
+            level.iter().flat_map(PlantedFile::plants).any(|plant| of_base(plant) == Some(true))
+        };
         let mut level = levels.iter().rposition(is_seen).unwrap_or(0);
         let rounds = if saw_one { WORK_ROUNDS } else { ROUNDS };
-        let (mut sight, mut first) = (Sight::new(open(level)), 1);
+        let (mut sight, mut first) = (CanarySightings::new(open(level)), 1);
         for round in 1.. {
             let left = sight.unseen();
             if left.is_empty() {
                 break;
             }
             if lane.room == RoomKind::InPlace {
-                return Err(CanaryFault::InPlace(lane.name.clone()));
+                return Err(CanaryError::InPlace(lane.name.clone()));
             }
-            let is_left = |plant: &Plant| left.iter().any(|left| left.key == plant.key);
+            let is_left = |plant: &PlantedTest| left.iter().any(|left| left.key == plant.key);
             let beds = &levels[level];
             let files: Vec<(&str, String)> =
                 beds.iter().filter_map(|bed| Some((bed.path.as_str(), bed.text(is_left)?))).collect();
@@ -137,7 +139,7 @@ impl CanaryRun<'_> {
             // failures does not see them, and a lane that saw some on the base must see them here.
             if is_red && sight.has_none() && !saw_one && level + 1 < levels.len() {
                 (level, first) = (level + 1, round + 1);
-                sight = Sight::new(open(level));
+                sight = CanarySightings::new(open(level));
                 continue;
             }
             if !shows_more {
@@ -152,32 +154,32 @@ impl CanaryRun<'_> {
     }
 
     /// Runs the lane in a separate room, with these files added to the tree.
-    async fn run(self, files: &[(&str, String)], logs: PathBuf) -> Result<LaneOutcome, CanaryFault> {
-        let Self { gate, site, lane, tree, ready: Ready { caches, dependencies }, stop, .. } = self;
+    async fn run(self, files: &[(&str, String)], logs: PathBuf) -> Result<LaneOutcome, CanaryError> {
+        let Self { gate, site, lane, tree, ready: ReadyRoom { caches, dependencies }, stop, .. } = self;
         // The pins are those of the room in which the lane judged. Otherwise the judged code could
         // tell the two rooms apart.
         let kept = gate.kept(site, lane, tree, stop).await?;
         let files = files.iter().map(|(path, text)| (*path, text.as_str()));
-        let planted = &site.trees.with_files(tree, files, stop).await.map_err(CanaryFault::Unplanted)?;
-        let wanted = Wanted { lane, tree: planted, base: gate.base(), caches, dependencies, kept: &kept, gate };
+        let planted = &site.trees.with_files(tree, files, stop).await.map_err(CanaryError::Unplanted)?;
+        let wanted = RoomRequest { lane, tree: planted, base: gate.base(), caches, dependencies, kept: &kept, gate };
         let room = CleanRoom::make(site, wanted, stop).await?;
         let all = Lane { fail_fast: false, ..room.lane(lane) };
         let outcome = site.run(&all, room.room(site, logs), stop, &|_| {}).await;
         room.close().await;
         match outcome.ruling {
             LaneRuling::Passed | LaneRuling::Failed => Ok(outcome),
-            LaneRuling::Cancelled => Err(CanaryFault::Stopped),
+            LaneRuling::Cancelled => Err(CanaryError::Stopped),
             LaneRuling::Errored => Err(self.cannot_run(&feedback::could_not_run(&outcome.steps))),
             LaneRuling::NothingRan => Err(self.cannot_run("nothing ran")),
         }
     }
 
-    async fn beds(self) -> Result<Planted, CanaryFault> {
-        let Some(canary) = &self.lane.canary else { return Ok(Planted { levels: Vec::new() }) };
+    async fn beds(self) -> Result<PlantedTests, CanaryError> {
+        let Some(canary) = &self.lane.canary else { return Ok(PlantedTests { levels: Vec::new() }) };
         let (trees, base, tree, stop) = (&self.site.trees, self.gate.base(), self.tree, self.stop);
-        let mut places = Places::choose(canary, &trees.paths(base, stop).await?);
+        let mut places = PlantingPlaces::choose(canary, &trees.paths(base, stop).await?);
         let work = trees.paths(tree, stop).await?;
-        if *canary == Canary::CargoTest {
+        if *canary == CanaryTerms::CargoTest {
             let changed = trees.changes(base, tree, stop).await?;
             let is_changed = |path: &str| changed.iter().any(|change| change.path == path);
             places.look_inside(&work, is_changed);
@@ -195,16 +197,16 @@ impl CanaryRun<'_> {
         }
         let has = |path: &str| work.iter().any(|own| *own == path);
         canary::plant(canary, &places, word, &texts, has)
-            .map_err(|why| CanaryFault::NoPlace { lane: self.lane.name.clone(), why })
+            .map_err(|why| CanaryError::NoPlace { lane: self.lane.name.clone(), why })
     }
 
-    fn cannot_run(self, why: &str) -> CanaryFault {
-        CanaryFault::CannotRun { lane: self.lane.name.clone(), why: why.into() }
+    fn cannot_run(self, why: &str) -> CanaryError {
+        CanaryError::CannotRun { lane: self.lane.name.clone(), why: why.into() }
     }
 }
 
 /// Returns whether a step saw the planted failure. Blocks.
-fn is_in(outcome: &LaneOutcome, plant: &Plant) -> bool {
+fn is_in(outcome: &LaneOutcome, plant: &PlantedTest) -> bool {
     let names_it = |step: &StepReport| {
         let log = step.log.as_deref().map(Path::new);
         log.is_some_and(|log| says(log, &plant.mark) || has_line(log, |line| says_failed(line, plant)))

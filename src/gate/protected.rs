@@ -2,7 +2,7 @@
 //! contents of scripts that lanes name, and the targets of links. [`Policy`] decides which paths
 //! are protected.
 
-use super::freeze::Definition;
+use super::freeze::GateDefinition;
 use super::policy::{Policy, exactly, is_a_test, rules_of_git};
 use super::seal::NOT_LOOKED_INTO;
 use crate::lane::Lane;
@@ -20,8 +20,8 @@ const LARGEST: u64 = 1024 * 1024;
 ///
 /// # Errors
 /// The first invalid pattern.
-pub(super) fn policy(lanes: &[Lane], from: &Definition<'_>) -> Result<Policy, PatternError> {
-    let Definition { root, protect, allow_edit, git, .. } = *from;
+pub(super) fn policy(lanes: &[Lane], from: &GateDefinition<'_>) -> Result<Policy, PatternError> {
+    let GateDefinition { root, protect, allow_edit, git, .. } = *from;
     let paths = if from.paths.is_empty() { files(root) } else { from.paths.to_vec() };
     let policy = Policy::freeze(paths, lanes, protect, allow_edit, &mut |path| read(&root.join(path)))?;
     let Ok(real_root) = root.canonicalize() else { return Ok(policy) };
@@ -86,7 +86,7 @@ mod tests {
     fn frozen(lanes: &[Lane], root: &Path) -> Result<Policy, PatternError> {
         let base = TreeId::empty();
         let (names, globs) = (&[][..], &[][..]);
-        let from = Definition {
+        let from = GateDefinition {
             root,
             origin: root,
             lanes: names,

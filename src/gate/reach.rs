@@ -1,11 +1,11 @@
 //! A look from inside of a sandbox for the programs that steps name, before any money is spent. A
 //! sandbox hides homes, so programs in a home, or behind a link into it, may be missing.
 
-use super::{Gate, Site, unable};
+use super::{Gate, GateSite, unable};
 use crate::lane::Lane;
 use crate::limits::HELPER_TIMEOUT;
-use crate::process::wall::{Holes, Wall, WallKind, hides_versions, interpreter, last_program};
-use crate::process::{End, Invocation, Variables, find_program};
+use crate::process::sandbox::{PathRules, Sandbox, SandboxKind, hides_versions, interpreter, last_program};
+use crate::process::{Invocation, ProcessEnd, Variables, find_program};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const MOST_OUTPUT: usize = 64 * 1024;
 
 /// A step whose program is found by hand but not in a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreached {
+pub struct UnreachedProgram {
     /// The lane.
     pub lane: String,
     /// The step.
@@ -51,10 +51,10 @@ struct Named<'l> {
 pub async fn unreached<'l>(
     lanes: impl IntoIterator<Item = &'l Lane>,
     root: &Path,
-    (wall, hidden): (&Wall, &[PathBuf]),
+    (wall, hidden): (&Sandbox, &[PathBuf]),
     env: &[(String, String)],
     stop: &CancellationToken,
-) -> Vec<Unreached> {
+) -> Vec<UnreachedProgram> {
     let env = Variables::new(env.iter().cloned());
     let home = home_of(&env);
     let mut places: BTreeMap<PathBuf, Vec<Named<'_>>> = BTreeMap::new();
@@ -74,7 +74,7 @@ pub async fn unreached<'l>(
     let told = missing.flat_map(|(file, named)| named.iter().map(move |named| (file, named)));
     let told = told.map(|(file, named)| {
         let (what, cure) = unable::hidden_program(&named.program, file);
-        Unreached { lane: named.lane.name.clone(), step: named.step.to_owned(), what, cure }
+        UnreachedProgram { lane: named.lane.name.clone(), step: named.step.to_owned(), what, cure }
     });
     told.collect()
 }
@@ -82,15 +82,15 @@ pub async fn unreached<'l>(
 /// Returns those of the files that a sandbox does not show.
 async fn missing(
     files: impl Iterator<Item = &PathBuf>,
-    (wall, hidden): (&Wall, &[PathBuf]),
+    (wall, hidden): (&Sandbox, &[PathBuf]),
     env: &Variables,
     stop: &CancellationToken,
 ) -> Vec<PathBuf> {
     let files: Vec<String> = files.map(|file| file.to_string_lossy().into_owned()).collect();
-    if files.is_empty() || wall.kind() == WallKind::Off {
+    if files.is_empty() || wall.kind() == SandboxKind::Off {
         return Vec::new();
     }
-    let holes = Holes { home: home_of(env), hidden: hidden.to_vec(), ..Holes::default() };
+    let holes = PathRules { home: home_of(env), hidden: hidden.to_vec(), ..PathRules::default() };
     let look = Invocation {
         program: "/bin/sh".into(),
         args: ["-c", LOOK, "sh"].map(str::to_owned).into_iter().chain(files).collect(),
@@ -103,7 +103,7 @@ async fn missing(
         log_limit: 0,
     };
     let ended = wall.run_at(None, &holes, look, stop, &|_| {}).await;
-    if ended.end != End::Exited(0) {
+    if ended.end != ProcessEnd::Exited(0) {
         return Vec::new(); // a broken sandbox is reported elsewhere
     }
     ended.output.text(MOST_OUTPUT).lines().map(PathBuf::from).collect()
@@ -154,10 +154,10 @@ fn file_of(program: &str, path: &str) -> Option<PathBuf> {
 impl Gate {
     /// Returns why a step could not find a program in a room that it finds by hand. Returns `None`
     /// if all programs are found.
-    pub async fn unreached(&self, site: &Site, stop: &CancellationToken) -> Option<String> {
+    pub async fn unreached(&self, site: &GateSite, stop: &CancellationToken) -> Option<String> {
         let around = (&site.wall, site.hidden.as_slice());
         let all = unreached(&self.lanes, &site.root, around, &site.env, stop).await;
-        let Unreached { lane, step, what, cure } = all.into_iter().next()?;
+        let UnreachedProgram { lane, step, what, cure } = all.into_iter().next()?;
         Some(format!(
             "the checks cannot pass here: step `{step}` of lane `{lane}` cannot run in a room: {what}; {cure}"
         ))
@@ -166,11 +166,11 @@ impl Gate {
     /// Returns whether the steps may lack a program in a room that they find by hand. Either their
     /// scripts name a program that a room does not show, or a version manager reads its versions
     /// from a hidden file. Only a run of the steps shows whether they need it.
-    pub async fn may_lack_programs(&self, site: &Site, stop: &CancellationToken) -> bool {
+    pub async fn may_lack_programs(&self, site: &GateSite, stop: &CancellationToken) -> bool {
         let env = Variables::new(site.env.iter().cloned());
         let (home, path) = (home_of(&env), site.variable("PATH"));
         let is_managed = std::env::split_paths(path).any(|folder| folder.ends_with("mise/shims"));
-        if is_managed && site.wall.kind() != WallKind::Off && home.as_deref().is_some_and(hides_versions) {
+        if is_managed && site.wall.kind() != SandboxKind::Off && home.as_deref().is_some_and(hides_versions) {
             return true;
         }
         let steps = self.lanes.iter().flat_map(|lane| &lane.steps).map(|step| step.run.clone());

@@ -4,10 +4,10 @@
 //! files of the candidate, and with install scripts off. The caches belong to this run, and no
 //! later base gets them.
 
-use super::base::{self, BaseFault, Caches};
-use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted, clear, copy_tree};
-use super::install::{Difference, NO_SCRIPTS};
-use super::{Gate, Site};
+use super::base::{self, BaseError, LaneCaches};
+use super::clean::{CleanRoom, RoomDependencies, RoomError, RoomRequest, clear, copy_tree};
+use super::install::{DependencyDifference, NO_SCRIPTS};
+use super::{Gate, GateSite};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use std::fs;
@@ -23,31 +23,31 @@ pub(super) const REFRESHED: &str = "refreshed";
 /// from the base's.
 ///
 /// # Errors
-/// [`BaseFault::Setup`] when the setup fails with these dependencies, or another [`BaseFault`].
+/// [`BaseError::Setup`] when the setup fails with these dependencies, or another [`BaseError`].
 pub(super) async fn caches(
     gate: &Gate,
-    site: &Site,
+    site: &GateSite,
     lane: &Lane,
     tree: &TreeId,
-    caches: Caches,
+    caches: LaneCaches,
     stop: &CancellationToken,
-) -> Result<Caches, BaseFault> {
+) -> Result<LaneCaches, BaseError> {
     if lane.setup.is_empty() || lane.room == RoomKind::InPlace {
         return Ok(caches);
     }
-    let difference = Difference::of(gate, site, tree, stop).await.map_err(RoomFault::from)?;
+    let difference = DependencyDifference::compare(gate, site, tree, stop).await.map_err(RoomError::from)?;
     let Some(difference) = difference else { return Ok(caches) };
-    let ground = difference.ground(gate, site, tree, stop).await.map_err(RoomFault::from)?;
+    let ground = difference.ground(gate, site, tree, stop).await.map_err(RoomError::from)?;
     let folder = folder(site, lane, &ground);
-    let io = |source| BaseFault::Cache { path: folder.clone(), source };
+    let io = |source| BaseError::Cache { path: folder.clone(), source };
     let ready = folder.join(READY);
-    let mut own = Caches::to_fill(folder.clone());
+    let mut own = LaneCaches::to_fill(folder.clone());
     if !ready.exists() {
         clear(&folder).map_err(io)?;
         folder.parent().map_or(Ok(()), fs::create_dir_all).map_err(io)?;
         if caches.path().is_dir() {
             let copied = copy_tree(caches.path(), &folder, &site.env, stop).await;
-            copied.map_err(|why| RoomFault::Cache { path: lane.name.clone(), why })?;
+            copied.map_err(|why| RoomError::Cache { path: lane.name.clone(), why })?;
         }
         fill(gate, site, lane, &ground, &own, stop).await?;
         fs::create_dir_all(&folder).and_then(|()| fs::write(&ready, [])).map_err(io)?;
@@ -58,22 +58,23 @@ pub(super) async fn caches(
 
 /// Returns the folder of the caches, beside the rooms of the run, for the tree with which they are
 /// made.
-fn folder(site: &Site, lane: &Lane, ground: &TreeId) -> PathBuf {
+fn folder(site: &GateSite, lane: &Lane, ground: &TreeId) -> PathBuf {
     let kind = if lane.held_out.is_some() { "held-out" } else { "lanes" };
     site.rooms.with_file_name(REFRESHED).join(ground.as_str()).join(kind).join(&lane.name)
 }
 
 async fn fill(
     gate: &Gate,
-    site: &Site,
+    site: &GateSite,
     lane: &Lane,
     ground: &TreeId,
-    caches: &Caches,
+    caches: &LaneCaches,
     stop: &CancellationToken,
-) -> Result<(), BaseFault> {
-    let kept = gate.kept(site, lane, ground, stop).await.map_err(RoomFault::from)?;
-    let (caches_of, dependencies) = (Some(caches), Dependencies::AsBefore);
-    let wanted = Wanted { lane, tree: ground, base: gate.base(), caches: caches_of, dependencies, kept: &kept, gate };
+) -> Result<(), BaseError> {
+    let kept = gate.kept(site, lane, ground, stop).await.map_err(RoomError::from)?;
+    let (caches_of, dependencies) = (Some(caches), RoomDependencies::AsBefore);
+    let wanted =
+        RoomRequest { lane, tree: ground, base: gate.base(), caches: caches_of, dependencies, kept: &kept, gate };
     let room = CleanRoom::make(site, wanted, stop).await?;
     let mut place = room.room(site, site.logs.join("refreshed").join(&lane.name));
     let off = NO_SCRIPTS.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -81,7 +82,7 @@ async fn fill(
     base::set_up(&room.lane(lane), site, place, stop, &|_| {}).await?;
     for path in lane.kept_folders() {
         let old = caches.folder(path);
-        clear(&old).map_err(|source| BaseFault::Cache { path: old.clone(), source })?;
+        clear(&old).map_err(|source| BaseError::Cache { path: old.clone(), source })?;
     }
     caches.fill(&room, lane, site, stop).await?;
     room.close().await;

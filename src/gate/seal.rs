@@ -4,7 +4,7 @@
 use super::gits;
 use super::policy::defines_the_gate;
 use crate::store;
-use crate::verdict::Finding;
+use crate::verdict::TamperFinding;
 use crate::workspace::Protection;
 use crate::workspace::trees::{path_text, text_path};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -48,7 +48,7 @@ pub struct Seal {
 /// The device, inode and change time of each protected file. Any write changes them, even one that
 /// restores the old content.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Stamps(BTreeMap<PathBuf, (u64, u64, i64, i64)>);
+pub struct SealStamps(BTreeMap<PathBuf, (u64, u64, i64, i64)>);
 
 /// One protected entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Seal {
     ///
     /// # Errors
     /// When a protected file cannot be read.
-    pub fn take(root: &Path, protection: Protection, scope: Option<&[String]>) -> io::Result<Self> {
+    pub fn capture(root: &Path, protection: Protection, scope: Option<&[String]>) -> io::Result<Self> {
         let scope = scope.map(|paths| Self::scope(&protection, paths.iter().cloned()));
         let mut seal = Self { scope, gits: gits::places(root), ..Self::of_nothing(root, protection) };
         let mut room = KEPT_IN_ALL;
@@ -103,13 +103,13 @@ impl Seal {
     }
 
     /// Returns the differences from the seal, sorted by path.
-    pub fn inspect(&self) -> Vec<Finding> {
+    pub fn inspect(&self) -> Vec<TamperFinding> {
         self.compare(self.survey(), |_| true)
     }
 
     /// Returns the differences, and the stamps of all protected files and of these manifests from
     /// before they were read.
-    pub(super) fn inspect_stamped(&self, manifests: &BTreeSet<String>) -> (Vec<Finding>, Stamps) {
+    pub(super) fn inspect_stamped(&self, manifests: &BTreeSet<String>) -> (Vec<TamperFinding>, SealStamps) {
         let entries = self.survey();
         let stamps = self.stamps_of(&entries, manifests);
         (self.compare(entries, |_| true), stamps)
@@ -117,12 +117,12 @@ impl Seal {
 
     /// Returns the differences in these files and folders, relative to the root, and in git
     /// directories.
-    pub(super) fn inspect_in(&self, places: &[&str]) -> Vec<Finding> {
+    pub(super) fn inspect_in(&self, places: &[&str]) -> Vec<TamperFinding> {
         let entries = places.iter().flat_map(|place| self.walk(self.root.join(place))).chain(self.of_git());
         self.compare(entries.collect(), |path| self.is_git(path) || places.iter().any(|place| path.starts_with(place)))
     }
 
-    fn compare(&self, entries: Vec<(PathBuf, DirEntry)>, is_looked_at: impl Fn(&Path) -> bool) -> Vec<Finding> {
+    fn compare(&self, entries: Vec<(PathBuf, DirEntry)>, is_looked_at: impl Fn(&Path) -> bool) -> Vec<TamperFinding> {
         let mut present = BTreeMap::new();
         for (path, entry) in entries {
             let sealed = self.read(&path, &entry, &mut 0).unwrap_or(Sealed::Other);
@@ -143,20 +143,20 @@ impl Seal {
     }
 
     /// Returns the current stamps of all protected files and of these manifests.
-    pub(super) fn stamps_with(&self, manifests: &BTreeSet<String>) -> Stamps {
+    pub(super) fn stamps_with(&self, manifests: &BTreeSet<String>) -> SealStamps {
         self.stamps_of(&self.survey(), manifests)
     }
 
-    fn stamps_of(&self, entries: &[(PathBuf, DirEntry)], manifests: &BTreeSet<String>) -> Stamps {
+    fn stamps_of(&self, entries: &[(PathBuf, DirEntry)], manifests: &BTreeSet<String>) -> SealStamps {
         let own = entries.iter().filter_map(|(path, entry)| Some((path.clone(), stamp(&entry.metadata().ok()?))));
         let paths = manifests.iter().map(|path| text_path(path));
         let others =
             paths.filter_map(|path| Some((path.clone(), stamp(&self.root.join(path).symlink_metadata().ok()?))));
-        Stamps(own.chain(others).collect())
+        SealStamps(own.chain(others).collect())
     }
 
     /// Returns the paths that were written between two sets of stamps.
-    pub fn touched(&self, before: &Stamps, after: &Stamps) -> Vec<Finding> {
+    pub fn touched(&self, before: &SealStamps, after: &SealStamps) -> Vec<TamperFinding> {
         let all: BTreeSet<&PathBuf> = before.0.keys().chain(after.0.keys()).collect();
         let written = all.into_iter().filter(|path| before.0.get(*path) != after.0.get(*path));
         let word = |path: &PathBuf| match (before.0.contains_key(path), after.0.contains_key(path)) {
@@ -167,12 +167,12 @@ impl Seal {
         written.map(|path| self.finding(path, word(path))).collect()
     }
 
-    pub(super) fn finding(&self, path: &Path, change: &str) -> Finding {
+    pub(super) fn finding(&self, path: &Path, change: &str) -> TamperFinding {
         // A path without a rule is checked because it is a manifest.
         let why = if self.is_git(path) { gits::WHY } else { MANIFEST };
         let path = path_text(path);
         let rule = self.protection.rule(&path).map_or(why, |rule| rule.why.as_str());
-        Finding { change: change.into(), rule: rule.into(), path }
+        TamperFinding { change: change.into(), rule: rule.into(), path }
     }
 
     /// Returns every protected entry, except for folders, with its path. Skips entries that cannot
@@ -241,8 +241,8 @@ impl Seal {
 
     /// Copies the current files at these paths below `aside`. Skips folders and pipes, and copies
     /// links as links. Returns a line for each path that could not be copied.
-    pub(super) fn set_aside(&self, findings: &[Finding], aside: &Path) -> Vec<String> {
-        let failed = |finding: &Finding| {
+    pub(super) fn set_aside(&self, findings: &[TamperFinding], aside: &Path) -> Vec<String> {
+        let failed = |finding: &TamperFinding| {
             let path = text_path(&finding.path);
             let (from, to) = (self.root.join(&path), aside.join(&path));
             match keep(&from, &to) {
@@ -257,7 +257,7 @@ impl Seal {
     /// Puts sealed paths back. First removes added files, the deepest first, then makes the old
     /// files again. Leaves a file that it cannot replace. Keeps a copy of each replaced file below
     /// `aside`. Returns a line for each path that could not be put back.
-    pub(super) fn restore(&self, findings: &[Finding], aside: &Path) -> Vec<String> {
+    pub(super) fn restore(&self, findings: &[TamperFinding], aside: &Path) -> Vec<String> {
         let mut left = Vec::new();
         let is_sealed = |path: &String| self.protection.rule(path).is_some() || self.is_git(Path::new(path));
         let changed = findings.iter().filter(|finding| is_sealed(&finding.path));

@@ -13,7 +13,7 @@ fn sealed(allow_edit: &[String]) -> (tempfile::TempDir, Seal) {
     fs::write(dir.path().join("src/lib.rs"), "code").unwrap();
     let rule = |pattern: &str| ProtectedRule { pattern: pattern.into(), why: "test".into() };
     let protection = Protection::new([rule("/lanes"), rule("fixtures/**")], allow_edit).unwrap();
-    let seal = Seal::take(dir.path(), protection, None).unwrap();
+    let seal = Seal::capture(dir.path(), protection, None).unwrap();
     (dir, seal)
 }
 
@@ -95,7 +95,7 @@ fn a_changed_link_is_put_back_as_a_link() {
     let (dir, _) = sealed(&[]);
     symlink("check.sh", dir.path().join("lanes/link")).unwrap();
     let protection = Protection::new([ProtectedRule { pattern: "/lanes".into(), why: "test".into() }], &[]).unwrap();
-    let seal = Seal::take(dir.path(), protection, None).unwrap();
+    let seal = Seal::capture(dir.path(), protection, None).unwrap();
     fs::remove_file(dir.path().join("lanes/link")).unwrap();
     fs::write(dir.path().join("lanes/link"), "exit 0").unwrap();
     assert_eq!(changes(&seal), pairs(&[("lanes/link", "changed")]));
@@ -108,7 +108,7 @@ fn what_is_too_large_to_be_kept_is_found_and_left_as_it_is() {
     let large = dir.path().join("lanes/large.bin");
     fs::write(&large, vec![b'x'; KEPT as usize + 1]).unwrap();
     let protection = Protection::new([ProtectedRule { pattern: "/lanes".into(), why: "test".into() }], &[]).unwrap();
-    let seal = Seal::take(dir.path(), protection, None).unwrap();
+    let seal = Seal::capture(dir.path(), protection, None).unwrap();
     fs::write(&large, "small").unwrap();
     let findings = seal.inspect();
     let left = seal.restore(&findings, &dir.path().join("aside"));
@@ -127,7 +127,7 @@ fn a_protected_file_below_a_folder_of_builds_is_sealed_and_other_such_folders_ar
         fs::write(dir.path().join(folder).join("check.sh"), "exit 1").unwrap();
     }
     let protection = Protection::new([ProtectedRule { pattern: "/lanes".into(), why: "test".into() }], &[]).unwrap();
-    let seal = Seal::take(dir.path(), protection, None).unwrap();
+    let seal = Seal::capture(dir.path(), protection, None).unwrap();
     assert!(seal.files.contains_key(Path::new("lanes/target/check.sh")));
     assert_eq!(seal.files.len(), 3);
 }
@@ -179,7 +179,7 @@ fn beyond_the_paths_of_the_base_only_what_defines_the_gate_is_sealed() {
     let protection = Protection::new(rules, &[]).unwrap();
     fs::write(dir.path().join("Makefile"), "all:").unwrap();
     let scope = ["Makefile", "lanes/verify.yaml"].map(str::to_owned);
-    let seal = Seal::take(dir.path(), protection, Some(&scope)).unwrap();
+    let seal = Seal::capture(dir.path(), protection, Some(&scope)).unwrap();
     fs::create_dir(dir.path().join("build")).unwrap();
     for path in ["Makefile", "build/Makefile", "lanes/new.yaml"] {
         fs::write(dir.path().join(path), "x").unwrap();

@@ -3,7 +3,7 @@
 mod attempts;
 
 use super::*;
-use crate::verdict::{Finding, Proof};
+use crate::verdict::{Proof, TamperFinding};
 use crate::workspace::trees::GitPrograms;
 use std::fs;
 use tempfile::TempDir;
@@ -14,7 +14,7 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 struct Court {
     home: TempDir,
     trees: Trees,
-    gate: Result<Gate, GateFault>,
+    gate: Result<Gate, GateError>,
 }
 
 /// Makes a project with these files, and the gate of these lanes, in this order.
@@ -35,7 +35,7 @@ async fn court(files: &[(&str, &str)], lanes: &[(&str, &str)], holdout: Option<&
     let paths: Vec<String> = trees.entries(&base, &stop).await.unwrap().into_iter().map(|entry| entry.path).collect();
     let names: Vec<String> = lanes.iter().map(|(name, _)| (*name).to_owned()).collect();
     let held = home.path().join("held");
-    let gate = freeze(Definition {
+    let gate = freeze(GateDefinition {
         root: &root,
         origin: &root,
         lanes: &names,
@@ -70,22 +70,22 @@ impl Court {
         self.gate.as_ref().unwrap()
     }
 
-    fn site(&self, on_tamper: OnTamper) -> Site {
+    fn site(&self, on_tamper: OnTamper) -> GateSite {
         let home = self.home.path();
-        Site {
+        GateSite {
             root: home.join("tree"),
             origin: home.join("tree"),
             has_layers: false,
             trees: self.trees.clone(),
-            wall: Wall::off(),
+            wall: Sandbox::off(),
             hidden: Vec::new(),
             env: vec![("PATH".to_owned(), PATH.to_owned())],
             logs: home.join("logs"),
-            mask: Mask::default(),
+            mask: SecretMask::default(),
             rooms: home.join("rooms"),
             ignored: home.join("ignored"),
             project: home.join("project"),
-            limits: WallLimits::default(),
+            limits: SandboxLimits::default(),
             jobs: 1,
             on_tamper,
             agent_has_network: false,
@@ -106,12 +106,12 @@ impl Court {
 
     /// Restores the gate from its stored form, as another process does.
     fn taken_up_again(self) -> Self {
-        let kept = self.gate().keep(crate::process::wall::WallKind::Off);
+        let kept = self.gate().keep(crate::process::sandbox::SandboxKind::Off);
         let gate = Gate::thaw(&kept, &self.tree(""), &[]).unwrap();
         Self { gate: Ok(gate), ..self }
     }
 
-    async fn base(&self) -> Result<(Ruling, String), BaseFault> {
+    async fn base(&self) -> Result<(Ruling, String), BaseError> {
         self.gate().judge_base(&self.site(OnTamper::Restore), &CancellationToken::new(), &|_| {}).await
     }
 }
@@ -122,8 +122,11 @@ async fn an_edited_lane_is_put_back_and_the_frozen_one_judges() {
     let court = frozen(&[("verify", strict)]).await;
     court.write("lanes/verify.yaml", "steps: [{ run: 'true' }]");
     let verdict = court.judged(OnTamper::Restore).await;
-    let finding =
-        Finding { path: "lanes/verify.yaml".into(), change: "changed".into(), rule: "it defines the gate".into() };
+    let finding = TamperFinding {
+        path: "lanes/verify.yaml".into(),
+        change: "changed".into(),
+        rule: "it defines the gate".into(),
+    };
     assert_eq!((verdict.ruling, verdict.findings), (Ruling::Tampered, vec![finding]));
     assert_eq!(fs::read_to_string(court.tree("lanes/verify.yaml")).unwrap(), strict);
     assert_eq!(court.ruling().await, Ruling::Failed);
@@ -148,12 +151,12 @@ async fn what_cannot_run_is_refused_when_it_is_frozen() {
         "steps: [{ run: 'true', dir: nowhere }]",
         "steps: [{ run: ./gone.sh }]",
     ] {
-        assert!(matches!(refusal(lane).await, GateFault::CannotRun { .. }), "{lane}");
+        assert!(matches!(refusal(lane).await, GateError::CannotRun { .. }), "{lane}");
     }
-    assert!(matches!(refusal("steps: []").await, GateFault::Lane(_)));
+    assert!(matches!(refusal("steps: []").await, GateError::Lane(_)));
     let court = frozen(&[("verify", "steps: [{ run: 'true' }]")]).await;
     let unknown = load(&court.tree(""), "verfy", PATH).unwrap_err();
-    assert!(unknown.to_string().ends_with("it has verify"), "{unknown}");
+    assert!(unknown.to_string().ends_with("known: verify"), "{unknown}");
 }
 
 #[tokio::test]
@@ -172,9 +175,9 @@ async fn checking_tells_all_problems_of_all_files_and_what_steps_lack_here() {
         frozen(&[("verify", "steps: [{ rnu: x }]"), ("good", "steps: [{ name: go, run: no-such-program }]")]).await;
     let toml = "tasks.a = { cmd = 'true', deps = ['b'] }\nlanes.ci.steps = ['a', { run = 'no-such-program', when = 'X' }]\nlanes.ok = { steps = [{ run = 'true' }], x = 1 }";
     court.write("fledge.toml", toml);
-    let Checked { lanes, problems, warnings } = check(&court.tree(""), PATH);
+    let CheckedLanes { lanes, problems, warnings } = check(&court.tree(""), PATH);
     assert_eq!(lanes.iter().map(|lane| lane.name.as_str()).collect::<Vec<_>>(), ["good", "ok"]);
-    let told = |remarks: &[crate::lane::Remark]| remarks.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let told = |remarks: &[crate::lane::LaneRemark]| remarks.iter().map(ToString::to_string).collect::<Vec<_>>();
     let expected = [
         "fledge.toml:1:35: there is no task `b` (did you mean `a`?)",
         "lanes/verify.yaml:1:9: a step that runs nothing (give it `run:` with a command)",
@@ -281,7 +284,9 @@ async fn a_setup_that_fails_and_a_base_that_cannot_run_end_it_before_anything_is
     let fault = setup.base().await.unwrap_err();
     assert_eq!(fault.to_string(), "the setup of lane `verify` failed: step `get`: no");
     let skipped = frozen(&[("verify", "steps: [{ run: 'true', when: NEVER_SET }]")]).await;
-    assert!(matches!(skipped.base().await.unwrap_err(), BaseFault::NothingRan(why) if why.contains("nothing ran")));
+    assert!(
+        matches!(skipped.base().await.unwrap_err(), BaseError::NothingRan(why) if why.starts_with("no step ran in lane `verify`"))
+    );
 }
 
 #[tokio::test]
@@ -312,7 +317,7 @@ async fn a_planted_failure_must_be_seen_on_the_base_and_on_the_work() {
 
     let blind = lane("true");
     let court = self::court(&[("checks/one", "ok")], &[("verify", &blind)], None).await;
-    assert!(matches!(court.base().await.unwrap_err(), BaseFault::Unseen(lane) if lane == "verify"));
+    assert!(matches!(court.base().await.unwrap_err(), BaseError::Unseen(lane) if lane == "verify"));
 }
 
 #[tokio::test]
@@ -379,7 +384,7 @@ async fn a_hold_out_lane_has_its_own_setup_and_canary_and_never_runs_in_the_work
     assert_eq!((verdict.ruling, verdict.signature.as_str()), (Ruling::Failed, "hold-out"));
 
     for (lane, why) in [
-        ("room: in-place\nsteps: [{ run: 'true' }]", "says `room: in-place`"),
+        ("room: in-place\nsteps: [{ run: 'true' }]", "has `room: in-place`"),
         ("steps: [{ run: 'echo ${FLEDGE_HOLDOUT:-none}' }]", "must name its folder as `$FLEDGE_HOLDOUT`"),
     ] {
         let fault = court(&[], &easy, Some(lane)).await.gate.unwrap_err().to_string();

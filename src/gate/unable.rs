@@ -4,8 +4,8 @@
 //!
 //! No code of an agent has run on the base, so the output of its steps is trusted.
 
-use super::Site;
-use crate::process::wall::interpreter;
+use super::GateSite;
+use crate::process::sandbox::interpreter;
 use crate::verdict::{StepReport, StepStatus};
 use std::path::Path;
 
@@ -41,7 +41,7 @@ const NETWORK: &[&str] = &[
 
 /// The surroundings of steps.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Around<'a> {
+pub(super) struct StepSurroundings<'a> {
     /// The search path.
     path: &'a str,
     /// The project's folder, as steps see it.
@@ -49,16 +49,16 @@ pub(super) struct Around<'a> {
     has_network: bool,
 }
 
-impl<'a> Around<'a> {
+impl<'a> StepSurroundings<'a> {
     /// Returns the surroundings of the steps of a site.
-    pub(super) fn of(site: &'a Site, has_network: bool) -> Self {
+    pub(super) fn from_site(site: &'a GateSite, has_network: bool) -> Self {
         Self { path: site.variable("PATH"), root: &site.origin, has_network }
     }
 }
 
 /// Returns why a step cannot run on the base, with the remedy. Returns `None` if the steps failed
 /// by themselves.
-pub(super) fn why(steps: &[StepReport], around: &Around<'_>) -> Option<String> {
+pub(super) fn why(steps: &[StepReport], around: &StepSurroundings<'_>) -> Option<String> {
     let failed = steps.iter().filter(|step| step.status == StepStatus::Failed);
     failed.into_iter().find_map(|step| {
         let (what, cure) = program(step, around.path)
@@ -204,8 +204,8 @@ mod tests {
     use super::*;
     use crate::test_support::step_report;
 
-    fn around(path: &str, has_network: bool) -> Around<'_> {
-        Around { path, root: Path::new("/p"), has_network }
+    fn around(path: &str, has_network: bool) -> StepSurroundings<'_> {
+        StepSurroundings { path, root: Path::new("/p"), has_network }
     }
 
     fn step(command: &str, exit_code: i32, excerpt: &str) -> StepReport {

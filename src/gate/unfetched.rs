@@ -6,7 +6,7 @@ use crate::verdict::{StepReport, StepStatus};
 
 /// A dependency that the base did not have: its name, and the manifest that names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Added {
+pub(super) struct AddedDependency {
     pub(super) name: String,
     pub(super) manifest: String,
 }
@@ -20,10 +20,10 @@ const SIGNS: &[&str] = &[
 ];
 
 /// Returns the line about the added dependencies that a failing step misses.
-pub(super) fn line(steps: &[StepReport], added: &[Added]) -> Option<String> {
+pub(super) fn line(steps: &[StepReport], added: &[AddedDependency]) -> Option<String> {
     let failing = steps.iter().filter(|step| matches!(step.status, StepStatus::Failed | StepStatus::TimedOut));
     let said: Vec<String> = failing.map(|step| step.excerpt.to_lowercase()).collect();
-    let is_missed = |added: &&Added| {
+    let is_missed = |added: &&AddedDependency| {
         let name = added.name.to_lowercase();
         let spellings = [name.replace('-', "_"), name];
         let misses = |line: &str| spellings.iter().any(|name| has_name(line, name));
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_new_dependency_that_a_step_misses_is_told_in_a_line_with_what_to_do() {
-        let added = |name: &str, manifest: &str| Added { name: name.into(), manifest: manifest.into() };
+        let added = |name: &str, manifest: &str| AddedDependency { name: name.into(), manifest: manifest.into() };
         let news =
             [added("rich", "pyproject.toml"), added("left-pad", "web/package.json"), added("serde", "Cargo.toml")];
         let told = |excerpt: &str| line(&[step_report("pytest", StepStatus::Failed, excerpt)], &news);

@@ -2,26 +2,26 @@
 //! expected and the found value, and a remedy.
 
 use super::terms::TERMS;
-use super::{Book, Remark};
+use super::{LaneFiles, LaneRemark};
 
 /// Values that almost no key takes, in YAML and in TOML.
 const WRONG: [&str; 9] = ["5", "-1", "1.5", "true", "''", "'x y'", "[]", "{}", "[5, '', {}]"];
 
 /// Returns all messages about a lane with this text, without the name of the file.
-fn told(book: &Book) -> Vec<String> {
+fn told(book: &LaneFiles) -> Vec<String> {
     let (_, problems, warnings) = book.check();
-    let said = |remark: &Remark| remark.to_string().split_once(':').map(|(_, said)| said.to_owned()).unwrap();
+    let said = |remark: &LaneRemark| remark.to_string().split_once(':').map(|(_, said)| said.to_owned()).unwrap();
     problems.iter().map(said).chain(warnings.iter().map(said).map(|said| format!("warning: {said}"))).collect()
 }
 
 fn yaml(text: &str) -> Vec<String> {
-    let mut book = Book::default();
+    let mut book = LaneFiles::default();
     book.add_lane("v", "v.yaml", text);
     told(&book)
 }
 
 fn toml(text: &str) -> Vec<String> {
-    let mut book = Book::default();
+    let mut book = LaneFiles::default();
     book.add_toml("fledge.toml", text);
     told(&book)
 }

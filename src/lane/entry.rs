@@ -2,21 +2,21 @@
 //! of each item.
 
 use super::Condition;
-use super::draft::{Item, Kind};
+use super::draft::{StepItem, StepKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// An item of a lane's `steps`, as written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct StepEntry {
     /// The given name. Otherwise the name of the task or lane, the command line of a `run`, or
     /// `parallel(a, b)` for a group.
     pub name: String,
     /// The kind of the entry.
     pub kind: EntryKind,
     /// The members of a group, in order; empty for other kinds.
-    pub items: Vec<Member>,
+    pub items: Vec<GroupMember>,
     /// The numbers of the commands that the entry inserted: its own, and the dependencies of its
     /// tasks that no earlier entry needed.
     pub steps: Vec<usize>,
@@ -34,7 +34,7 @@ pub struct Entry {
 
 /// A member of a parallel group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Member {
+pub struct GroupMember {
     /// The name, formed as for an entry.
     pub name: String,
     /// The kind of the member.
@@ -59,7 +59,7 @@ pub enum EntryKind {
 
 /// A task without a command in an entry. Its dependencies run whenever the task is to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gather {
+pub struct TaskGroup {
     /// The number of the entry, from 0.
     pub entry: usize,
     /// The number of the member in a group, from 0.
@@ -76,12 +76,12 @@ pub struct Gather {
 }
 
 /// Returns the name and the kind of an item.
-pub(super) fn called(item: &Item) -> (String, EntryKind) {
+pub(super) fn called(item: &StepItem) -> (String, EntryKind) {
     let (name, kind) = match &item.kind {
-        Kind::Run(run) => (run.clone(), EntryKind::Inline),
-        Kind::Task(named) => (named.name.clone(), EntryKind::Task),
-        Kind::Lane(named) => (named.name.clone(), EntryKind::Lane),
-        Kind::Group(items) => {
+        StepKind::Run(run) => (run.clone(), EntryKind::Inline),
+        StepKind::Task(named) => (named.name.clone(), EntryKind::Task),
+        StepKind::Lane(named) => (named.name.clone(), EntryKind::Lane),
+        StepKind::Group(items) => {
             let names: Vec<String> = items.iter().map(|item| called(item).0).collect();
             (format!("parallel({})", names.join(", ")), EntryKind::Parallel)
         }

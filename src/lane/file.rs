@@ -1,12 +1,12 @@
 //! The strict reader of a lane's YAML file. It finds all problems in one pass, each with its place
 //! and a remedy.
 
-use super::draft::{Draft, Form, Item, Kind, Options, Task};
-use super::reading::{LATER, LONGEST_NAME, Reading};
+use super::draft::{CommandOptions, LaneDraft, LaneForm, LaneTask, StepItem, StepKind};
+use super::reading::{LATER, LONGEST_NAME, LaneReading};
 use super::terms::TERMS;
-use super::{Book, Lane, LaneFault};
+use super::{Lane, LaneError, LaneFiles};
 use crate::workspace::pattern::Patterns;
-use crate::yaml::{self, Node, Place, Problem, Problems, Table, Value};
+use crate::yaml::{self, FilePlace, Problem, Problems, TableReader, YamlNode, YamlValue};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
@@ -26,15 +26,15 @@ pub(super) const MOST_JOBS: i64 = 1024;
 /// # Errors
 ///
 /// Every problem of the file.
-pub fn parse(name: &str, path: &str, text: &str) -> Result<Lane, LaneFault> {
-    let mut book = Book::default();
+pub fn parse(name: &str, path: &str, text: &str) -> Result<Lane, LaneError> {
+    let mut book = LaneFiles::default();
     book.add_lane(name, path, text);
     book.lane(name)
 }
 
 /// Reads the file of one lane as far as possible. Returns the lane, the problems and the warnings.
-pub(super) fn draft(text: &str) -> (Option<Draft>, Problems, Problems) {
-    let mut reading = Reading::default();
+pub(super) fn draft(text: &str) -> (Option<LaneDraft>, Problems, Problems) {
+    let mut reading = LaneReading::default();
     match yaml::parse(text, 1) {
         Ok(node) => (reading.lane(&node), reading.problems, reading.warnings),
         Err(problem) => (None, problem.into(), Problems::default()),
@@ -43,9 +43,9 @@ pub(super) fn draft(text: &str) -> (Option<Draft>, Problems, Problems) {
 
 /// Reads the `tasks:` of a file that has other content too. Warns about lanes and steps in it,
 /// which have no effect.
-pub(super) fn tasks(text: &str) -> Result<(BTreeMap<String, Task>, Problems), Problems> {
-    let mut reading = Reading::default();
-    let Node { value: Value::Map(entries), .. } = yaml::parse(text, 1)? else { return Ok(Default::default()) };
+pub(super) fn tasks(text: &str) -> Result<(BTreeMap<String, LaneTask>, Problems), Problems> {
+    let mut reading = LaneReading::default();
+    let YamlNode { value: YamlValue::Map(entries), .. } = yaml::parse(text, 1)? else { return Ok(Default::default()) };
     let tasks = entries.iter().find(|(key, _)| key.text == "tasks").map(|(_, node)| reading.tasks(node));
     for (key, _) in &entries {
         let hint = match key.text.as_str() {
@@ -58,12 +58,12 @@ pub(super) fn tasks(text: &str) -> Result<(BTreeMap<String, Task>, Problems), Pr
     if reading.problems.is_empty() { Ok((tasks.unwrap_or_default(), reading.warnings)) } else { Err(reading.problems) }
 }
 
-impl Reading {
-    fn lane(&mut self, node: &Node) -> Option<Draft> {
-        let mut table = Table::open(node, "a lane", &mut self.problems)?;
+impl LaneReading {
+    fn lane(&mut self, node: &YamlNode) -> Option<LaneDraft> {
+        let mut table = TableReader::open(node, "a lane", &mut self.problems)?;
         let jobs = table.int("jobs", 1..=MOST_JOBS, &mut self.problems);
-        let draft = Draft {
-            form: Form::Yaml,
+        let draft = LaneDraft {
+            form: LaneForm::Yaml,
             description: table.any_text("description", &mut self.problems).unwrap_or_default().to_owned(),
             fail_fast: table.flag("fail_fast", &mut self.problems),
             timeout: self.time(&mut table, "timeout"),
@@ -87,17 +87,22 @@ impl Reading {
 
     pub(super) fn list<T>(
         &mut self,
-        node: &Node,
+        node: &YamlNode,
         key: &str,
-        mut read: impl FnMut(&mut Self, &Node) -> Option<T>,
+        mut read: impl FnMut(&mut Self, &YamlNode) -> Option<T>,
     ) -> Vec<T> {
         match &node.value {
-            Value::List(items) if !items.is_empty() => items.iter().filter_map(|item| read(self, item)).collect(),
-            Value::List(_) | Value::Null => {
+            YamlValue::List(items) if !items.is_empty() => items.iter().filter_map(|item| read(self, item)).collect(),
+            YamlValue::List(_) | YamlValue::Null => {
                 self.complain(node.place, format!("`{key}` is empty"), "add one step at least");
                 Vec::new()
             }
-            Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) | Value::Map(_) | Value::Other(_) => {
+            YamlValue::Bool(_)
+            | YamlValue::Int(_)
+            | YamlValue::Float(_)
+            | YamlValue::Text(_)
+            | YamlValue::Map(_)
+            | YamlValue::Other(_) => {
                 let message = format!("expected `{key}` to be a list of steps, found {}", node.describe());
                 self.complain(node.place, message, "begin each step with `- `");
                 Vec::new()
@@ -105,25 +110,25 @@ impl Reading {
         }
     }
 
-    pub(super) fn item(&mut self, node: &Node, in_group: bool) -> Option<Item> {
-        if !matches!(node.value, Value::Map(_)) {
+    pub(super) fn item(&mut self, node: &YamlNode, in_group: bool) -> Option<StepItem> {
+        if !matches!(node.value, YamlValue::Map(_)) {
             let text = node.as_text().filter(|text| !text.trim().is_empty()).unwrap_or("a command");
             let hint = format!("write `- run: {}`", yaml::excerpt(text));
             self.complain(node.place, format!("expected a step, found {}", node.describe()), &hint);
             return None;
         }
-        let mut table = Table::open(node, "a step", &mut self.problems)?;
+        let mut table = TableReader::open(node, "a step", &mut self.problems)?;
         let name = self.name(&mut table);
         let needs = self.names(&mut table, "needs");
         let kind = self.kind(node, &mut table, in_group);
         let options = match &kind {
-            Some(Kind::Run(_) | Kind::Task(_)) | None => self.options(&mut table),
-            Some(Kind::Lane(_)) => Options { env: self.env(&mut table), ..Options::default() },
-            Some(Kind::Group(_)) => Options::default(),
+            Some(StepKind::Run(_) | StepKind::Task(_)) | None => self.options(&mut table),
+            Some(StepKind::Lane(_)) => CommandOptions { env: self.env(&mut table), ..CommandOptions::default() },
+            Some(StepKind::Group(_)) => CommandOptions::default(),
         };
         for key in OPTIONS {
-            let is_read = matches!(kind, Some(Kind::Run(_) | Kind::Task(_)) | None)
-                || key == "env" && matches!(kind, Some(Kind::Lane(_)));
+            let is_read = matches!(kind, Some(StepKind::Run(_) | StepKind::Task(_)) | None)
+                || key == "env" && matches!(kind, Some(StepKind::Lane(_)));
             if let (false, Some(place)) = (is_read, table.place_of(key)) {
                 table.take(key);
                 self.complain(place, format!("`{key}` goes with a command"), "give it to the steps inside");
@@ -137,12 +142,12 @@ impl Reading {
         }
         table.later(&LATER, &mut self.problems);
         self.finish(table);
-        Some(Item { place: node.place, name, kind: kind.unwrap_or_else(Kind::unknown), needs, options })
+        Some(StepItem { place: node.place, name, kind: kind.unwrap_or_else(StepKind::unknown), needs, options })
     }
 
     /// Reads the kind of a step. Exactly one must be given.
-    fn kind(&mut self, node: &Node, table: &mut Table<'_>, in_group: bool) -> Option<Kind> {
-        let present: Vec<(&str, Place)> =
+    fn kind(&mut self, node: &YamlNode, table: &mut TableReader<'_>, in_group: bool) -> Option<StepKind> {
+        let present: Vec<(&str, FilePlace)> =
             KINDS.iter().filter_map(|kind| Some((*kind, table.place_of(kind)?))).collect();
         for kind in KINDS {
             table.take(kind);
@@ -157,23 +162,23 @@ impl Reading {
                 self.complain(*place, format!("`{second}` beside `{first}`: a step is one of them"), hint);
                 None
             }
-            [("run", _)] => self.command(table, "run").map(Kind::Run),
-            [("task", _)] => self.named(table, "task").map(Kind::Task),
-            [("lane", _)] => self.named(table, "lane").map(Kind::Lane),
+            [("run", _)] => self.command(table, "run").map(StepKind::Run),
+            [("task", _)] => self.named(table, "task").map(StepKind::Task),
+            [("lane", _)] => self.named(table, "lane").map(StepKind::Lane),
             [(_, place)] if in_group => {
                 self.complain(*place, "`parallel` inside of `parallel`", "put its steps into the outer group");
                 None
             }
             [(_, _)] => {
                 let steps = table.take("parallel")?;
-                Some(Kind::Group(self.list(steps, "parallel", |reading, node| reading.item(node, true))))
+                Some(StepKind::Group(self.list(steps, "parallel", |reading, node| reading.item(node, true))))
             }
         }
     }
 
-    fn options(&mut self, table: &mut Table<'_>) -> Options {
+    fn options(&mut self, table: &mut TableReader<'_>) -> CommandOptions {
         let retries = table.int("retries", 0..=MOST_RETRIES, &mut self.problems);
-        Options {
+        CommandOptions {
             shell: self.shell(table),
             dir: self.dir(table, "dir"),
             env: self.env(table),
@@ -188,7 +193,7 @@ impl Reading {
     }
 
     /// Reads a shell with its arguments. A single word gets `-c` added.
-    fn shell(&mut self, table: &mut Table<'_>) -> Option<Vec<String>> {
+    fn shell(&mut self, table: &mut TableReader<'_>) -> Option<Vec<String>> {
         let text = table.text("shell", &mut self.problems)?;
         let mut words: Vec<String> = text.split_whitespace().map(ToOwned::to_owned).collect();
         if words.len() == 1 {
@@ -197,8 +202,8 @@ impl Reading {
         Some(words)
     }
 
-    fn tasks(&mut self, node: &Node) -> BTreeMap<String, Task> {
-        let Value::Map(entries) = &node.value else {
+    fn tasks(&mut self, node: &YamlNode) -> BTreeMap<String, LaneTask> {
+        let YamlValue::Map(entries) = &node.value else {
             let message = format!("expected `tasks` to be a map from names to tasks, found {}", node.describe());
             self.complain(node.place, message, "write `tasks: { build: make all }`");
             return BTreeMap::new();
@@ -206,7 +211,7 @@ impl Reading {
         entries.iter().filter_map(|(key, node)| Some((key.text.clone(), self.task(&key.text, node)?))).collect()
     }
 
-    fn name(&mut self, table: &mut Table<'_>) -> Option<String> {
+    fn name(&mut self, table: &mut TableReader<'_>) -> Option<String> {
         let place = table.take("name")?.place;
         let name = table.text("name", &mut self.problems)?;
         if name.chars().any(char::is_control) || name.chars().count() > LONGEST_NAME {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lane::Condition;
-use crate::lane::{Entry, EntryKind, Flaky, Joint, Member, RoomKind, Step};
+use crate::lane::{EntryKind, FlakyPolicy, GroupMember, Joint, RoomKind, Step, StepEntry};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -28,10 +28,10 @@ fn step(name: &str, run: &str) -> Step {
     }
 }
 
-fn entry(name: &str, kind: EntryKind, steps: &[usize]) -> Entry {
+fn entry(name: &str, kind: EntryKind, steps: &[usize]) -> StepEntry {
     let (timeout, retries, retry_delay) = (None, None, None);
     let (items, steps, needed) = (Vec::new(), steps.to_vec(), Vec::new());
-    Entry { name: name.into(), kind, items, steps, needed, when: None, timeout, retries, retry_delay }
+    StepEntry { name: name.into(), kind, items, steps, needed, when: None, timeout, retries, retry_delay }
 }
 
 fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -89,9 +89,9 @@ fn a_lane_is_read_with_everything_in_it() {
         joints: vec![Joint { steps: vec![1, 2], joints: Vec::new() }],
         entries: vec![
             entry("fmt", EntryKind::Inline, &[0]),
-            Entry {
+            StepEntry {
                 items: [("cargo clippy --all-targets -- -D warnings", 1), ("test", 2)]
-                    .map(|(name, step)| Member { name: name.into(), kind: EntryKind::Inline, steps: vec![step] })
+                    .map(|(name, step)| GroupMember { name: name.into(), kind: EntryKind::Inline, steps: vec![step] })
                     .into(),
                 ..entry("parallel(cargo clippy --all-targets -- -D warnings, test)", EntryKind::Parallel, &[1, 2])
             },
@@ -105,7 +105,7 @@ fn a_lane_is_read_with_everything_in_it() {
         network: false,
         writes: false,
         canary: None,
-        flaky: Flaky::Pass,
+        flaky: FlakyPolicy::Pass,
         include_ignored: Vec::new(),
         held_out: None,
     };

@@ -1,14 +1,14 @@
 //! Settings of an included lane that have no effect inside another lane: parallel steps, failing
 //! fast, and gate settings.
 
-use super::book::{Book, Remark};
-use super::draft::{Item, Kind, Named};
+use super::draft::{NamedSpan, StepItem, StepKind};
+use super::lane_files::{LaneFiles, LaneRemark};
 use crate::yaml::Problem;
 use std::collections::BTreeSet;
 
 /// Returns the warnings for a lane and for all lanes that it includes, at the place of the
 /// inclusion.
-pub(super) fn without_effect(book: &Book, lane: &str) -> Vec<Remark> {
+pub(super) fn without_effect(book: &LaneFiles, lane: &str) -> Vec<LaneRemark> {
     let (mut seen, mut open, mut remarks) = (BTreeSet::new(), vec![lane.to_owned()], Vec::new());
     while let Some(lane) = open.pop() {
         if seen.insert(lane.clone()) {
@@ -20,7 +20,7 @@ pub(super) fn without_effect(book: &Book, lane: &str) -> Vec<Remark> {
 }
 
 /// Returns the warnings for lanes that this lane includes directly.
-pub(super) fn in_one(book: &Book, lane: &str) -> Vec<Remark> {
+pub(super) fn in_one(book: &LaneFiles, lane: &str) -> Vec<LaneRemark> {
     let Some((chapter, outer)) = book.lanes.get(lane).and_then(|chapter| Some((chapter, chapter.draft.as_ref()?)))
     else {
         return Vec::new();
@@ -35,22 +35,22 @@ pub(super) fn in_one(book: &Book, lane: &str) -> Vec<Remark> {
             let message = format!("`{said}` of lane `{}` means nothing here: that of lane `{lane}` counts", named.name);
             let problem = Problem::at(named.place, message);
             let problem = problem.hint(format!("write it there, or run `{}` by itself", named.name));
-            remarks.push(Remark { path: chapter.path.clone(), lane: Some(lane.to_owned()), problem });
+            remarks.push(LaneRemark { path: chapter.path.clone(), lane: Some(lane.to_owned()), problem });
         }
     }
     remarks
 }
 
 /// Returns the included lanes with the places of their names.
-fn includes<'b>(book: &'b Book, lane: &str) -> Vec<&'b Named> {
+fn includes<'b>(book: &'b LaneFiles, lane: &str) -> Vec<&'b NamedSpan> {
     let draft = book.lanes.get(lane).and_then(|chapter| chapter.draft.as_ref());
-    let (mut named, mut open): (Vec<&Named>, Vec<&Item>) = (Vec::new(), Vec::new());
+    let (mut named, mut open): (Vec<&NamedSpan>, Vec<&StepItem>) = (Vec::new(), Vec::new());
     open.extend(draft.iter().flat_map(|draft| &draft.items).rev());
     while let Some(item) = open.pop() {
         match &item.kind {
-            Kind::Lane(lane) => named.push(lane),
-            Kind::Group(members) => open.extend(members.iter().rev()),
-            Kind::Run(_) | Kind::Task(_) => {}
+            StepKind::Lane(lane) => named.push(lane),
+            StepKind::Group(members) => open.extend(members.iter().rev()),
+            StepKind::Run(_) | StepKind::Task(_) => {}
         }
     }
     named

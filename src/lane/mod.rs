@@ -1,18 +1,18 @@
 //! A lane: a named graph of commands, checked and complete. Pure: it defines the commands and their
 //! order, and starts nothing.
 //!
-//! A [`Book`] collects the lanes and tasks of a project. [`Book::lane`] compiles them into a
+//! A [`LaneFiles`] collects the lanes and tasks of a project. [`LaneFiles::lane`] compiles them into a
 //! [`Lane`], with tasks and included lanes inserted.
 
-mod book;
 mod compile;
 mod condition;
-mod course;
 pub mod detect;
 mod draft;
 mod entry;
 mod file;
 mod inclusion;
+mod lane_files;
+mod lane_machine;
 mod order;
 mod program;
 mod reading;
@@ -24,18 +24,18 @@ mod texts;
 mod toml;
 pub(crate) mod verbs;
 
-pub use book::{Book, LaneFault, Remark};
 pub use condition::Condition;
-pub use course::{Course, LaneRuling, Next, Order};
-pub use detect::{Detected, detect};
-pub use entry::{Entry, EntryKind, Gather, Member};
+pub use detect::{DetectedLane, detect};
+pub use entry::{EntryKind, GroupMember, StepEntry, TaskGroup};
 pub use file::parse;
+pub use lane_files::{LaneError, LaneFiles, LaneRemark};
+pub use lane_machine::{LaneMachine, LaneOrder, LaneRuling, RetryDecision};
 #[cfg(all(test, feature = "cli"))]
 pub(crate) use schema::tasks_fault;
 #[cfg(feature = "cli")]
 pub(crate) use schema::{schema, tasks as tasks_schema};
-pub use selection::{Facts, NOT_SELECTED, Selection};
-pub use terms::{Canary, Flaky, RoomKind};
+pub use selection::{NOT_SELECTED, StartFacts, StepSelection};
+pub use terms::{CanaryTerms, FlakyPolicy, RoomKind};
 pub use toml::parse_toml;
 
 use serde::{Deserialize, Serialize};
@@ -65,10 +65,10 @@ pub struct Lane {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joints: Vec<Joint>,
     /// The items of `steps`, as written.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<StepEntry>,
     /// The tasks among the entries that have no command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub gathers: Vec<Gather>,
+    pub gathers: Vec<TaskGroup>,
     /// The room in which the lane runs as a gate.
     #[serde(default)]
     pub room: RoomKind,
@@ -91,10 +91,10 @@ pub struct Lane {
     pub writes: bool,
     /// The planted failing test that the lane must detect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub canary: Option<Canary>,
+    pub canary: Option<CanaryTerms>,
     /// The ruling for a pass that needed a retry.
     #[serde(default)]
-    pub flaky: Flaky,
+    pub flaky: FlakyPolicy,
     /// Files and folders of the base that git ignores but the room needs: plain paths below the
     /// root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -168,7 +168,7 @@ impl Lane {
         if self.setup.is_empty() {
             return None;
         }
-        let entry = |(number, step): (usize, &Step)| Entry {
+        let entry = |(number, step): (usize, &Step)| StepEntry {
             name: step.name.clone(),
             kind: EntryKind::Inline,
             items: Vec::new(),

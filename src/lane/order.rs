@@ -78,20 +78,20 @@ fn reached(first: usize, next: impl Fn(usize) -> Vec<usize>) -> BTreeSet<usize> 
 
 /// Unique names of steps.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct StepNames {
     taken: BTreeSet<String>,
     /// The last number given to each name.
     numbers: BTreeMap<String, usize>,
 }
 
-impl Names {
+impl StepNames {
     /// Creates the set, with these names already taken.
     pub(super) fn new(taken: BTreeSet<String>) -> Self {
         Self { taken, numbers: BTreeMap::new() }
     }
 
     /// Takes a name; adds a number if the name is already taken.
-    pub(super) fn take(&mut self, base: &str) -> String {
+    pub(super) fn claim(&mut self, base: &str) -> String {
         let mut name = base.to_owned();
         let number = self.numbers.entry(name.clone()).or_insert(1);
         while !self.taken.insert(name.clone()) {

@@ -3,10 +3,10 @@
 
 use super::Condition;
 use super::condition::is_variable;
-use super::draft::{Form, Named, Task, When};
+use super::draft::{LaneForm, LaneTask, NamedSpan, StepConditions};
 use super::verbs;
 use crate::duration::show_duration;
-use crate::yaml::{Node, Place, Problem, Problems, Table, Value, excerpt};
+use crate::yaml::{FilePlace, Problem, Problems, TableReader, YamlNode, YamlValue, excerpt};
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
 use std::time::Duration;
@@ -29,33 +29,33 @@ const OTHERS: [(&str, &str); 20] = [
 
 /// The state of a reader, with its problems and warnings.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
-    pub(super) form: Form,
+pub(super) struct LaneReading {
+    pub(super) form: LaneForm,
     pub(super) problems: Problems,
     /// Remarks on unusual content that does no harm.
     pub(super) warnings: Problems,
 }
 
-impl Reading {
-    pub(super) fn task(&mut self, name: &str, node: &Node) -> Option<Task> {
+impl LaneReading {
+    pub(super) fn task(&mut self, name: &str, node: &YamlNode) -> Option<LaneTask> {
         if let Some(cmd) = node.as_text().filter(|cmd| !cmd.trim().is_empty()) {
-            return Some(Task { cmd: self.one_command("a task", cmd, node.place), ..Task::default() });
+            return Some(LaneTask { cmd: self.one_command("a task", cmd, node.place), ..LaneTask::default() });
         }
-        if !matches!(node.value, Value::Map(_)) {
+        if !matches!(node.value, YamlValue::Map(_)) {
             let message = format!("expected the task `{}` to be a command, found {}", excerpt(name), node.describe());
             let hint = match self.form {
-                Form::Yaml => "write `name: command`, or a map with `cmd`",
-                Form::Toml => "write `name = \"command\"`, or `[tasks.name]` with `cmd`",
+                LaneForm::Yaml => "write `name: command`, or a map with `cmd`",
+                LaneForm::Toml => "write `name = \"command\"`, or `[tasks.name]` with `cmd`",
             };
             self.complain(node.place, message, hint);
             return None;
         }
-        let mut table = Table::open(node, &format!("the task `{}`", excerpt(name)), &mut self.problems)?;
+        let mut table = TableReader::open(node, &format!("the task `{}`", excerpt(name)), &mut self.problems)?;
         table.any_text("description", &mut self.problems);
-        let task = Task {
+        let task = LaneTask {
             cmd: self.command(&mut table, "cmd"),
             deps: self.names(&mut table, "deps").unwrap_or_default(),
-            in_order: self.form == Form::Toml,
+            in_order: self.form == LaneForm::Toml,
             env: self.env(&mut table),
             dir: self.dir(&mut table, "dir"),
         };
@@ -67,13 +67,13 @@ impl Reading {
     }
 
     /// Reads a command line for the shell.
-    pub(super) fn command(&mut self, table: &mut Table<'_>, key: &str) -> Option<String> {
+    pub(super) fn command(&mut self, table: &mut TableReader<'_>, key: &str) -> Option<String> {
         let place = table.take(key).and_then(|_| table.place_of(key))?;
         let command = table.text(key, &mut self.problems)?;
         self.one_command(&format!("`{key}`"), command, place)
     }
 
-    fn one_command(&mut self, what: &str, command: &str, place: Place) -> Option<String> {
+    fn one_command(&mut self, what: &str, command: &str, place: FilePlace) -> Option<String> {
         if command.contains('\0') {
             let message = format!("{what} holds a character that no command line can hold");
             self.complain(place, message, "remove the `\\0`");
@@ -84,20 +84,20 @@ impl Reading {
         Some(command.trim().to_owned())
     }
 
-    pub(super) fn when(&mut self, table: &mut Table<'_>) -> Option<When> {
+    pub(super) fn when(&mut self, table: &mut TableReader<'_>) -> Option<StepConditions> {
         let place = table.take("when").and_then(|_| table.place_of("when"))?;
         let (text, all) = match self.form {
-            Form::Yaml => {
+            LaneForm::Yaml => {
                 let text = table.text("when", &mut self.problems)?;
                 (text, Condition::parse_all(text.split(',')))
             }
-            Form::Toml => {
+            LaneForm::Toml => {
                 let text = table.any_text("when", &mut self.problems)?;
                 (text, Condition::parse_all(text.split(',').filter(|part| !part.trim().is_empty())))
             }
         };
         match all {
-            Ok(all) => Some(When { text: text.to_owned(), all }),
+            Ok(all) => Some(StepConditions { text: text.to_owned(), all }),
             Err(why) => {
                 self.complain(place, format!("`when`: {why}"), "write `VAR`, `VAR=value`, `!VAR` or `!VAR=value`");
                 None
@@ -106,7 +106,7 @@ impl Reading {
     }
 
     /// Reads a duration and checks its maximum.
-    pub(super) fn time(&mut self, table: &mut Table<'_>, key: &str) -> Option<Duration> {
+    pub(super) fn time(&mut self, table: &mut TableReader<'_>, key: &str) -> Option<Duration> {
         let place = table.take(key)?.place;
         let time = table.duration(key, &mut self.problems)?;
         if time > LONGEST_TIME {
@@ -116,20 +116,20 @@ impl Reading {
         Some(time)
     }
 
-    pub(super) fn named(&mut self, table: &mut Table<'_>, key: &str) -> Option<Named> {
+    pub(super) fn named(&mut self, table: &mut TableReader<'_>, key: &str) -> Option<NamedSpan> {
         let place = table.take(key)?.place;
         let name = table.text(key, &mut self.problems)?;
-        Some(Named { name: name.to_owned(), place })
+        Some(NamedSpan { name: name.to_owned(), place })
     }
 
-    pub(super) fn names(&mut self, table: &mut Table<'_>, key: &str) -> Option<Vec<Named>> {
+    pub(super) fn names(&mut self, table: &mut TableReader<'_>, key: &str) -> Option<Vec<NamedSpan>> {
         let names = table.texts(key, &mut self.problems)?;
-        let Some(Node { value: Value::List(items), .. }) = table.take(key) else { return None };
-        Some(names.into_iter().zip(items).map(|(name, node)| Named { name, place: node.place }).collect())
+        let Some(YamlNode { value: YamlValue::List(items), .. }) = table.take(key) else { return None };
+        Some(names.into_iter().zip(items).map(|(name, node)| NamedSpan { name, place: node.place }).collect())
     }
 
     /// Reads a path below the root.
-    pub(super) fn dir(&mut self, table: &mut Table<'_>, key: &str) -> Option<String> {
+    pub(super) fn dir(&mut self, table: &mut TableReader<'_>, key: &str) -> Option<String> {
         let place = table.take(key)?.place;
         let dir = table.text(key, &mut self.problems)?;
         let inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
@@ -140,9 +140,9 @@ impl Reading {
         Some(dir.to_owned())
     }
 
-    pub(super) fn env(&mut self, table: &mut Table<'_>) -> BTreeMap<String, String> {
+    pub(super) fn env(&mut self, table: &mut TableReader<'_>) -> BTreeMap<String, String> {
         let entries = table.map_of_text("env", &mut self.problems).unwrap_or_default();
-        if let Some(Node { value: Value::Map(entries), .. }) = table.take("env") {
+        if let Some(YamlNode { value: YamlValue::Map(entries), .. }) = table.take("env") {
             for (key, value) in entries {
                 if !is_variable(&key.text) {
                     let message = format!("`{}` cannot name a variable", excerpt(&key.text));
@@ -158,14 +158,14 @@ impl Reading {
 
     /// Reports unknown keys: as problems in YAML, which only fledge reads, and otherwise as
     /// warnings.
-    pub(super) fn finish(&mut self, table: Table<'_>) {
+    pub(super) fn finish(&mut self, table: TableReader<'_>) {
         match self.form {
-            Form::Yaml => table.finish_with(&OTHERS, &mut self.problems),
-            Form::Toml => table.finish_with(&OTHERS, &mut self.warnings),
+            LaneForm::Yaml => table.finish_with(&OTHERS, &mut self.problems),
+            LaneForm::Toml => table.finish_with(&OTHERS, &mut self.warnings),
         }
     }
 
-    pub(super) fn complain(&mut self, place: Place, message: impl Into<String>, hint: &str) {
+    pub(super) fn complain(&mut self, place: FilePlace, message: impl Into<String>, hint: &str) {
         self.problems.push(Problem::at(place, message).hint(hint));
     }
 }

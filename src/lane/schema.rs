@@ -3,8 +3,8 @@
 
 use super::file::{MOST_JOBS, MOST_RETRIES, OPTIONS};
 use super::reading::LONGEST_NAME;
-use super::terms::{Canary, FLAKY, ROOMS};
-use crate::yaml::schema::{Row, any_of, any_text, defined, document, duration, flag, int, like, map, map_with};
+use super::terms::{CanaryTerms, FLAKY, ROOMS};
+use crate::yaml::schema::{KeyRow, any_of, any_text, defined, document, duration, flag, int, like, map, map_with};
 use crate::yaml::schema::{names_to, one_of, text, texts, with};
 use serde_json::{Map, Value, json};
 
@@ -48,7 +48,7 @@ pub(crate) fn tasks() -> Value {
 }
 
 /// Lists the keys of a lane's gate settings.
-fn terms() -> Vec<Row> {
+fn terms() -> Vec<KeyRow> {
     let own = map_with(
         &["file", "text"],
         [
@@ -70,7 +70,7 @@ fn terms() -> Vec<Row> {
         ("writes", flag(), "Whether the steps may change the sources in the room. Default: `false`."),
         (
             "canary",
-            any_of([one_of(&Canary::WORDS), own]),
+            any_of([one_of(&CanaryTerms::WORDS), own]),
             "A planted failure that the lane must see, or its pass proves nothing.",
         ),
         ("flaky", one_of(&FLAKY), "What a pass is worth that needed another try. Default: `pass`."),
@@ -78,7 +78,7 @@ fn terms() -> Vec<Row> {
     ]
 }
 
-fn kinds() -> Vec<Row> {
+fn kinds() -> Vec<KeyRow> {
     vec![
         ("run", like(text(), "cargo test"), "A command, for the shell."),
         ("task", like(text(), "build"), "A task, by its name."),
@@ -87,7 +87,7 @@ fn kinds() -> Vec<Row> {
 }
 
 /// Describes a step of one of these kinds.
-fn step(kinds: Vec<Row>) -> Value {
+fn step(kinds: Vec<KeyRow>) -> Value {
     let one: Vec<Value> = kinds.iter().map(|(kind, ..)| json!({ "required": [kind] })).collect();
     let none = |but: &str| -> Map<String, Value> {
         OPTIONS.iter().filter(|key| **key != but).map(|key| ((*key).to_owned(), json!(false))).collect()
@@ -111,12 +111,12 @@ fn command() -> Value {
     )
 }
 
-fn name() -> Row {
+fn name() -> KeyRow {
     ("name", with(text(), json!({ "maxLength": LONGEST_NAME })), "What the step is called. Default: its command.")
 }
 
 /// Lists the settings of a command.
-fn options() -> [Row; OPTIONS.len()] {
+fn options() -> [KeyRow; OPTIONS.len()] {
     [
         ("shell", like(text(), "bash -c"), "The shell and its arguments before the command. Default: `/bin/sh -c`."),
         ("dir", like(text(), "web"), "The folder it runs in, below the project's root."),

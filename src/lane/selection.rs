@@ -1,7 +1,7 @@
 //! The steps of a lane that do not run, with the reasons: the selection, conditions, changed paths,
 //! and dependencies.
 
-use super::{Condition, Entry, EntryKind, Gather, Lane, Step};
+use super::{Condition, EntryKind, Lane, Step, StepEntry, TaskGroup};
 use crate::workspace::pattern::Patterns;
 use crate::yaml::{excerpt, nearest};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ pub const NOT_SELECTED: &str = "not selected";
 /// The selected steps of a lane. The text is the name of a step or an entry, otherwise the number
 /// of an entry, from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selection {
+pub enum StepSelection {
     /// All steps.
     All,
     /// This step and those after it in the file.
@@ -24,7 +24,7 @@ pub enum Selection {
 
 /// The known facts at the start of a lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct StartFacts {
     /// Variables for `when` that neither the step nor its lane sets.
     pub variables: BTreeMap<String, String>,
     /// The changed paths, relative to the root. `None` if they are unknown; then every step runs.
@@ -39,7 +39,7 @@ impl Lane {
     ///
     /// A selection that does not exist, with the existing entries; a selection that cannot be the
     /// start, with the one to use instead.
-    pub fn left_out(&self, selection: &Selection, facts: &Facts) -> Result<Vec<Option<String>>, String> {
+    pub fn left_out(&self, selection: &StepSelection, facts: &StartFacts) -> Result<Vec<Option<String>>, String> {
         let choice = self.choice(selection)?;
         let reason = |(number, step): (usize, &Step)| {
             if step.on_demand && !choice.is_step {
@@ -90,13 +90,13 @@ impl Lane {
         self.find(wanted).ok().map(|choice| choice.entries.start)
     }
 
-    fn choice(&self, selection: &Selection) -> Result<Choice, String> {
+    fn choice(&self, selection: &StepSelection) -> Result<Choice, String> {
         let whole = |steps, entries| Choice { steps, entries, member: None, is_step: false };
         let (steps, entries) = (self.steps.len(), self.entries.len());
         match selection {
-            Selection::All => Ok(whole(0..steps, 0..entries)),
-            Selection::Only(wanted) => self.find(wanted),
-            Selection::From(wanted) => {
+            StepSelection::All => Ok(whole(0..steps, 0..entries)),
+            StepSelection::Only(wanted) => self.find(wanted),
+            StepSelection::From(wanted) => {
                 let Choice { steps: first, entries: Range { start, .. }, member, is_step } = self.find(wanted)?;
                 let entry = &self.entries[start];
                 if (member.is_some() || is_step) && entry.kind == EntryKind::Parallel {
@@ -135,7 +135,7 @@ impl Lane {
         let known = self.entries.iter().map(|entry| entry.name.as_str()).chain(steps);
         let near = nearest(wanted, known).filter(|_| number.is_none());
         let near = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
-        let numbered = |(number, entry): (usize, &Entry)| format!("{} {}", number + 1, excerpt(&entry.name));
+        let numbered = |(number, entry): (usize, &StepEntry)| format!("{} {}", number + 1, excerpt(&entry.name));
         let entries: Vec<String> = self.entries.iter().enumerate().map(numbered).collect();
         let wanted = excerpt(wanted);
         Err(format!("lane `{}` has no step `{wanted}`{near}: it has {}", self.name, entries.join(", ")))
@@ -165,7 +165,7 @@ impl Choice {
         Self { steps, entries: entry..entry + 1, member: None, is_step: false }
     }
 
-    fn has(&self, gather: &Gather) -> bool {
+    fn has(&self, gather: &TaskGroup) -> bool {
         let is_member = self.member.is_none() || self.member == gather.member;
         !self.is_step && self.entries.contains(&gather.entry) && is_member
     }
@@ -175,7 +175,7 @@ type Variables = BTreeMap<String, String>;
 
 /// Returns the reason why a step with these conditions and paths does not run, if any. As at run
 /// time, the step's variables override those of the lane, and these override those of the run.
-fn refusal(when: &[Condition], about: &[String], own: [&Variables; 2], facts: &Facts) -> Option<String> {
+fn refusal(when: &[Condition], about: &[String], own: [&Variables; 2], facts: &StartFacts) -> Option<String> {
     let [step, lane] = own;
     let sources = [step, lane, &facts.variables];
     if let Some(condition) = when.iter().find(|condition| !condition.holds(&sources)) {
@@ -203,25 +203,25 @@ steps:
 ";
 
     /// Returns the names of the steps that run with these variables.
-    fn run(selection: &Selection, variables: &[&str]) -> Result<String, String> {
+    fn run(selection: &StepSelection, variables: &[&str]) -> Result<String, String> {
         let lane = parse("verify", "verify.yaml", TEXT).unwrap();
         let variables = variables.iter().map(|name| ((*name).to_owned(), "1".to_owned())).collect();
-        let left_out = lane.left_out(selection, &Facts { variables, changed: None })?;
+        let left_out = lane.left_out(selection, &StartFacts { variables, changed: None })?;
         let runs = lane.steps.iter().zip(left_out).filter(|(_, reason)| reason.is_none());
         Ok(runs.map(|(step, _)| step.name.as_str()).collect::<Vec<_>>().join(" "))
     }
 
     fn only(wanted: &str, variables: &[&str]) -> Result<String, String> {
-        run(&Selection::Only(wanted.into()), variables)
+        run(&StepSelection::Only(wanted.into()), variables)
     }
 
     fn from(wanted: &str) -> Result<String, String> {
-        run(&Selection::From(wanted.into()), &[])
+        run(&StepSelection::From(wanted.into()), &[])
     }
 
     #[test]
     fn what_is_only_depended_on_runs_when_something_that_needs_it_does() {
-        let all = |variables: &[&str]| run(&Selection::All, variables).unwrap();
+        let all = |variables: &[&str]| run(&StepSelection::All, variables).unwrap();
         assert_eq!(all(&[]), "fmt gen lint make docs build test make pack");
         assert_eq!(all(&["FAST"]), "fmt gen lint make docs make pack");
         assert_eq!(all(&["FAST", "ALL"]), "fmt gen lint make docs build test make pack", "`all` needs `test`");
@@ -231,7 +231,7 @@ steps:
         assert_eq!(from("test").unwrap(), "gen build test make pack");
         let lane = parse("verify", "verify.yaml", TEXT).unwrap();
         assert_eq!(lane.always_run(), [true, true, true, true, false, false, true]);
-        let reasons = lane.left_out(&Selection::Only("fmt".into()), &Facts::default()).unwrap();
+        let reasons = lane.left_out(&StepSelection::Only("fmt".into()), &StartFacts::default()).unwrap();
         let told: Vec<&str> = reasons.iter().map(|reason| reason.as_deref().unwrap_or("runs")).collect();
         let (not, needless) = ("not selected", "nothing that needs it runs");
         assert_eq!(told, ["runs", needless, not, not, needless, not, not]);
@@ -249,9 +249,9 @@ steps:
 ";
         let lane = parse("verify", "verify.yaml", text).unwrap();
         let variables = [("DEPLOY", ""), ("CI", "run")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let facts = Facts { variables: variables.into(), changed: None };
+        let facts = StartFacts { variables: variables.into(), changed: None };
         let runs = |reason: &Option<String>| reason.is_none();
-        let left_out = lane.left_out(&Selection::All, &facts).unwrap();
+        let left_out = lane.left_out(&StepSelection::All, &facts).unwrap();
         assert_eq!(left_out.iter().map(runs).collect::<Vec<_>>(), [true, true, false, true]);
     }
 

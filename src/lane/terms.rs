@@ -1,9 +1,9 @@
 //! The settings of a lane as a gate: its room, the preparation and permissions of the room, and the
 //! evidence that a pass requires.
 
-use super::draft::{Item, Kind, Named};
-use super::reading::Reading;
-use crate::yaml::{Node, Place, Problem, Table, Value, excerpt};
+use super::draft::{NamedSpan, StepItem, StepKind};
+use super::reading::LaneReading;
+use crate::yaml::{FilePlace, Problem, TableReader, YamlNode, YamlValue, excerpt};
 use serde::{Deserialize, Serialize};
 
 /// The keys of a lane that this module reads.
@@ -13,7 +13,7 @@ pub(super) const TERMS: [&str; 8] =
 /// The values of `room`.
 pub(super) const ROOMS: [(&str, RoomKind); 2] = [("clean", RoomKind::Clean), ("in-place", RoomKind::InPlace)];
 /// The values of `flaky`.
-pub(super) const FLAKY: [(&str, Flaky); 2] = [("pass", Flaky::Pass), ("fail", Flaky::Fail)];
+pub(super) const FLAKY: [(&str, FlakyPolicy); 2] = [("pass", FlakyPolicy::Pass), ("fail", FlakyPolicy::Fail)];
 
 /// The room in which a lane runs as a gate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ impl RoomKind {
 /// A planted failing test that a lane must detect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Canary {
+pub enum CanaryTerms {
     /// A failing test for pytest.
     Pytest,
     /// A failing test for `cargo test`.
@@ -65,7 +65,7 @@ pub enum Canary {
     },
 }
 
-impl Canary {
+impl CanaryTerms {
     /// The canaries that a single word selects.
     pub(super) const WORDS: [(&str, Self); 7] = [
         ("pytest", Self::Pytest),
@@ -89,7 +89,7 @@ impl Canary {
 /// The ruling for a pass that needed a retry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Flaky {
+pub enum FlakyPolicy {
     /// A pass, with a note.
     #[default]
     Pass,
@@ -99,20 +99,20 @@ pub enum Flaky {
 
 /// The gate settings as written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Terms {
+pub(super) struct LaneTerms {
     pub(super) room: Option<RoomKind>,
-    pub(super) setup: Vec<Item>,
+    pub(super) setup: Vec<StepItem>,
     pub(super) cache: Vec<String>,
     pub(super) network: Option<bool>,
     pub(super) writes: Option<bool>,
-    pub(super) canary: Option<Canary>,
+    pub(super) canary: Option<CanaryTerms>,
     /// The step that a canary names.
-    pub(super) canary_step: Option<Named>,
-    pub(super) flaky: Option<Flaky>,
+    pub(super) canary_step: Option<NamedSpan>,
+    pub(super) flaky: Option<FlakyPolicy>,
     pub(super) include_ignored: Vec<String>,
 }
 
-impl Terms {
+impl LaneTerms {
     /// Returns the settings that have no effect inside a lane with other settings.
     pub(super) fn lost_in(&self, outer: &Self) -> Vec<String> {
         let flag = |key: &str, own: Option<bool>, of: Option<bool>| {
@@ -132,7 +132,7 @@ impl Terms {
             flag("network", self.network, outer.network),
             flag("writes", self.writes, outer.writes),
             canary.map(|canary| format!("canary: {}", excerpt(canary.word()))),
-            flaky.map(|flaky| format!("flaky: {}", if flaky == Flaky::Fail { "fail" } else { "pass" })),
+            flaky.map(|flaky| format!("flaky: {}", if flaky == FlakyPolicy::Fail { "fail" } else { "pass" })),
             lacks("include_ignored", &self.include_ignored, &outer.include_ignored),
         ]
         .into_iter()
@@ -141,8 +141,8 @@ impl Terms {
     }
 }
 
-impl Reading {
-    pub(super) fn terms(&mut self, table: &mut Table<'_>) -> Terms {
+impl LaneReading {
+    pub(super) fn terms(&mut self, table: &mut TableReader<'_>) -> LaneTerms {
         let room = table.one_of("room", &ROOMS, &mut self.problems);
         let setup = table.take("setup").map(|node| self.setup(node)).unwrap_or_default();
         let cache = table.texts_where("cache", own_path, &mut self.problems).unwrap_or_default();
@@ -153,30 +153,30 @@ impl Reading {
         let ignored = table.texts_where("include_ignored", own_path, &mut self.problems).unwrap_or_default();
         let [cache, include_ignored] = [cache, ignored].map(|paths| paths.iter().map(|path| plain(path)).collect());
         let canary_step = canary_step.flatten();
-        Terms { room, setup, cache, network, writes, canary, canary_step, flaky, include_ignored }
+        LaneTerms { room, setup, cache, network, writes, canary, canary_step, flaky, include_ignored }
     }
 
     /// Reads the steps that prepare the room: commands, one after the other.
-    fn setup(&mut self, node: &Node) -> Vec<Item> {
+    fn setup(&mut self, node: &YamlNode) -> Vec<StepItem> {
         let items = self.list(node, "setup", |reading, node| reading.item(node, false));
         for item in &items {
-            if matches!(&item.kind, Kind::Lane(_) | Kind::Group(_)) && item.kind != Kind::unknown() {
+            if matches!(&item.kind, StepKind::Lane(_) | StepKind::Group(_)) && item.kind != StepKind::unknown() {
                 let message = "a step of `setup` is one command";
                 self.complain(item.place, message, "give it `run:` or `task:`");
             }
-            if let Some(Named { place, .. }) = item.needs.iter().flatten().next() {
+            if let Some(NamedSpan { place, .. }) = item.needs.iter().flatten().next() {
                 self.complain(*place, "`needs` in `setup`: its steps run one after the other", "remove it");
             }
         }
         items
     }
 
-    fn canary(&mut self, table: &mut Table<'_>) -> Option<(Canary, Option<Named>)> {
+    fn canary(&mut self, table: &mut TableReader<'_>) -> Option<(CanaryTerms, Option<NamedSpan>)> {
         let node = table.take("canary")?;
-        if !matches!(node.value, Value::Map(_)) {
-            return Some((table.one_of("canary", &Canary::WORDS, &mut self.problems)?, None));
+        if !matches!(node.value, YamlValue::Map(_)) {
+            return Some((table.one_of("canary", &CanaryTerms::WORDS, &mut self.problems)?, None));
         }
-        let mut own = Table::open(node, "`canary`", &mut self.problems)?;
+        let mut own = TableReader::open(node, "`canary`", &mut self.problems)?;
         let (file, text) = (self.own_file(&mut own), own.text("text", &mut self.problems));
         let step = self.named(&mut own, "run");
         for key in ["file", "text"] {
@@ -187,11 +187,11 @@ impl Reading {
         }
         self.finish(own);
         let run = step.as_ref().map(|named| named.name.clone());
-        Some((Canary::File { file: file?, text: text?.to_owned(), run }, step))
+        Some((CanaryTerms::File { file: file?, text: text?.to_owned(), run }, step))
     }
 
-    fn own_file(&mut self, table: &mut Table<'_>) -> Option<String> {
-        let place: Place = table.take("file")?.place;
+    fn own_file(&mut self, table: &mut TableReader<'_>) -> Option<String> {
+        let place: FilePlace = table.take("file")?.place;
         let file = table.text("file", &mut self.problems)?;
         if let Err((why, hint)) = own_path(file) {
             self.problems.push(Problem::at(place, format!("`file`: {why}")).hint(hint));
@@ -224,7 +224,7 @@ fn plain(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lane::{Book, Lane, parse};
+    use crate::lane::{Lane, LaneFiles, parse};
 
     fn read(text: &str) -> Result<Lane, String> {
         parse("v", "v.yaml", text).map_err(|fault| fault.to_string())
@@ -233,7 +233,10 @@ mod tests {
     #[test]
     fn a_lane_without_terms_is_judged_in_a_clean_room_and_proves_by_its_steps_alone() {
         let lane = read("steps: [run: a]").unwrap();
-        assert_eq!((lane.room, lane.network, lane.writes, lane.flaky), (RoomKind::Clean, false, false, Flaky::Pass));
+        assert_eq!(
+            (lane.room, lane.network, lane.writes, lane.flaky),
+            (RoomKind::Clean, false, false, FlakyPolicy::Pass)
+        );
         assert_eq!((lane.setup, lane.cache, lane.canary, lane.include_ignored), (vec![], vec![], None, vec![]));
     }
 
@@ -245,10 +248,13 @@ mod tests {
              env: { CI: '1' }\ntasks: { one: a, two: b, all: { deps: [one, two] } }\nsteps: [{ name: test, run: cargo test }]\n",
         )
         .unwrap();
-        assert_eq!((lane.room, lane.network, lane.writes, lane.flaky), (RoomKind::InPlace, true, true, Flaky::Fail));
+        assert_eq!(
+            (lane.room, lane.network, lane.writes, lane.flaky),
+            (RoomKind::InPlace, true, true, FlakyPolicy::Fail)
+        );
         assert_eq!(lane.cache, ["target", "web/node_modules"]);
         assert_eq!(lane.include_ignored, [".env.test"]);
-        let own = Canary::File { file: "tests/canary.rs".into(), text: "x".into(), run: Some("test".into()) };
+        let own = CanaryTerms::File { file: "tests/canary.rs".into(), text: "x".into(), run: Some("test".into()) };
         assert_eq!(lane.canary, Some(own));
         let setup: Vec<_> = lane.setup.iter().map(|step| (step.name.as_str(), step.needs.as_slice())).collect();
         assert_eq!(setup, [("cargo fetch", &[][..]), ("one", &[0]), ("two", &[1])]);
@@ -293,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_terms_of_an_included_lane_do_not_count_and_that_is_said() {
-        let mut book = Book::default();
+        let mut book = LaneFiles::default();
         book.add_lane("a", "lanes/a.yaml", "cache: [x, y]\nwrites: true\nsteps: [{ lane: b }]");
         let inner = "room: in-place\nsetup: [run: s]\ncache: [x]\nnetwork: true\nwrites: true\ncanary: jest\nflaky: pass\ninclude_ignored: [i]\nsteps: [run: x]";
         book.add_lane("b", "lanes/b.yaml", inner);

@@ -1,42 +1,42 @@
 //! The texts of lane files, kept for messages that show the line of a problem.
 
-use super::{LaneFault, Remark};
+use super::{LaneError, LaneRemark};
 use crate::yaml::Problems;
 use std::collections::BTreeMap;
 
 /// Texts by file name.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Texts(BTreeMap<String, Text>);
+pub(super) struct NamedTexts(BTreeMap<String, NamedText>);
 
 #[derive(Debug, Clone)]
-struct Text {
+struct NamedText {
     text: String,
     /// True if the file has other content too, which may be secret.
     is_private: bool,
 }
 
-impl Texts {
+impl NamedTexts {
     /// Stores the text of a file.
     pub(super) fn keep(&mut self, path: &str, text: &str, is_private: bool) {
-        self.0.insert(path.to_owned(), Text { text: text.to_owned(), is_private });
+        self.0.insert(path.to_owned(), NamedText { text: text.to_owned(), is_private });
     }
 
     /// Adds the line to each problem.
-    pub(super) fn in_fault(&self, fault: LaneFault) -> LaneFault {
+    pub(super) fn in_fault(&self, fault: LaneError) -> LaneError {
         let files = fault.files.into_iter().map(|(path, problems)| (path.clone(), self.seen(&path, problems)));
-        LaneFault { files: files.collect() }
+        LaneError { files: files.collect() }
     }
 
     /// Adds the line to a remark.
-    pub(super) fn in_remark(&self, remark: Remark) -> Remark {
+    pub(super) fn in_remark(&self, remark: LaneRemark) -> LaneRemark {
         let problem = self.seen(&remark.path, remark.problem.clone().into()).sorted().pop();
-        Remark { problem: problem.unwrap_or(remark.problem), ..remark }
+        LaneRemark { problem: problem.unwrap_or(remark.problem), ..remark }
     }
 
     fn seen(&self, path: &str, problems: Problems) -> Problems {
         match self.0.get(path) {
-            Some(Text { text, is_private: false }) => problems.seen_in(text),
-            Some(Text { text, is_private: true }) => problems.seen_in_private(text),
+            Some(NamedText { text, is_private: false }) => problems.seen_in(text),
+            Some(NamedText { text, is_private: true }) => problems.seen_in_private(text),
             None => problems,
         }
     }

@@ -1,7 +1,7 @@
 //! Warnings about commands that call `fledge` with a subcommand that this program does not have.
 //! Existing projects may use another program of this name.
 
-use super::draft::Form;
+use super::draft::LaneForm;
 
 /// The subcommands, each with its own subcommands. Names of the same subcommand are adjacent.
 pub(crate) const VERBS: [(&str, &[&str]); 25] = [
@@ -42,11 +42,11 @@ const BEFORE: [&str; 14] =
     ["!", "if", "then", "else", "elif", "while", "until", "do", "time", "exec", "command", "nice", "nohup", "env"];
 
 /// Returns the warning and the remedy for an unusual call of `fledge`.
-pub(super) fn strange(command: &str, form: Form) -> Option<(String, String)> {
+pub(super) fn strange(command: &str, form: LaneForm) -> Option<(String, String)> {
     simple_commands(command).find_map(|words| of_call(&words, form))
 }
 
-fn of_call(words: &[&str], form: Form) -> Option<(String, String)> {
+fn of_call(words: &[&str], form: LaneForm) -> Option<(String, String)> {
     let is_assignment = |word: &&str| word.split_once('=').is_some_and(|(name, _)| super::condition::is_variable(name));
     let mut words = words.iter().skip_while(|word| BEFORE.contains(word) || is_assignment(word));
     let program = words.next()?;
@@ -69,7 +69,7 @@ fn of_call(words: &[&str], form: Form) -> Option<(String, String)> {
     if !own.is_empty() && !own.contains(next) && *next != "help" {
         return Some(missing(&format!("{verb} {next}"), own.iter().copied()));
     }
-    let is_task = form == Form::Toml && *verb == "run" && !next.contains(['.', '/']);
+    let is_task = form == LaneForm::Toml && *verb == "run" && !next.contains(['.', '/']);
     is_task.then(|| {
         let message = format!("`fledge run {next}` hands the file `{next}` to a model, and runs no task of this name");
         (message, "name the task as a step, or in `deps` of another".to_owned())
@@ -105,7 +105,7 @@ fn simple_commands(command: &str) -> impl Iterator<Item = Vec<&str>> {
 mod tests {
     use super::*;
 
-    fn told(command: &str, form: Form) -> String {
+    fn usage(command: &str, form: LaneForm) -> String {
         strange(command, form).map(|(message, hint)| format!("{message} ({hint})")).unwrap_or_default()
     }
 
@@ -120,7 +120,7 @@ mod tests {
             ("echo a\nfledge lanes publish", unknown("lanes publish") + " (`fledge help` has the verbs)"),
             ("fledge spec chekc --strict", unknown("spec chekc") + " (did you mean `check`?)"),
         ] {
-            assert_eq!(told(command, Form::Yaml), said, "{command}");
+            assert_eq!(usage(command, LaneForm::Yaml), said, "{command}");
         }
         for fine in [
             "fledge spec check --strict && fledge specs list",
@@ -134,14 +134,14 @@ mod tests {
             "fledge memory forget 3",
             "fledge -C web lanes run ci",
         ] {
-            assert_eq!(told(fine, Form::Toml), "", "{fine}");
+            assert_eq!(usage(fine, LaneForm::Toml), "", "{fine}");
         }
     }
 
     #[test]
     fn a_task_that_another_fledge_would_run_is_told() {
         let said = "`fledge run lint` hands the file `lint` to a model, and runs no task of this name (name the task as a step, or in `deps` of another)";
-        assert_eq!(told("fledge run lint", Form::Toml), said);
-        assert_eq!(told("fledge run lint", Form::Yaml), "");
+        assert_eq!(usage("fledge run lint", LaneForm::Toml), said);
+        assert_eq!(usage("fledge run lint", LaneForm::Yaml), "");
     }
 }

@@ -3,8 +3,8 @@
 //! how much it prints.
 
 use super::excerpt::{EXPLAINED, Excerpt};
-use super::lines::Lines;
-use crate::process::{Captured, Ended};
+use super::lines::LineReader;
+use crate::process::{CapturedOutput, EndedProcess};
 use crate::verdict::StepStatus;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -23,16 +23,16 @@ pub(super) fn is_explained(status: StepStatus) -> bool {
 }
 
 /// Returns true if the log can explain more than the output kept in memory.
-pub(super) fn is_worth_its_log(status: StepStatus, ended: &Ended) -> bool {
-    let Captured { head, tail, total } = &ended.output;
+pub(super) fn is_worth_its_log(status: StepStatus, ended: &EndedProcess) -> bool {
+    let CapturedOutput { head, tail, total } = &ended.output;
     is_explained(status) && ended.is_logged && *total > (head.len() + tail.len()) as u64
 }
 
 /// Returns the explanation from the output kept in memory.
-pub(super) fn from_ends(Captured { head, tail, .. }: &Captured) -> String {
+pub(super) fn from_ends(CapturedOutput { head, tail, .. }: &CapturedOutput) -> String {
     let mut reading = Reading::new();
-    reading.take(head);
-    reading.take(tail);
+    reading.push(head);
+    reading.push(tail);
     reading.finish()
 }
 
@@ -46,16 +46,16 @@ pub(super) async fn from_log(number: usize, log: PathBuf, stop: &CancellationTok
 }
 
 struct Reading {
-    lines: Lines,
+    lines: LineReader,
     excerpt: Excerpt,
 }
 
 impl Reading {
     fn new() -> Self {
-        Self { lines: Lines::default(), excerpt: Excerpt::new(EXPLAINED) }
+        Self { lines: LineReader::default(), excerpt: Excerpt::new(EXPLAINED) }
     }
 
-    fn take(&mut self, bytes: &[u8]) {
+    fn push(&mut self, bytes: &[u8]) {
         self.lines.push(bytes).iter().for_each(|line| self.excerpt.line(line));
     }
 
@@ -84,7 +84,7 @@ impl Reading {
                 return Ok(Some(self.finish()));
             }
             if at < most || at + count as u64 > end {
-                self.take(&piece[..count]);
+                self.push(&piece[..count]);
             } else {
                 self.skip(&piece[..count]);
             }

@@ -7,7 +7,7 @@ const LONGEST: usize = 8 * 1024;
 
 /// An incomplete line, and the newest complete line if only the newest one is wanted.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct LineReader {
     begun: Vec<u8>,
     newest: Option<Vec<u8>>,
     /// True if the incomplete line has grown since it was returned.
@@ -16,13 +16,13 @@ pub(super) struct Lines {
     is_returned: bool,
 }
 
-impl Lines {
+impl LineReader {
     /// Adds a piece of output and returns the lines that it completes.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut lines = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (piece, is_whole) = piece.strip_suffix(b"\n").map_or((piece, false), |piece| (piece, true));
-            self.begin(piece);
+            self.start_line(piece);
             if is_whole {
                 lines.extend(self.take());
             }
@@ -73,12 +73,12 @@ impl Lines {
         if self.is_returned || start.is_some() {
             self.begun.clear();
         }
-        self.begin(&piece[start.unwrap_or(0)..=last]);
+        self.start_line(&piece[start.unwrap_or(0)..=last]);
         (self.has_grown, self.is_returned) = (true, last + 1 < piece.len());
     }
 
     /// Extends the incomplete line up to the maximum size. The rest of the line is only in the log.
-    fn begin(&mut self, piece: &[u8]) {
+    fn start_line(&mut self, piece: &[u8]) {
         let room = LONGEST.saturating_sub(self.begun.len());
         self.begun.extend_from_slice(&piece[..piece.len().min(room)]);
     }
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn pieces_are_put_together_to_lines() {
-        let mut lines = Lines::default();
+        let mut lines = LineReader::default();
         assert_eq!(lines.push(b"one\ntw"), ["one"]);
         assert_eq!(lines.push("o \x1b[1mü".as_bytes().split_at(7).0), Vec::<String>::new());
         assert_eq!(lines.push(b"\xbc\r\n\nlast"), ["two ü", ""]);
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn of_many_lines_the_newest_is_kept_whole_or_not() {
-        let mut lines = Lines::default();
+        let mut lines = LineReader::default();
         for (piece, newest) in [
             ("one", Some("one")),
             ("", None),
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_line_without_end_takes_little_memory() {
-        let mut lines = Lines::default();
+        let mut lines = LineReader::default();
         for _ in 0..1000 {
             assert_eq!(lines.push(&[b'x'; 4096]), Vec::<String>::new());
         }

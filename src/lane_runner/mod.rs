@@ -1,14 +1,14 @@
-//! Execution of a lane with real processes. [`crate::lane::Course`] decides the next actions; this
+//! Execution of a lane with real processes. [`crate::lane::LaneMachine`] decides the next actions; this
 //! module executes them and reports the results. When [`run_lane`] returns or is dropped, no
 //! process of the lane is left.
 
+mod after_step;
 mod excerpt;
+mod existing_reports;
 mod explain;
-mod found;
 mod junit;
 mod lines;
 mod listen;
-mod lookout;
 mod place;
 mod recall;
 mod report;
@@ -16,23 +16,23 @@ mod test_report;
 mod unrun;
 
 pub use crate::lane::LaneRuling;
-pub use junit::{JunitReport, Malformed};
-pub use listen::Listen;
-pub use lookout::AfterStep;
+pub use after_step::AfterStep;
+pub use junit::{JunitError, JunitReport};
+pub use listen::OutputInterest;
 pub use recall::{recall, remember};
-pub use test_report::TestReportFault;
+pub use test_report::TestReportError;
 
 pub(crate) use excerpt::excerpt;
 
-use crate::lane::{Course, Lane, Next, Order, Step};
+use crate::lane::{Lane, LaneMachine, LaneOrder, RetryDecision, Step};
 use crate::limits::{GRACE, LINGER, LOG_LIMIT};
-use crate::process::wall::{Holes, Wall, WallKind};
-use crate::process::{self, End, Ended, Invocation, Pace, Variables};
+use crate::process::sandbox::{PathRules, Sandbox, SandboxKind};
+use crate::process::{self, Backpressure, EndedProcess, Invocation, ProcessEnd, Variables};
 use crate::verdict::{StepProgress, StepReport, StepStatus};
-use found::Found;
+use existing_reports::ExistingReports;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use listen::Teller;
+use listen::OutputSender;
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The directories, environment and limits with which a lane runs.
 #[derive(Debug, Clone)]
-pub struct Room {
+pub struct LaneRoom {
     /// The directory in which steps start. The `dir` of a step is relative to it.
     pub root: PathBuf,
     /// The environment of every step. Variables of the lane and of the step override it. Steps
@@ -59,32 +59,32 @@ pub struct Room {
     /// starts first.
     pub expected: Vec<Duration>,
     /// The output that the listener receives while steps run.
-    pub listen: Listen,
+    pub listen: OutputInterest,
     /// A gate that a slow listener closes. Full pipes then delay the steps.
-    pub pace: Option<Pace>,
+    pub pace: Option<Backpressure>,
     /// The sandbox around the steps; `None` for no sandbox.
-    pub behind: Option<Behind>,
+    pub behind: Option<SandboxedSteps>,
     /// A callback that runs after each step.
     pub after_step: Option<AfterStep>,
 }
 
 /// The sandbox around the steps of a lane.
 #[derive(Debug, Clone)]
-pub struct Behind {
+pub struct SandboxedSteps {
     /// The sandbox.
-    pub wall: Wall,
+    pub wall: Sandbox,
     /// The access that the sandbox allows.
-    pub holes: Holes,
+    pub holes: PathRules,
     /// The path of the room's folder inside the sandbox.
     pub at: PathBuf,
 }
 
-impl Room {
+impl LaneRoom {
     /// Creates a room in which every step runs, no duration is known, and the listener receives
     /// every line.
     pub fn new(root: PathBuf, env: Vec<(String, String)>, log_dir: PathBuf, jobs: usize) -> Self {
         let (left_out, expected) = (Vec::new(), Vec::new());
-        let (listen, env) = (Listen::Lines, env.into());
+        let (listen, env) = (OutputInterest::Lines, env.into());
         Self { root, env, log_dir, jobs, left_out, expected, listen, pace: None, behind: None, after_step: None }
     }
 
@@ -99,7 +99,7 @@ impl Room {
     /// The package managers then use their caches instead of failing. Variables that are set
     /// already keep their values.
     pub fn stay_offline(&mut self) {
-        let is_cut_off = |behind: &Behind| behind.wall.kind() != WallKind::Off && !behind.holes.network;
+        let is_cut_off = |behind: &SandboxedSteps| behind.wall.kind() != SandboxKind::Off && !behind.holes.network;
         if self.behind.as_ref().is_some_and(is_cut_off) {
             let unset = OFFLINE.iter().filter(|(name, _)| self.env.get(name).is_none());
             let unset: Vec<(String, String)> = unset.map(|(name, value)| ((*name).into(), (*value).into())).collect();
@@ -130,7 +130,7 @@ pub struct LaneOutcome {
     /// All steps in the order of the lane, including those that were not started.
     pub steps: Vec<StepReport>,
     /// The time span of each step, in the same order; `None` for steps that did not run.
-    pub spans: Vec<Option<Span>>,
+    pub spans: Vec<Option<StepSpan>>,
     /// The test report that each step wrote, in the same order. `None` if the lane names no report,
     /// or the report cannot be read.
     #[serde(skip)]
@@ -146,7 +146,7 @@ pub struct LaneOutcome {
 /// The time span of a step, from its first start to its last end, relative to the start of its
 /// lane.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Span {
+pub struct StepSpan {
     /// The start.
     pub begin: Duration,
     /// The end of the last try.
@@ -156,17 +156,17 @@ pub struct Span {
 /// Runs a lane to its end. Needs a tokio runtime with I/O and time.
 pub async fn run_lane(
     lane: &Lane,
-    room: &Room,
+    room: &LaneRoom,
     stop: &CancellationToken,
     on_event: &(dyn Fn(StepProgress) + Send + Sync),
 ) -> LaneOutcome {
     let watch = process::Stopwatch::start();
     let stops: Vec<CancellationToken> = lane.steps.iter().map(|_| CancellationToken::new()).collect();
     let mut reports: Vec<StepReport> = lane.steps.iter().map(|step| report::not_run(lane, step)).collect();
-    let mut spans = vec![None::<Span>; lane.steps.len()];
+    let mut spans = vec![None::<StepSpan>; lane.steps.len()];
     let (mut test_reports, mut found_reports) = (vec![None; lane.steps.len()], vec![None; lane.steps.len()]);
     let jobs = process::room_for(lane.jobs.map_or(room.jobs, NonZeroUsize::get).min(lane.steps.len()));
-    let mut course = Course::new(lane, jobs, &room.left_out, &room.expected);
+    let mut course = LaneMachine::new(lane, jobs, &room.left_out, &room.expected);
     let (mut running, mut resting) = (FuturesUnordered::new(), FuturesUnordered::new());
     let mut explaining = FuturesUnordered::new();
     let mut deadline = std::pin::pin!(tokio::time::sleep(lane.timeout));
@@ -176,19 +176,19 @@ pub async fn run_lane(
     let (ruling, duration) = loop {
         for order in orders {
             match order {
-                Order::Start(number) => {
-                    spans[number].get_or_insert(Span { begin: watch.read(), end: watch.read() });
+                LaneOrder::Start(number) => {
+                    spans[number].get_or_insert(StepSpan { begin: watch.read(), end: watch.read() });
                     let tries = reports[number].tries + 1;
                     running.push(run_step(lane, number, tries, room, &stops[number], on_event));
                 }
-                Order::Rest(number, pause) => resting.push(rest(number, pause)),
-                Order::GiveUp(number) => on_event(StepProgress::Ended(report::given_up(&mut reports[number]))),
-                Order::Stop(number) => stops[number].cancel(),
-                Order::Leave(number, status, why) => {
+                LaneOrder::Rest(number, pause) => resting.push(rest(number, pause)),
+                LaneOrder::GiveUp(number) => on_event(StepProgress::Ended(report::given_up(&mut reports[number]))),
+                LaneOrder::Stop(number) => stops[number].cancel(),
+                LaneOrder::Leave(number, status, why) => {
                     (reports[number].status, reports[number].note) = (status, why);
                     on_event(StepProgress::Ended(reports[number].clone()));
                 }
-                Order::Done(ruling) => done = Some((ruling, watch.read())),
+                LaneOrder::Done(ruling) => done = Some((ruling, watch.read())),
             }
         }
         if let (Some(done), true) = (done, explaining.is_empty()) {
@@ -214,11 +214,11 @@ pub async fn run_lane(
                 (test_reports[number], found_reports[number]) = (tried.tests.and_then(Result::ok), tried.found);
                 let log = explain::is_worth_its_log(status, &tried.ended).then_some(tried.log);
                 match (next, log) {
-                    (Next::Again, _) => on_event(StepProgress::Retried(reports[number].clone())),
+                    (RetryDecision::Again, _) => on_event(StepProgress::Retried(reports[number].clone())),
                     // The log is read after the other orders and in parallel: stopping other steps
                     // must not wait for a long log.
-                    (Next::Over, Some(log)) => explaining.push(explain::from_log(number, log, stop)),
-                    (Next::Over, None) => on_event(StepProgress::Ended(reports[number].clone())),
+                    (RetryDecision::Over, Some(log)) => explaining.push(explain::from_log(number, log, stop)),
+                    (RetryDecision::Over, None) => on_event(StepProgress::Ended(reports[number].clone())),
                 }
                 orders
             }
@@ -242,7 +242,7 @@ async fn rest(number: usize, pause: Duration) -> usize {
 /// A finished try of a step.
 struct Tried {
     tries: u32,
-    ended: Ended,
+    ended: EndedProcess,
     log: PathBuf,
     /// The test report that the step names, or the reason why it is missing.
     tests: Option<Result<JunitReport, String>>,
@@ -257,7 +257,7 @@ async fn run_step(
     lane: &Lane,
     number: usize,
     tries: u32,
-    room: &Room,
+    room: &LaneRoom,
     stop: &CancellationToken,
     on_event: &(dyn Fn(StepProgress) + Send + Sync),
 ) -> (usize, Tried) {
@@ -265,19 +265,19 @@ async fn run_step(
     let (lane_name, name) = (&lane.name, &step.name);
     on_event(StepProgress::Started { lane: lane_name.clone(), step: name.clone(), command: step.run.clone() });
     let tell = |line| on_event(StepProgress::Output { lane: lane_name.clone(), step: name.clone(), line });
-    let teller = Teller::new(room.listen, &tell);
+    let teller = OutputSender::new(room.listen, &tell);
     let again = if tries > 1 { format!("-try{tries}") } else { String::new() };
     let log = format!("{}-{:02}-{}{again}.log", file_name(lane_name), number + 1, file_name(name));
     let log = room.log_dir.join(log);
     let report = step.junit.as_ref().map(|junit| place::of_report(step, junit));
     let root = ReportRoot::new(room);
     let forgotten = report.as_ref().map_or(Ok(()), |path| forget_junit(&root, path));
-    let found = Found::look(room, &root, step).await;
+    let found = ExistingReports::look(room, &root, step).await;
     let invocation = invocation(lane, step, room, &log);
     let variables = invocation.env.clone();
-    let on_output = |bytes: &[u8]| teller.take(bytes);
+    let on_output = |bytes: &[u8]| teller.push(bytes);
     let ended = match place::unfit(room, step) {
-        Some(why) => Ended::at_once(End::NotStarted(why), Duration::ZERO),
+        Some(why) => EndedProcess::at_once(ProcessEnd::NotStarted(why), Duration::ZERO),
         None => tokio::select! {
             biased;
             ended = run_behind(room, invocation, stop, &on_output) => ended,
@@ -303,18 +303,18 @@ async fn run_step(
 
 /// Runs a program, inside the sandbox of the room if there is one.
 async fn run_behind(
-    room: &Room,
+    room: &LaneRoom,
     invocation: Invocation,
     stop: &CancellationToken,
     on_output: &(dyn Fn(&[u8]) + Send + Sync),
-) -> Ended {
-    let Some(Behind { wall, holes, .. }) = &room.behind else {
+) -> EndedProcess {
+    let Some(SandboxedSteps { wall, holes, .. }) = &room.behind else {
         return process::run_at(room.pace.as_ref(), invocation, stop, on_output).await;
     };
     wall.run_at(room.pace.as_ref(), holes, invocation, stop, on_output).await
 }
 
-fn invocation(lane: &Lane, step: &Step, room: &Room, log: &Path) -> Invocation {
+fn invocation(lane: &Lane, step: &Step, room: &LaneRoom, log: &Path) -> Invocation {
     let mut words = step.shell.iter().cloned();
     let root = room.behind.as_ref().map_or(&room.root, |behind| &behind.at);
     Invocation {

@@ -1,23 +1,23 @@
 //! Paths of a step's folder and files, with a check that symbolic links do not lead out of the
 //! project.
 
-use super::{JunitReport, Room};
+use super::{JunitReport, LaneRoom};
 use crate::lane::Step;
-use crate::workspace::jail::{Jail, JailError, Last};
+use crate::workspace::jail::{FinalLink, Jail, JailError};
 use std::path::{Component, Path, PathBuf};
 
 /// Returns true if symbolic links lead this path out of the project. A path that does not exist yet
 /// is judged by its parent folder.
-pub(super) fn leads_out(room: &Room, path: impl AsRef<Path>) -> bool {
+pub(super) fn leads_out(room: &LaneRoom, path: impl AsRef<Path>) -> bool {
     let path = path.as_ref().to_string_lossy();
-    let place = Jail::open(&room.root).and_then(|jail| jail.find(&jail.path(&path)?, Last::Follow).map(drop));
+    let place = Jail::open(&room.root).and_then(|jail| jail.find(&jail.path(&path)?, FinalLink::Follow).map(drop));
     matches!(place, Err(JailError::Outside { .. } | JailError::TooManyLinks { .. }))
 }
 
 /// Returns the reason why a step cannot run in its folder. Either symbolic links lead the folder
 /// out of the project, or the folder does not exist. The second check is only for steps in a
 /// sandbox, where the starting process sees other folders.
-pub(super) fn unfit(room: &Room, step: &Step) -> Option<String> {
+pub(super) fn unfit(room: &LaneRoom, step: &Step) -> Option<String> {
     let dir = step.dir.as_deref()?;
     let place = room.root.join(dir);
     let why = match () {

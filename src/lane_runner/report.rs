@@ -3,7 +3,7 @@
 use super::{Tried, explain};
 use crate::duration::{milliseconds, show_duration};
 use crate::lane::{Lane, Step};
-use crate::process::End;
+use crate::process::ProcessEnd;
 use crate::verdict::{StepReport, StepStatus, TestCounts};
 
 /// The maximum size of an excerpt that explains no failure, in bytes.
@@ -40,23 +40,23 @@ pub(super) fn ended(lane: &Lane, number: usize, tried: &Tried, before: &StepRepo
     let Tried { tries, ended, log, tests, found, unrun } = tried;
     let unrun = unrun.clone();
     let (status, mut note) = match &ended.end {
-        End::Exited(0) => (StepStatus::Passed, String::new()),
-        End::Exited(137) => {
+        ProcessEnd::Exited(0) => (StepStatus::Passed, String::new()),
+        ProcessEnd::Exited(137) => {
             (StepStatus::Failed, "137 is what a shell ends with after signal 9; was memory short?".into())
         }
-        End::Exited(_) => unrun.unwrap_or((StepStatus::Failed, String::new())),
-        End::Signalled(9) => (StepStatus::Failed, "killed by signal 9, not by fledge; was memory short?".into()),
-        End::Signalled(signal) => (StepStatus::Failed, format!("ended by signal {signal}")),
-        End::Exceeded(how) => (StepStatus::Failed, format!("ended by fledge: {how} (`limits`)")),
-        End::TimedOut => {
+        ProcessEnd::Exited(_) => unrun.unwrap_or((StepStatus::Failed, String::new())),
+        ProcessEnd::Signalled(9) => (StepStatus::Failed, "killed by signal 9, not by fledge; was memory short?".into()),
+        ProcessEnd::Signalled(signal) => (StepStatus::Failed, format!("ended by signal {signal}")),
+        ProcessEnd::Exceeded(how) => (StepStatus::Failed, format!("ended by fledge: {how} (`limits`)")),
+        ProcessEnd::TimedOut => {
             let limit = step.timeout.map(show_duration).unwrap_or_default();
             (StepStatus::TimedOut, format!("ran out of its time of {limit}"))
         }
-        End::Stopped if stopped == StepStatus::TimedOut => {
+        ProcessEnd::Stopped if stopped == StepStatus::TimedOut => {
             (stopped, format!("the lane ran out of its time of {}", show_duration(lane.timeout)))
         }
-        End::Stopped => (stopped, String::new()),
-        End::NotStarted(why) => unrun.unwrap_or_else(|| (StepStatus::Errored, why.clone())),
+        ProcessEnd::Stopped => (stopped, String::new()),
+        ProcessEnd::NotStarted(why) => unrun.unwrap_or_else(|| (StepStatus::Errored, why.clone())),
     };
     if ended.leaked {
         note = also(&note, "left processes behind, which were killed");
@@ -84,8 +84,8 @@ pub(super) fn ended(lane: &Lane, number: usize, tried: &Tried, before: &StepRepo
     StepReport {
         status,
         tries: *tries,
-        exit_code: if let End::Exited(code) = ended.end { Some(code) } else { None },
-        signal: if let End::Signalled(signal) = ended.end { Some(signal) } else { None },
+        exit_code: if let ProcessEnd::Exited(code) = ended.end { Some(code) } else { None },
+        signal: if let ProcessEnd::Signalled(signal) = ended.end { Some(signal) } else { None },
         duration_ms: before.duration_ms.saturating_add(milliseconds(ended.duration)),
         log: ended.has_log().then(|| log.to_string_lossy().into_owned()),
         excerpt: match explain::is_explained(status) {

@@ -5,9 +5,9 @@
 //! removes files that the step cannot reach. fledge follows no link out of the project, and no link
 //! at the path of the report.
 
-use super::Room;
-use super::junit::{JunitReport, Malformed};
-use crate::workspace::jail::{Jail, JailError, Kind, Last, Place};
+use super::LaneRoom;
+use super::junit::{JunitError, JunitReport};
+use crate::workspace::jail::{FinalLink, Jail, JailEntryKind, JailError, JailPlace};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ const MAX_REPORT: u64 = 16 * 1024 * 1024;
 
 /// An error with the file of a test report.
 #[derive(Debug, thiserror::Error)]
-pub enum TestReportFault {
+pub enum TestReportError {
     /// The file does not exist.
     #[error("the step wrote no test report `{}`", path.display())]
     Missing {
@@ -61,7 +61,7 @@ pub enum TestReportFault {
         /// The path of the file.
         path: PathBuf,
         /// The place and the reason.
-        what: Malformed,
+        what: JunitError,
     },
 }
 
@@ -76,7 +76,7 @@ pub(super) struct ReportRoot {
 }
 
 impl ReportRoot {
-    pub(super) fn new(room: &Room) -> Self {
+    pub(super) fn new(room: &LaneRoom) -> Self {
         let view = room.behind.as_ref().and_then(|behind| behind.holes.view.as_ref());
         let named = room.root.clone();
         let seen = view.map_or_else(|| named.clone(), |view| view.seen(&named.canonicalize().unwrap_or(named.clone())));
@@ -95,10 +95,10 @@ impl From<&Path> for ReportRoot {
 /// # Errors
 ///
 /// When the report exists and cannot be removed.
-pub(super) fn forget_junit(root: &ReportRoot, path: &str) -> Result<(), TestReportFault> {
+pub(super) fn forget_junit(root: &ReportRoot, path: &str) -> Result<(), TestReportError> {
     let place = at(root, path)?;
-    let is_there = place.metadata().map_err(|fault| told(&root.named, path, fault))?.is_some();
-    if is_there { place.delete().map_err(|fault| told(&root.named, path, fault)) } else { Ok(()) }
+    let is_there = place.metadata().map_err(|fault| report_error(&root.named, path, fault))?.is_some();
+    if is_there { place.delete().map_err(|fault| report_error(&root.named, path, fault)) } else { Ok(()) }
 }
 
 /// Reads the report that a step wrote at `path`, relative to `root`: at most 16 MiB, without
@@ -108,30 +108,32 @@ pub(super) fn forget_junit(root: &ReportRoot, path: &str) -> Result<(), TestRepo
 ///
 /// When the report is missing, not a file, too large, unreadable or not a JUnit report, and when
 /// links lead out of `root`.
-pub(super) fn read_junit(root: &ReportRoot, path: &str) -> Result<JunitReport, TestReportFault> {
-    let bytes = at(root, path)?.read(MAX_REPORT).map_err(|fault| told(&root.named, path, fault))?;
+pub(super) fn read_junit(root: &ReportRoot, path: &str) -> Result<JunitReport, TestReportError> {
+    let bytes = at(root, path)?.read(MAX_REPORT).map_err(|fault| report_error(&root.named, path, fault))?;
     JunitReport::parse(&String::from_utf8_lossy(&bytes))
-        .map_err(|what| TestReportFault::Malformed { path: root.named.join(path), what })
+        .map_err(|what| TestReportError::Malformed { path: root.named.join(path), what })
 }
 
 /// Locates the file name by name, held by its folder.
-fn at(root: &ReportRoot, path: &str) -> Result<Place, TestReportFault> {
+fn at(root: &ReportRoot, path: &str) -> Result<JailPlace, TestReportError> {
     let jail = Jail::open_seen(&root.named, &root.seen);
-    let place = jail.and_then(|jail| jail.locate(&jail.path(path)?, Last::Keep));
-    place.map_err(|fault| told(&root.named, path, fault))
+    let place = jail.and_then(|jail| jail.locate(&jail.path(path)?, FinalLink::Keep));
+    place.map_err(|fault| report_error(&root.named, path, fault))
 }
 
-fn told(root: &Path, named: &str, fault: JailError) -> TestReportFault {
+fn report_error(root: &Path, named: &str, fault: JailError) -> TestReportError {
     let path = root.join(named);
     match fault {
-        JailError::Outside { .. } | JailError::TooManyLinks { .. } => TestReportFault::Outside { path: named.into() },
-        JailError::Missing { .. } => TestReportFault::Missing { path },
-        JailError::WrongKind { found, .. } if found == Kind::Link.described() => TestReportFault::Link { path },
-        JailError::WrongKind { .. } => TestReportFault::NotAFile { path },
-        JailError::TooLarge { .. } => TestReportFault::TooLarge { path },
-        JailError::Root { source, .. } | JailError::Io { source, .. } => TestReportFault::Unreadable { path, source },
+        JailError::Outside { .. } | JailError::TooManyLinks { .. } => TestReportError::Outside { path: named.into() },
+        JailError::Missing { .. } => TestReportError::Missing { path },
+        JailError::WrongKind { found, .. } if found == JailEntryKind::Link.described() => {
+            TestReportError::Link { path }
+        }
+        JailError::WrongKind { .. } => TestReportError::NotAFile { path },
+        JailError::TooLarge { .. } => TestReportError::TooLarge { path },
+        JailError::Root { source, .. } | JailError::Io { source, .. } => TestReportError::Unreadable { path, source },
         JailError::Empty | JailError::ControlCharacter { .. } | JailError::TooLong { .. } => {
-            TestReportFault::Unreadable { path, source: io::Error::new(io::ErrorKind::InvalidInput, fault) }
+            TestReportError::Unreadable { path, source: io::Error::new(io::ErrorKind::InvalidInput, fault) }
         }
     }
 }
@@ -143,7 +145,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     /// Returns the error message without the folder.
-    fn said(root: &Path, path: &str) -> String {
+    fn shown_path(root: &Path, path: &str) -> String {
         read_junit(&root.into(), path).unwrap_err().to_string().replace(&root.display().to_string(), "")
     }
 
@@ -157,7 +159,7 @@ mod tests {
         forget_junit(&root.into(), path).unwrap();
         forget_junit(&root.into(), path).unwrap();
         forget_junit(&root.into(), "no/folder/report.xml").unwrap();
-        assert!(matches!(read_junit(&root.into(), path), Err(TestReportFault::Missing { .. })));
+        assert!(matches!(read_junit(&root.into(), path), Err(TestReportError::Missing { .. })));
     }
 
     #[test]
@@ -165,14 +167,14 @@ mod tests {
         let folder = crate::test_support::temp_dir();
         let (root, path) = (folder.path(), folder.path().join("report.xml"));
         fs::write(&path, "<testsuite>\n<testcase name='a'></testsuite>").unwrap();
-        insta::assert_snapshot!(said(root, "report.xml"), @"the test report `/report.xml` is malformed: line 2: ill-formed document: expected `</testcase>`, but `</testsuite>` was found");
+        insta::assert_snapshot!(shown_path(root, "report.xml"), @"the test report `/report.xml` is malformed: line 2: ill-formed document: expected `</testcase>`, but `</testsuite>` was found");
         fs::create_dir(root.join("folder")).unwrap();
-        insta::assert_snapshot!(said(root, "folder"), @"the test report `/folder` is no file");
+        insta::assert_snapshot!(shown_path(root, "folder"), @"the test report `/folder` is no file");
         File::create(&path).unwrap().set_len(MAX_REPORT + 1).unwrap();
-        insta::assert_snapshot!(said(root, "report.xml"), @"the test report `/report.xml` is larger than 16 MiB");
+        insta::assert_snapshot!(shown_path(root, "report.xml"), @"the test report `/report.xml` is larger than 16 MiB");
         fs::remove_file(&path).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
-        insta::assert_snapshot!(said(root, "report.xml"), @"the test report `/report.xml` is no file");
+        insta::assert_snapshot!(shown_path(root, "report.xml"), @"the test report `/report.xml` is no file");
     }
 
     #[test]
@@ -184,15 +186,15 @@ mod tests {
         symlink(&elsewhere, root.join("out")).unwrap();
         symlink("../elsewhere", root.join("up")).unwrap();
         for path in ["out/r.xml", "up/r.xml"] {
-            assert!(matches!(read_junit(&root.as_path().into(), path), Err(TestReportFault::Outside { .. })), "{path}");
+            assert!(matches!(read_junit(&root.as_path().into(), path), Err(TestReportError::Outside { .. })), "{path}");
             assert!(
-                matches!(forget_junit(&root.as_path().into(), path), Err(TestReportFault::Outside { .. })),
+                matches!(forget_junit(&root.as_path().into(), path), Err(TestReportError::Outside { .. })),
                 "{path}"
             );
         }
-        insta::assert_snapshot!(said(&root, "out/r.xml"), @"the test report `out/r.xml` is to be in a folder that leads out of the project");
+        insta::assert_snapshot!(shown_path(&root, "out/r.xml"), @"the test report `out/r.xml` is to be in a folder that leads out of the project");
         symlink(elsewhere.join("r.xml"), root.join("r.xml")).unwrap();
-        insta::assert_snapshot!(said(&root, "r.xml"), @"the test report `/r.xml` is a link, and links are not followed");
+        insta::assert_snapshot!(shown_path(&root, "r.xml"), @"the test report `/r.xml` is a link, and links are not followed");
         forget_junit(&root.as_path().into(), "r.xml").unwrap();
         assert!(!root.join("r.xml").is_symlink() && elsewhere.join("r.xml").exists());
         fs::create_dir(root.join("deep")).unwrap();

@@ -8,13 +8,13 @@ use std::sync::Mutex;
 
 struct Place {
     folder: tempfile::TempDir,
-    room: Room,
+    room: LaneRoom,
 }
 
 fn place() -> Place {
     let folder = crate::test_support::temp_dir();
     let env = vec![("PATH".into(), "/usr/bin:/bin".into()), ("WHO".into(), "room".into())];
-    let room = Room::new(folder.path().into(), env, folder.path().join("logs"), 4);
+    let room = LaneRoom::new(folder.path().into(), env, folder.path().join("logs"), 4);
     Place { folder, room }
 }
 
@@ -83,7 +83,7 @@ async fn what_happens_is_told_as_it_happens() {
 #[tokio::test]
 async fn a_screen_is_told_the_newest_line_now_and_then_and_at_the_end() {
     let (mut place, told) = (place(), Mutex::new(Vec::new()));
-    place.room.listen = Listen::LastLine;
+    place.room.listen = OutputInterest::LastLine;
     let lane = parse("verify", "verify.yaml", "steps: [{run: 'seq 300000; echo end; printf rest'}]").unwrap();
     let on_event = |event| {
         if let StepProgress::Output { line, .. } = event {

@@ -2,11 +2,11 @@
 //! failure only if it sees for itself that something outside of the project is missing. Neither the
 //! output of a step nor a change to the project can cause an excuse.
 
-use super::Room;
+use super::LaneRoom;
 use super::place::leads_out;
 use crate::lane::Step;
-use crate::process::wall::interpreter;
-use crate::process::{End, Ended, Variables};
+use crate::process::sandbox::interpreter;
+use crate::process::{EndedProcess, ProcessEnd, Variables};
 use crate::verdict::StepStatus;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -29,13 +29,18 @@ const BEFORE: [&str; 3] = [": command not found: ", ": no such file or directory
 
 /// Returns the status and the reason for a step that could not start, or whose shell reports that
 /// it could not start a program. `variables` are the step's variables, including its search path.
-pub(super) fn judge(room: &Room, step: &Step, variables: &Variables, ended: &Ended) -> Option<(StepStatus, String)> {
+pub(super) fn judge(
+    room: &LaneRoom,
+    step: &Step,
+    variables: &Variables,
+    ended: &EndedProcess,
+) -> Option<(StepStatus, String)> {
     match &ended.end {
-        End::NotStarted(why) => {
+        ProcessEnd::NotStarted(why) => {
             let is_the_projects = lacks_its_own(room, step);
             Some((if is_the_projects { StepStatus::Failed } else { StepStatus::Errored }, why.clone()))
         }
-        End::Exited(code @ (126 | 127)) => {
+        ProcessEnd::Exited(code @ (126 | 127)) => {
             let output = ended.output.text(2048);
             let path = variables.get("PATH").unwrap_or_default();
             let name = named(&output).filter(|name| is_name(name));
@@ -49,13 +54,17 @@ pub(super) fn judge(room: &Room, step: &Step, variables: &Variables, ended: &End
             };
             Some((if is_missing { StepStatus::Errored } else { StepStatus::Failed }, note))
         }
-        End::Exited(_) | End::Signalled(_) | End::TimedOut | End::Stopped | End::Exceeded(_) => None,
+        ProcessEnd::Exited(_)
+        | ProcessEnd::Signalled(_)
+        | ProcessEnd::TimedOut
+        | ProcessEnd::Stopped
+        | ProcessEnd::Exceeded(_) => None,
     }
 }
 
 /// Returns true if the missing item may be the step's folder, or a shell that is a file of the
 /// project. The agent can remove these.
-fn lacks_its_own(room: &Room, step: &Step) -> bool {
+fn lacks_its_own(room: &LaneRoom, step: &Step) -> bool {
     let dir = room.root.join(step.dir.as_deref().unwrap_or("."));
     let shell = step.shell.first().filter(|shell| shell.contains('/')).map(|shell| dir.join(shell));
     leads_out(room, step.dir.as_deref().unwrap_or("."))
@@ -80,7 +89,7 @@ fn is_name(text: &str) -> bool {
 /// Returns true if a program is looked up in the search path and no folder there contains it. The
 /// search path must not have folders of the project, from which the project could have removed the
 /// program.
-fn is_nowhere(room: &Room, path: &str, name: &str) -> bool {
+fn is_nowhere(room: &LaneRoom, path: &str, name: &str) -> bool {
     let is_program =
         |file: &Path| file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
     !name.contains('/')
@@ -89,7 +98,7 @@ fn is_nowhere(room: &Room, path: &str, name: &str) -> bool {
 }
 
 /// Explains why the shell could not run this program, as far as fledge can see.
-fn refused(room: &Room, step: &Step, code: i32, name: &str) -> String {
+fn refused(room: &LaneRoom, step: &Step, code: i32, name: &str) -> String {
     let file = room.root.join(step.dir.as_deref().unwrap_or(".")).join(name);
     let is_there = name.contains('/') && file.exists();
     let has_interpreter = interpreter(&file).first().is_some_and(|first| Path::new(first).exists());

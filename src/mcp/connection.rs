@@ -1,11 +1,11 @@
 //! The connection to one server of a run. It starts the server on demand. After the server ended by
 //! itself or hung, it starts the server once more, but not a third time.
 
-use super::Answer;
-use super::catalog::Catalog;
-use super::server::{Place, Reach, Server};
-use super::session::{Fault, Session};
-use crate::process::wall::Placeholders;
+use super::McpAnswer;
+use super::catalog::ToolCatalog;
+use super::server::{ServerConfig, ServerPlace, ServerTransport};
+use super::session::{Session, SessionError};
+use crate::process::sandbox::Placeholders;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +21,12 @@ const TELLING: Duration = Duration::from_millis(20);
 const STOPPED: &str = "stopped: the run was cancelled";
 
 /// The place where servers work, and the folders that their sandbox needs there.
-pub(super) type Behind<'p> = (&'p Place, &'p Placeholders);
+pub(super) type ServerSandbox<'p> = (&'p ServerPlace, &'p Placeholders);
 
 /// A server and its session.
 #[derive(Debug)]
-pub(super) struct Connection {
-    pub(super) server: Server,
+pub(super) struct ServerConnection {
+    pub(super) server: ServerConfig,
     state: Mutex<State>,
 }
 
@@ -37,8 +37,8 @@ struct State {
     crashes: u32,
 }
 
-impl Connection {
-    pub(super) fn new(server: Server) -> Self {
+impl ServerConnection {
+    pub(super) fn new(server: ServerConfig) -> Self {
         Self { server, state: Mutex::default() }
     }
 
@@ -46,7 +46,11 @@ impl Connection {
     ///
     /// # Errors
     /// A message that says why the server did not start.
-    pub(super) async fn catalog(&self, place: Behind<'_>, stop: &CancellationToken) -> Result<Catalog, String> {
+    pub(super) async fn catalog(
+        &self,
+        place: ServerSandbox<'_>,
+        stop: &CancellationToken,
+    ) -> Result<ToolCatalog, String> {
         tokio::select! {
             biased;
             () = stop.cancelled() => Err(STOPPED.into()),
@@ -59,17 +63,17 @@ impl Connection {
         &self,
         tool: &str,
         input: &Map<String, Value>,
-        place: Behind<'_>,
+        place: ServerSandbox<'_>,
         stop: &CancellationToken,
-    ) -> Option<Answer> {
+    ) -> Option<McpAnswer> {
         let session = tokio::select! {
             biased;
-            () = stop.cancelled() => return Some(Answer::Failed(STOPPED.into())),
+            () = stop.cancelled() => return Some(McpAnswer::Failed(STOPPED.into())),
             session = self.session(place) => session,
         };
         let session = match session {
             Ok(session) => session,
-            Err(why) => return Some(Answer::Failed(why)),
+            Err(why) => return Some(McpAnswer::Failed(why)),
         };
         let own = session.catalog.own_name(tool)?;
         // Dropping a call also cancels it in the server.
@@ -79,11 +83,11 @@ impl Connection {
             answer = tokio::time::timeout(self.server.timeout, session.call(own, input.clone())) => Some(answer),
         };
         let name = &self.server.name;
-        let said = |text, is_error| Answer::Said { server: name.clone(), text, is_error };
+        let said = |text, is_error| McpAnswer::Said { server: name.clone(), text, is_error };
         Some(match answer {
             Some(Ok(Ok((text, is_error)))) => said(text, is_error),
-            Some(Ok(Err(Fault::Refused(text)))) => said(text, true),
-            Some(Ok(Err(Fault::Lost))) => Answer::Failed(format!(
+            Some(Ok(Err(SessionError::Refused(text)))) => said(text, true),
+            Some(Ok(Err(SessionError::Lost))) => McpAnswer::Failed(format!(
                 "the MCP server `{name}` ended during this call; the call may have done all, some or none of its work{}",
                 session.last_words()
             )),
@@ -101,11 +105,11 @@ impl Connection {
                         "it no longer responds, so fledge ended it and all that it had started"
                     }
                 };
-                Answer::Failed(format!("the MCP server `{name}` did not answer within {limit:?}; {end}"))
+                McpAnswer::Failed(format!("the MCP server `{name}` did not answer within {limit:?}; {end}"))
             }
             None => {
                 tokio::time::sleep(TELLING).await;
-                Answer::Failed(STOPPED.into())
+                McpAnswer::Failed(STOPPED.into())
             }
         })
     }
@@ -122,20 +126,20 @@ impl Connection {
         let mut state = self.state.lock().await;
         if state.session.as_ref().is_some_and(|own| Arc::ptr_eq(own, session)) {
             state.session = None;
-            state.crashes += u32::from(matches!(self.server.reach, Reach::Program { .. }));
+            state.crashes += u32::from(matches!(self.server.reach, ServerTransport::Program { .. }));
         }
         drop(state);
         session.end().await;
     }
 
-    async fn session(&self, place: Behind<'_>) -> Result<Arc<Session>, String> {
+    async fn session(&self, place: ServerSandbox<'_>) -> Result<Arc<Session>, String> {
         let mut state = self.state.lock().await;
         if let Some(session) = state.session.as_ref().filter(|session| session.is_open()) {
             return Ok(session.clone());
         }
-        let Self { server: Server { name, reach, .. }, .. } = self;
+        let Self { server: ServerConfig { name, reach, .. }, .. } = self;
         // A server at an address may come back, so its failures do not count.
-        let counts = u32::from(matches!(reach, Reach::Program { .. }));
+        let counts = u32::from(matches!(reach, ServerTransport::Program { .. }));
         if let Some(old) = state.session.take() {
             state.crashes += counts;
             old.end().await;

@@ -1,6 +1,6 @@
 //! Tools of other programs, by the Model Context Protocol. A server is started or reached on
 //! demand. Its messages are limited in size, cleaned and never trusted. None of its processes
-//! outlives [`Servers::close`].
+//! outlives [`McpServers::close`].
 
 #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only sessions use all of it"))]
 mod catalog;
@@ -11,13 +11,13 @@ mod server;
 #[cfg_attr(not(feature = "mcp"), path = "without.rs")]
 mod session;
 
-pub use server::{Place, Reach, Server};
+pub use server::{ServerConfig, ServerPlace, ServerTransport};
 
 use crate::chat::ToolSpec;
-use crate::process::wall::Placeholders;
+use crate::process::sandbox::Placeholders;
 use crate::task::Tier;
 use catalog::prefix;
-use connection::Connection;
+use connection::ServerConnection;
 use futures_util::future::join_all;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -26,15 +26,15 @@ use tokio_util::sync::CancellationToken;
 
 /// The servers of one run, in their order.
 #[derive(Debug)]
-pub struct Servers {
-    connections: Vec<Connection>,
-    place: Place,
+pub struct McpServers {
+    connections: Vec<ServerConnection>,
+    place: ServerPlace,
     placeholders: Mutex<Option<Arc<Placeholders>>>,
 }
 
 /// The tools that servers offer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Offer {
+pub struct McpOffer {
     /// The tools, under the names by which a model calls them.
     pub tools: Vec<ToolSpec>,
     /// The parts that are missing from the offer, one sentence each.
@@ -43,7 +43,7 @@ pub struct Offer {
 
 /// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum McpAnswer {
     /// The server answered.
     Said {
         /// The server.
@@ -57,10 +57,10 @@ pub enum Answer {
     Failed(String),
 }
 
-impl Servers {
+impl McpServers {
     /// Creates the set without starting any server.
-    pub fn new(servers: Vec<Server>, place: Place) -> Self {
-        let connections = servers.into_iter().map(Connection::new).collect();
+    pub fn new(servers: Vec<ServerConfig>, place: ServerPlace) -> Self {
+        let connections = servers.into_iter().map(ServerConnection::new).collect();
         Self { connections, place, placeholders: Mutex::default() }
     }
 
@@ -69,7 +69,7 @@ impl Servers {
     ///
     /// # Errors
     /// A message that says why a required server did not start.
-    pub async fn offer(&self, stop: &CancellationToken) -> Result<Offer, String> {
+    pub async fn offer(&self, stop: &CancellationToken) -> Result<McpOffer, String> {
         let placeholders = self.foresee();
         let started =
             join_all(self.connections.iter().map(|connection| connection.catalog((&self.place, &placeholders), stop)))
@@ -95,7 +95,7 @@ impl Servers {
                 }
             }
         }
-        Ok(Offer { tools, warnings })
+        Ok(McpOffer { tools, warnings })
     }
 
     /// Returns whether a tool with this name could belong to one of the servers.
@@ -112,10 +112,10 @@ impl Servers {
 
     /// Calls a tool. Cancelling `stop` ends the call at once. Never fails: the answer carries any
     /// error.
-    pub async fn call(&self, tool: &str, input: Value, stop: &CancellationToken) -> Answer {
+    pub async fn call(&self, tool: &str, input: Value, stop: &CancellationToken) -> McpAnswer {
         let placeholders = self.foresee();
         let Value::Object(input) = input else {
-            return Answer::Failed(format!("the arguments of {tool} are not a JSON object"));
+            return McpAnswer::Failed(format!("the arguments of {tool} are not a JSON object"));
         };
         for connection in &self.connections {
             if tool.starts_with(&prefix(&connection.server.name))
@@ -124,13 +124,13 @@ impl Servers {
                 return answer;
             }
         }
-        Answer::Failed(format!("no MCP server has a tool {tool} any more"))
+        McpAnswer::Failed(format!("no MCP server has a tool {tool} any more"))
     }
 
     /// Ends all servers. On return, none of their processes is alive. The next call starts the
     /// servers again.
     pub async fn close(&self) {
-        join_all(self.connections.iter().map(Connection::close)).await;
+        join_all(self.connections.iter().map(ServerConnection::close)).await;
     }
 
     /// Removes the folders that the sandbox needed in the workspace. Call it when no program in the
@@ -146,7 +146,7 @@ impl Servers {
     }
 }
 
-impl Drop for Servers {
+impl Drop for McpServers {
     fn drop(&mut self) {
         self.tidy();
     }

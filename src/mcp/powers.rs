@@ -3,9 +3,9 @@
 //! able to rewrite such a server. So its program, and everything that starts with it, come from
 //! outside the workspace, and it does not start in the workspace.
 
-use super::server::{Reach, Server};
+use super::server::{ServerConfig, ServerTransport};
 use crate::process::outside;
-use crate::workspace::Outlet;
+use crate::workspace::AtomicOutput;
 use std::path::{Path, PathBuf};
 
 /// Variables that determine which code is loaded.
@@ -26,20 +26,20 @@ const LOADERS: [&str; 14] = [
     "RUBYLIB",
 ];
 
-impl Server {
+impl ServerConfig {
     /// Returns whether the server has privileges that the agent lacks: variables that may hold
     /// secrets, the network, or no sandbox.
     pub fn has_powers(&self) -> bool {
         match &self.reach {
-            Reach::Program { env, .. } => !self.is_walled || self.network || !env.is_empty(),
-            Reach::Http { .. } => false,
+            ServerTransport::Program { env, .. } => !self.is_walled || self.network || !env.is_empty(),
+            ServerTransport::Http { .. } => false,
         }
     }
 
     /// Returns why a privileged server must not be started: the part of its command that the agent
     /// could have written. `workspace` is the folder in which the agent works.
     pub fn trespass(&self, workspace: &Path, search_path: &str) -> Option<String> {
-        let Reach::Program { command, env } = &self.reach else { return None };
+        let ServerTransport::Program { command, env } = &self.reach else { return None };
         if !self.has_powers() {
             return None;
         }
@@ -94,7 +94,7 @@ fn is_program(part: &str) -> bool {
 /// Returns whether a path leads into a folder, or through a link in the folder.
 fn is_below(path: &Path, folder: &Path) -> bool {
     let plain: PathBuf = path.components().collect();
-    plain.starts_with(folder) || Outlet::find(path, folder).map_or(true, |found| found.path().starts_with(folder))
+    plain.starts_with(folder) || AtomicOutput::find(path, folder).map_or(true, |found| found.path().starts_with(folder))
 }
 
 #[cfg(test)]
@@ -138,13 +138,14 @@ mod tests {
         let env =
             |pairs: &[(&str, &str)]| pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         let server = |command: &[String], pairs: &[(&str, &str)]| {
-            let reach = Reach::Program { command: command.to_vec(), env: env(pairs) };
-            Server { reach, ..Server::program("t", Vec::new()) }
+            let reach = ServerTransport::Program { command: command.to_vec(), env: env(pairs) };
+            ServerConfig { reach, ..ServerConfig::program("t", Vec::new()) }
         };
         for (command, is_refused) in &commands {
             let plain = server(command, &[]);
             assert_eq!(plain.trespass(&work, &path), None, "{command:?}");
-            let (open, free) = (Server { network: true, ..plain.clone() }, Server { is_walled: false, ..plain });
+            let (open, free) =
+                (ServerConfig { network: true, ..plain.clone() }, ServerConfig { is_walled: false, ..plain });
             for (powerful, why) in [
                 (server(command, &[("TOKEN", "x")]), "it is given variables (`env`), and the agent can write"),
                 (open, "it reaches the network, and the agent can write"),

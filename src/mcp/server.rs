@@ -2,7 +2,7 @@
 
 use super::catalog::prefix;
 use crate::limits::MCP_TIMEOUT;
-use crate::process::wall::{Holes, Wall};
+use crate::process::sandbox::{PathRules, Sandbox};
 use crate::process::{Invocation, outside};
 use crate::task::Tier;
 use std::fmt;
@@ -15,11 +15,11 @@ const SHORT_LIST: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LAN
 
 /// A server of tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
+pub struct ServerConfig {
     /// The name of the server, which is part of the names of its tools.
     pub name: String,
     /// The way to reach the server.
-    pub reach: Reach,
+    pub reach: ServerTransport,
     /// A variable that the environment or the headers refer to and that is not set. The server is
     /// not started without it.
     pub lacks: Option<String>,
@@ -38,7 +38,7 @@ pub struct Server {
 
 /// The way to reach a server.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum ServerTransport {
     /// fledge starts the server and talks to it through its standard streams.
     Program {
         /// The program and its arguments; never empty.
@@ -57,29 +57,29 @@ pub enum Reach {
 
 /// The place where the servers of a run work.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct ServerPlace {
     /// The folder in which servers start.
     pub dir: PathBuf,
     /// The environment of tools, of which servers inherit a few variables.
     pub env: Vec<(String, String)>,
     /// The sandbox of the run.
-    pub wall: Wall,
+    pub wall: Sandbox,
     /// The access that the sandbox grants. Each server has its own setting for the network.
-    pub holes: Holes,
+    pub holes: PathRules,
 }
 
-impl Server {
+impl ServerConfig {
     /// Creates a server that is a program, with default settings.
     pub fn program(name: impl Into<String>, command: Vec<String>) -> Self {
-        Self::new(name.into(), Reach::Program { command, env: Vec::new() })
+        Self::new(name.into(), ServerTransport::Program { command, env: Vec::new() })
     }
 
     /// Creates a server at an address, with default settings.
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
-        Self::new(name.into(), Reach::Http { url: url.into(), headers: Vec::new() })
+        Self::new(name.into(), ServerTransport::Http { url: url.into(), headers: Vec::new() })
     }
 
-    fn new(name: String, reach: Reach) -> Self {
+    fn new(name: String, reach: ServerTransport) -> Self {
         let (lacks, tier, is_walled) = (None, Tier::Tool, true);
         Self { name, reach, lacks, timeout: MCP_TIMEOUT, tier, is_walled, network: false, required: false }
     }
@@ -90,7 +90,7 @@ impl Server {
     }
 }
 
-impl Place {
+impl ServerPlace {
     /// Builds the invocation of a server's program. A privileged server starts in `/`, and its
     /// search path omits folders in the workspace, because the agent could have written programs
     /// there.
@@ -99,7 +99,7 @@ impl Place {
     /// A message, if the command of a privileged server names a part of the workspace.
     pub(super) fn invocation(
         &self,
-        server: &Server,
+        server: &ServerConfig,
         command: &[String],
         env: &[(String, String)],
     ) -> Result<Invocation, String> {
@@ -137,12 +137,12 @@ impl Place {
     }
 
     /// Returns the access that the sandbox grants to a server.
-    pub(super) fn holes(&self, server: &Server) -> Holes {
-        Holes { network: server.network, ..self.holes.clone() }
+    pub(super) fn holes(&self, server: &ServerConfig) -> PathRules {
+        PathRules { network: server.network, ..self.holes.clone() }
     }
 }
 
-impl fmt::Debug for Reach {
+impl fmt::Debug for ServerTransport {
     /// Omits values that may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |pairs: &[(String, String)]| pairs.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
@@ -169,13 +169,13 @@ mod tests {
 
     #[test]
     fn a_server_has_a_few_variables_and_what_it_is_given_and_nothing_else() {
-        let place = Place {
+        let place = ServerPlace {
             dir: "/w".into(),
             env: vec![pair("PATH", "/bin"), pair("LC_ALL", "C"), pair("GOPATH", "/go"), pair("HOME", "/h")],
-            wall: Wall::off(),
-            holes: Holes::default(),
+            wall: Sandbox::off(),
+            holes: PathRules::default(),
         };
-        let server = Server::program("docs", vec!["node".into(), "a.js".into()]);
+        let server = ServerConfig::program("docs", vec!["node".into(), "a.js".into()]);
         let command = ["node".to_owned(), "a.js".to_owned()];
         let invocation = place.invocation(&server, &command, &[pair("HOME", "/x")]).unwrap();
         assert_eq!((invocation.program.as_str(), invocation.args.as_slice()), ("node", ["a.js".to_owned()].as_slice()));
@@ -185,29 +185,29 @@ mod tests {
     #[test]
     fn outside_of_the_wall_nothing_starts_that_the_agent_could_have_written() {
         let env = vec![pair("PATH", "/w/bin:/bin")];
-        let place = Place { dir: "/w".into(), env, wall: Wall::off(), holes: Holes::default() };
-        let started = |server: &Server| {
-            let Reach::Program { command, env } = &server.reach else { unreachable!() };
+        let place = ServerPlace { dir: "/w".into(), env, wall: Sandbox::off(), holes: PathRules::default() };
+        let started = |server: &ServerConfig| {
+            let ServerTransport::Program { command, env } = &server.reach else { unreachable!() };
             place.invocation(server, command, env)
         };
-        let free = Server { is_walled: false, ..Server::program("docs", vec!["node".into()]) };
-        let open = Server { network: true, ..Server::program("docs", vec!["node".into()]) };
+        let free = ServerConfig { is_walled: false, ..ServerConfig::program("docs", vec!["node".into()]) };
+        let open = ServerConfig { network: true, ..ServerConfig::program("docs", vec!["node".into()]) };
         for server in [&free, &open] {
             let started = started(server).unwrap();
             assert_eq!((started.dir, started.env.get("PATH")), ("/".into(), Some("/bin")));
         }
         let command = vec!["node".into(), "/w/server.js".into()];
-        let refused = Server { is_walled: false, ..Server::program("docs", command.clone()) };
+        let refused = ServerConfig { is_walled: false, ..ServerConfig::program("docs", command.clone()) };
         let refused = started(&refused).unwrap_err();
         assert!(refused.contains("the agent can write `/w/server.js`"), "{refused}");
-        let plain = started(&Server::program("docs", command)).unwrap();
+        let plain = started(&ServerConfig::program("docs", command)).unwrap();
         assert_eq!((plain.dir, plain.env.get("PATH")), ("/w".into(), Some("/w/bin:/bin")));
     }
 
     #[test]
     fn what_may_be_secret_is_not_printed() {
-        let mut server = Server::http("docs", "https://docs.example/mcp");
-        server.reach = Reach::Http {
+        let mut server = ServerConfig::http("docs", "https://docs.example/mcp");
+        server.reach = ServerTransport::Http {
             url: "https://docs.example/s3cret/mcp?key=s3cret".into(),
             headers: vec![pair("Authorization", "Bearer s3cret")],
         };

@@ -1,30 +1,30 @@
 //! The replacement for sessions in a build of fledge without the protocol.
 
-use super::catalog::Catalog;
-use super::connection::Behind;
-use super::server::Server;
+use super::catalog::ToolCatalog;
+use super::connection::ServerSandbox;
+use super::server::ServerConfig;
 use serde_json::{Map, Value};
 
 #[derive(Debug)]
 pub(super) struct Session {
-    pub(super) catalog: Catalog,
+    pub(super) catalog: ToolCatalog,
 }
 
 #[derive(Debug)]
 #[expect(dead_code, reason = "nothing is called here")]
-pub(super) enum Fault {
+pub(super) enum SessionError {
     Refused(String),
     Lost,
 }
 
 impl Session {
     #[expect(clippy::unused_async, reason = "with the protocol it waits")]
-    pub(super) async fn start(_: &Server, _: Behind<'_>) -> Result<Self, String> {
+    pub(super) async fn start(_: &ServerConfig, _: ServerSandbox<'_>) -> Result<Self, String> {
         Err("this fledge is built without MCP".into())
     }
 
-    pub(super) async fn call(&self, _: &str, _: Map<String, Value>) -> Result<(String, bool), Fault> {
-        Err(Fault::Lost)
+    pub(super) async fn call(&self, _: &str, _: Map<String, Value>) -> Result<(String, bool), SessionError> {
+        Err(SessionError::Lost)
     }
 
     #[expect(clippy::unused_async, reason = "with the protocol it waits")]

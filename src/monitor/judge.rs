@@ -1,6 +1,6 @@
 //! The evaluation of a monitor: missed moments, timeouts, and the current health.
 
-use super::{Health, Monitor, Standing, Status};
+use super::{Health, Monitor, MonitorHealth, Status};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ const NAMED: usize = 50;
 
 /// The check-ins of a monitor that an evaluation needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// The moments after [`Standing::weighed`] that were met or are known to be missed.
+pub struct MonitorHistory {
+    /// The moments after [`MonitorHealth::weighed`] that were met or are known to be missed.
     pub known: BTreeSet<Timestamp>,
     /// The check-ins in progress, each with its number and its start.
     pub open: Vec<(i64, Timestamp)>,
@@ -19,7 +19,7 @@ pub struct Seen {
 
 /// One or more missed moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Missed {
+pub struct MissedMoments {
     /// The due moment; the last one of several.
     pub due: Timestamp,
     /// The time from which the moment counts as missed.
@@ -41,18 +41,18 @@ pub struct TimedOut {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// The moments missed since the previous evaluation, oldest first.
-    pub missed: Vec<Missed>,
+    pub missed: Vec<MissedMoments>,
     /// The check-ins in progress that exceeded their limit.
     pub timed_out: Vec<TimedOut>,
     /// The new standing.
-    pub standing: Standing,
+    pub standing: MonitorHealth,
     /// The next expected moment; in the past if it is late.
     pub next: Option<Timestamp>,
 }
 
 /// Evaluates a monitor. After the clock is set back, this evaluates known moments again, which adds
 /// nothing to them.
-pub fn judge(monitor: &Monitor, standing: Standing, seen: &Seen, now: Timestamp) -> Judgement {
+pub fn judge(monitor: &Monitor, standing: MonitorHealth, seen: &MonitorHistory, now: Timestamp) -> Judgement {
     let over = now.checked_sub(monitor.margin).unwrap_or(Timestamp::MIN);
     let missed = missed(monitor, standing.weighed, over, now, seen);
     let timed_out = timed_out(monitor, seen, now);
@@ -68,10 +68,16 @@ pub fn judge(monitor: &Monitor, standing: Standing, seen: &Seen, now: Timestamp)
     if next.is_some_and(|next| seen.known.contains(&next)) {
         next = next.and_then(|next| monitor.schedule.next(next)); // the check-in came a little early
     }
-    Judgement { missed, timed_out, standing: Standing { base, weighed, ..standing.with(health, now) }, next }
+    Judgement { missed, timed_out, standing: MonitorHealth { base, weighed, ..standing.with(health, now) }, next }
 }
 
-fn missed(monitor: &Monitor, from: Timestamp, over: Timestamp, now: Timestamp, seen: &Seen) -> Vec<Missed> {
+fn missed(
+    monitor: &Monitor,
+    from: Timestamp,
+    over: Timestamp,
+    now: Timestamp,
+    seen: &MonitorHistory,
+) -> Vec<MissedMoments> {
     let due = monitor.schedule.due(from, over, NAMED);
     let at = |due: Timestamp| due.checked_add(monitor.margin).unwrap_or(now).min(now);
     let first = due.newest.first().copied();
@@ -81,12 +87,13 @@ fn missed(monitor: &Monitor, from: Timestamp, over: Timestamp, now: Timestamp, s
     let mut unknown =
         std::iter::successors(first.as_ref().and_then(before), before).filter(|due| !seen.known.contains(due));
     let together = unknown.next().filter(|_| due.earlier > known_before);
-    let together = together.map(|before| Missed { due: before, at: at(before), count: due.earlier - known_before });
+    let together =
+        together.map(|before| MissedMoments { due: before, at: at(before), count: due.earlier - known_before });
     let each = due.newest.into_iter().filter(|due| !seen.known.contains(due));
-    together.into_iter().chain(each.map(|due| Missed { due, at: at(due), count: 1 })).collect()
+    together.into_iter().chain(each.map(|due| MissedMoments { due, at: at(due), count: 1 })).collect()
 }
 
-fn timed_out(monitor: &Monitor, seen: &Seen, now: Timestamp) -> Vec<TimedOut> {
+fn timed_out(monitor: &Monitor, seen: &MonitorHistory, now: Timestamp) -> Vec<TimedOut> {
     let Some(most) = monitor.max_runtime else { return Vec::new() };
     let ends = |since: Timestamp| since.checked_add(most).unwrap_or(Timestamp::MAX);
     seen.open.iter().map(|(no, since)| TimedOut { no: *no, at: ends(*since) }).filter(|one| one.at <= now).collect()

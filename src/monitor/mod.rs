@@ -11,8 +11,8 @@ mod judge;
 mod slug;
 
 pub use expected::expected;
-pub use judge::{Judgement, Missed, Seen, TimedOut, judge};
-pub use slug::{Slug, SlugFault};
+pub use judge::{Judgement, MissedMoments, MonitorHistory, TimedOut, judge};
+pub use slug::{Slug, SlugError};
 
 use crate::schedule::Schedule;
 use jiff::Timestamp;
@@ -122,7 +122,7 @@ impl Health {
 
 /// The state of a monitor at its last evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct MonitorHealth {
     /// The health according to check-ins alone.
     pub base: Health,
     /// The health according to check-ins and lateness.
@@ -133,7 +133,7 @@ pub struct Standing {
     pub weighed: Timestamp,
 }
 
-impl Standing {
+impl MonitorHealth {
     /// Returns the standing of a new monitor, of which nothing is expected before now.
     pub fn new(now: Timestamp) -> Self {
         Self { base: Health::Healthy, health: Health::Healthy, since: now, weighed: now }

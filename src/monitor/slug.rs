@@ -14,27 +14,27 @@ pub struct Slug(String);
 /// A text that is not a valid name of a monitor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid monitor name `{0}`: use 1 to 64 lower-case letters, digits, `-` and `_`")]
-pub struct SlugFault(String);
+pub struct SlugError(String);
 
 impl Slug {
     /// Parses a name.
     ///
     /// # Errors
-    /// [`SlugFault`] if the name is empty, too long, or has other characters.
-    pub fn parse(text: &str) -> Result<Self, SlugFault> {
+    /// [`SlugError`] if the name is empty, too long, or has other characters.
+    pub fn parse(text: &str) -> Result<Self, SlugError> {
         let is_slug = (1..=LONGEST).contains(&text.len())
             && text
                 .bytes()
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_'));
-        if is_slug { Ok(Self(text.to_owned())) } else { Err(SlugFault(text.chars().take(LONGEST).collect())) }
+        if is_slug { Ok(Self(text.to_owned())) } else { Err(SlugError(text.chars().take(LONGEST).collect())) }
     }
 
     /// Derives the name from a file's path below `tasks/`: without the ending, in lower case, with
     /// `-` for other characters.
     ///
     /// # Errors
-    /// [`SlugFault`] if the path has no letter or digit, or is too long.
-    pub fn of_path(path: &str) -> Result<Self, SlugFault> {
+    /// [`SlugError`] if the path has no letter or digit, or is too long.
+    pub fn of_path(path: &str) -> Result<Self, SlugError> {
         let stem = path.strip_suffix(".md").unwrap_or(path);
         let signs =
             stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' });
@@ -42,7 +42,7 @@ impl Slug {
         if slug.bytes().any(|byte| byte.is_ascii_alphanumeric()) {
             Self::parse(&slug)
         } else {
-            Err(SlugFault(path.to_owned()))
+            Err(SlugError(path.to_owned()))
         }
     }
 
@@ -59,9 +59,9 @@ impl fmt::Display for Slug {
 }
 
 impl TryFrom<String> for Slug {
-    type Error = SlugFault;
+    type Error = SlugError;
 
-    fn try_from(text: String) -> Result<Self, SlugFault> {
+    fn try_from(text: String) -> Result<Self, SlugError> {
         Self::parse(&text)
     }
 }

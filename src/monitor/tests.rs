@@ -15,13 +15,13 @@ fn hourly() -> Monitor {
     Monitor { slug: Slug::parse("backup").unwrap(), schedule, margin, max_runtime }
 }
 
-fn standing() -> Standing {
-    Standing::new(at("00:30:00"))
+fn standing() -> MonitorHealth {
+    MonitorHealth::new(at("00:30:00"))
 }
 
 #[test]
 fn what_does_not_come_is_late_at_half_of_its_margin_and_missed_after_it() {
-    let (monitor, seen) = (hourly(), Seen::default());
+    let (monitor, seen) = (hourly(), MonitorHistory::default());
     let look = |now: &str| judge(&monitor, standing(), &seen, at(now));
     let health = |now: &str| look(now).standing.health;
     assert_eq!(
@@ -31,9 +31,9 @@ fn what_does_not_come_is_late_at_half_of_its_margin_and_missed_after_it() {
     assert_eq!(look("01:05:01").next, Some(at("01:00:00")));
     assert_eq!(look("01:09:59").missed, []);
     let judged = look("01:10:00");
-    assert_eq!(judged.missed, [Missed { due: at("01:00:00"), at: at("01:10:00"), count: 1 }]);
+    assert_eq!(judged.missed, [MissedMoments { due: at("01:00:00"), at: at("01:10:00"), count: 1 }]);
     let expected =
-        Standing { base: Health::Missed, health: Health::Missed, since: at("01:10:00"), weighed: at("01:00:00") };
+        MonitorHealth { base: Health::Missed, health: Health::Missed, since: at("01:10:00"), weighed: at("01:00:00") };
     assert_eq!((judged.standing, judged.next), (expected, Some(at("02:00:00"))));
     assert_eq!(judge(&monitor, judged.standing, &seen, at("01:11:00")).missed, [], "once");
 }
@@ -41,7 +41,7 @@ fn what_does_not_come_is_late_at_half_of_its_margin_and_missed_after_it() {
 #[test]
 fn what_has_come_is_not_missed_and_what_takes_too_long_is_said_so() {
     let monitor = hourly();
-    let seen = Seen { known: BTreeSet::from([at("01:00:00")]), open: vec![(7, at("01:02:00"))] };
+    let seen = MonitorHistory { known: BTreeSet::from([at("01:00:00")]), open: vec![(7, at("01:02:00"))] };
     let judged = judge(&monitor, standing(), &seen, at("01:31:59"));
     assert_eq!((judged.missed, judged.timed_out, judged.standing.health), (vec![], vec![], Health::Healthy));
     let judged = judge(&monitor, standing(), &seen, at("01:40:00"));
@@ -51,7 +51,7 @@ fn what_has_come_is_not_missed_and_what_takes_too_long_is_said_so() {
 
 #[test]
 fn a_day_off_is_one_missed_check_in_for_each_moment_and_a_month_is_no_storm() {
-    let (monitor, seen) = (hourly(), Seen::default());
+    let (monitor, seen) = (hourly(), MonitorHistory::default());
     let day = judge(&monitor, standing(), &seen, "2026-03-02T00:30:00Z".parse().unwrap());
     assert_eq!((day.missed.len(), day.missed.iter().map(|one| one.count).sum::<u64>()), (24, 24));
     let month = judge(&monitor, standing(), &seen, "2026-03-31T00:30:00Z".parse().unwrap());
@@ -66,7 +66,7 @@ fn what_came_before_the_last_look_hides_nothing_that_was_missed_since() {
     let monitor = hourly();
     let came: BTreeSet<Timestamp> =
         std::iter::successors(Some(at("00:00:00")), |due| monitor.schedule.previous(*due)).take(500).collect();
-    let seen = Seen { known: came, open: Vec::new() };
+    let seen = MonitorHistory { known: came, open: Vec::new() };
     let month = judge(&monitor, standing(), &seen, "2026-03-31T00:30:00Z".parse().unwrap());
     assert_eq!(month.missed.iter().map(|one| one.count).sum::<u64>(), 30 * 24);
 }
@@ -74,9 +74,9 @@ fn what_came_before_the_last_look_hides_nothing_that_was_missed_since() {
 #[test]
 fn a_clock_that_is_set_back_adds_nothing_to_what_is_known_and_forgets_nothing_that_comes() {
     let monitor = hourly();
-    let ahead = judge(&monitor, standing(), &Seen::default(), at("05:30:00"));
+    let ahead = judge(&monitor, standing(), &MonitorHistory::default(), at("05:30:00"));
     assert_eq!(ahead.missed.len(), 5);
-    let seen = Seen { known: ahead.missed.iter().map(|one| one.due).collect(), open: Vec::new() };
+    let seen = MonitorHistory { known: ahead.missed.iter().map(|one| one.due).collect(), open: Vec::new() };
     let back = judge(&monitor, ahead.standing, &seen, at("01:20:00"));
     assert_eq!((back.missed, back.standing.weighed), (vec![], at("01:20:00")));
     let again = judge(&monitor, back.standing, &seen, at("06:30:00"));
@@ -133,7 +133,7 @@ proptest! {
     ) {
         let monitor = Monitor { margin: Duration::from_secs(margin), max_runtime: None, ..hourly() };
         let start = at("00:30:00");
-        let (mut standing, mut known, mut told) = (Standing::new(start), BTreeSet::new(), 0);
+        let (mut standing, mut known, mut told) = (MonitorHealth::new(start), BTreeSet::new(), 0);
         let mut latest = start;
         for (second, checks_in) in looks {
             let now = start + Duration::from_secs(second);
@@ -142,7 +142,7 @@ proptest! {
                 known.insert(due);
                 told += u64::from(due > start);
             }
-            let judged = judge(&monitor, standing, &Seen { known: known.clone(), open: Vec::new() }, now);
+            let judged = judge(&monitor, standing, &MonitorHistory { known: known.clone(), open: Vec::new() }, now);
             for missed in &judged.missed {
                 prop_assert!(known.insert(missed.due), "{} is missed and was known", missed.due);
                 prop_assert!(missed.due + monitor.margin <= now);
@@ -153,7 +153,7 @@ proptest! {
         // The last evaluation is late enough to cover every moment. Moments that share a check-in
         // are counted by its number.
         let end = latest + Duration::from_secs(2 * margin + 8000);
-        let judged = judge(&monitor, standing, &Seen { known: known.clone(), open: Vec::new() }, end);
+        let judged = judge(&monitor, standing, &MonitorHistory { known: known.clone(), open: Vec::new() }, end);
         told += judged.missed.iter().map(|one| one.count).sum::<u64>();
         let due = monitor.schedule.due(start, end - monitor.margin, 1000).newest.len() as u64;
         prop_assert_eq!(told, due);

@@ -20,14 +20,14 @@ static PAGE: LazyLock<u64> = LazyLock::new(|| rustix::param::page_size() as u64)
 
 /// Limits on what all processes of a program use together. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bounds {
+pub struct ProcessBounds {
     /// Processes and threads.
     pub processes: Option<u64>,
     /// Bytes of memory.
     pub memory: Option<u64>,
 }
 
-impl Bounds {
+impl ProcessBounds {
     /// Returns the pause before the next count, after a count that took `look`. `None` if there is
     /// no limit.
     pub(super) fn pause(self, look: Duration) -> Option<Duration> {
@@ -35,8 +35,8 @@ impl Bounds {
     }
 
     /// Returns the watch on the machine's threads between two counts.
-    pub(super) fn crowd(self) -> Crowd {
-        Crowd { step: self.processes.map(|most| (most / 4).max(16)), seen: census::threads_of_machine() }
+    pub(super) fn crowd(self) -> MachineLoad {
+        MachineLoad { step: self.processes.map(|most| (most / 4).max(16)), seen: census::threads_of_machine() }
     }
 
     /// Returns the reason if these processes have gone beyond a limit.
@@ -60,13 +60,13 @@ impl Bounds {
 /// A watch on the number of processes and threads of the whole machine. If it rises suddenly, a
 /// program may be starting ever more of them.
 #[derive(Debug)]
-pub(super) struct Crowd {
+pub(super) struct MachineLoad {
     /// The rise that makes a count of the program's processes necessary.
     step: Option<u64>,
     seen: Option<u64>,
 }
 
-impl Crowd {
+impl MachineLoad {
     /// Returns when the machine has so many more threads that fledge must count the program's own.
     pub(super) async fn grown(&mut self) {
         let (Some(step), Some(seen)) = (self.step, self.seen) else { return std::future::pending().await };
@@ -105,7 +105,7 @@ mod tests {
         let me = census::own().unwrap();
         let own = own_memory(me.pid);
         assert!(me.threads > 0 && me.pages > 0 && own > 0 && own <= me.pages * *PAGE * 2, "{me:?} {own}");
-        let bounds = |processes, memory| Bounds { processes, memory };
+        let bounds = |processes, memory| ProcessBounds { processes, memory };
         assert_eq!(bounds(Some(me.threads + 50), Some(own * 50)).exceeded(&[me]), None);
         let many = vec![me; 3];
         let said = bounds(Some(me.threads), None).exceeded(&many).unwrap();
@@ -113,7 +113,7 @@ mod tests {
         assert!(bounds(None, Some(own)).exceeded(&many).unwrap().starts_with("it held more than"));
         let dead = Process { alive: false, ..me };
         assert_eq!(bounds(Some(0), Some(0)).exceeded(&[dead]), None);
-        assert_eq!(Bounds::default().pause(Duration::ZERO), None);
+        assert_eq!(ProcessBounds::default().pause(Duration::ZERO), None);
         assert_eq!(bounds(Some(1), None).pause(Duration::from_millis(4)), Some(Duration::from_millis(200)));
     }
 }

@@ -1,8 +1,8 @@
 //! Capture of a step's output from its pipe. The log and the listener get all of it; its two ends
 //! stay in memory. Memory is bounded, however much the step writes and however long its lines are.
 
-use super::log::Log;
-use super::pace::Pace;
+use super::log::StepLogFile;
+use super::pace::Backpressure;
 use super::{Stopwatch, text};
 use std::future::Future;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const FIRST: usize = 4 * 1024;
 /// The two ends of a step's output. They never overlap; together they are the whole output if it is
 /// short enough.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedOutput {
     /// The first bytes, at most 64 KiB.
     pub head: Vec<u8>,
     /// The last bytes of what follows the head, at most 64 KiB.
@@ -27,7 +27,7 @@ pub struct Captured {
     pub total: u64,
 }
 
-impl Captured {
+impl CapturedOutput {
     /// Returns the output as valid, harmless text of at most `limit` bytes. Escapes and control
     /// characters are removed, rewritten lines appear in their last state, and a marker replaces
     /// what is left out.
@@ -57,28 +57,28 @@ impl Captured {
 }
 
 /// The reading end of a running step's output.
-pub(super) struct Output<'a> {
+pub(super) struct StepOutput<'a> {
     /// `None` once every writer has closed the pipe.
     pipe: Option<Receiver>,
     /// True if the pipe was enlarged.
     is_wide: bool,
     /// The buffer for one read. Small until one read has filled it.
     buffer: Vec<u8>,
-    kept: Captured,
-    log: Option<Log>,
-    pace: Option<&'a Pace>,
+    kept: CapturedOutput,
+    log: Option<StepLogFile>,
+    pace: Option<&'a Backpressure>,
     listener: &'a (dyn Fn(&[u8]) + Send + Sync),
 }
 
-impl<'a> Output<'a> {
+impl<'a> StepOutput<'a> {
     pub(super) fn new(
         pipe: Receiver,
-        log: Option<Log>,
-        pace: Option<&'a Pace>,
+        log: Option<StepLogFile>,
+        pace: Option<&'a Backpressure>,
         listener: &'a (dyn Fn(&[u8]) + Send + Sync),
     ) -> Self {
         let buffer = Vec::with_capacity(FIRST);
-        Self { pipe: Some(pipe), is_wide: false, buffer, kept: Captured::default(), log, pace, listener }
+        Self { pipe: Some(pipe), is_wide: false, buffer, kept: CapturedOutput::default(), log, pace, listener }
     }
 
     /// Reads output until `until` is done. Polls `until` before each read, so a flood of output
@@ -101,7 +101,7 @@ impl<'a> Output<'a> {
         while self.is_open() {
             self.ready().await;
             let clock = Stopwatch::start();
-            if tokio::time::timeout(left, self.take()).await.is_err() {
+            if tokio::time::timeout(left, self.read_piece()).await.is_err() {
                 return false;
             }
             left = left.saturating_sub(clock.read());
@@ -115,7 +115,7 @@ impl<'a> Output<'a> {
 
     /// Returns the kept output, and whether the log is complete. A program that wrote nothing gets
     /// a log only if one `is_wanted`.
-    pub(super) fn finish(mut self, is_wanted: bool) -> (Captured, bool) {
+    pub(super) fn finish(mut self, is_wanted: bool) -> (CapturedOutput, bool) {
         let logged = self.log.take().map(|log| log.finish(is_wanted));
         if let Some(Err(error)) = &logged {
             tracing::warn!(%error, "cannot finish a step's log");
@@ -132,11 +132,11 @@ impl<'a> Output<'a> {
 
     async fn take_in_time(&mut self) {
         self.ready().await;
-        self.take().await;
+        self.read_piece().await;
     }
 
     /// Reads one piece. Loses nothing if it is dropped while it waits.
-    async fn take(&mut self) {
+    async fn read_piece(&mut self) {
         let Some(pipe) = self.pipe.as_mut() else { return };
         self.buffer.clear();
         match pipe.read_buf(&mut self.buffer).await {
@@ -174,18 +174,21 @@ mod tests {
 
     #[test]
     fn the_two_ends_of_a_long_output_are_kept_and_never_overlap() {
-        let mut kept = Captured::default();
+        let mut kept = CapturedOutput::default();
         let bytes: Vec<u8> = (0..1_000_000u32).map(|n| (n % 251) as u8).collect();
         bytes.chunks(777).for_each(|chunk| kept.add(chunk));
         kept.trim();
-        let whole =
-            Captured { head: bytes[..KEPT].to_vec(), tail: bytes[bytes.len() - KEPT..].to_vec(), total: 1_000_000 };
+        let whole = CapturedOutput {
+            head: bytes[..KEPT].to_vec(),
+            tail: bytes[bytes.len() - KEPT..].to_vec(),
+            total: 1_000_000,
+        };
         assert_eq!(kept, whole);
     }
 
     #[test]
     fn the_text_of_a_cut_output_says_how_much_is_missing() {
-        let kept = Captured { head: b"first\n".to_vec(), tail: b"last\n".to_vec(), total: 1011 };
+        let kept = CapturedOutput { head: b"first\n".to_vec(), tail: b"last\n".to_vec(), total: 1011 };
         assert_eq!(kept.text(4096), "first\n\n[… 1000 bytes left out …]\nlast\n");
     }
 }

@@ -1,8 +1,8 @@
 //! A running program that exchanges lines with fledge. When it is ended or dropped, nothing that it
 //! started is left.
 
-use super::group::Group;
-use super::start::Program;
+use super::group::ProcessGroup;
+use super::start::ProgramStart;
 use super::{CLEARING, Invocation, Leader, census, clean, why_not};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,7 +25,7 @@ const PIECES: usize = 16;
 /// The lines in both directions. Concurrent writers wait for their turn, and so do concurrent
 /// readers.
 #[derive(Debug)]
-pub struct Lines {
+pub struct DialogueLines {
     out: Mutex<Out>,
     heard: Mutex<Heard>,
 }
@@ -50,7 +50,7 @@ struct Heard {
 
 /// The standard error of a program, of which only the end is kept.
 #[derive(Debug)]
-pub struct Aside {
+pub struct StderrTail {
     pipe: Receiver,
     last: std::sync::Mutex<VecDeque<u8>>,
 }
@@ -60,14 +60,14 @@ pub struct Aside {
 pub struct Dialogue {
     /// Lines to its standard input and from its standard output. Without `aside`, its standard
     /// error is read here too.
-    pub lines: Arc<Lines>,
+    pub lines: Arc<DialogueLines>,
     /// Its standard error, if that is kept apart.
-    pub aside: Option<Arc<Aside>>,
+    pub aside: Option<Arc<StderrTail>>,
     leader: Leader,
-    group: Group,
+    group: ProcessGroup,
 }
 
-impl Lines {
+impl DialogueLines {
     fn new(out: Sender, heard: Receiver) -> Self {
         let heard = Heard { pipe: heard, held: Vec::new(), looked_at: 0, is_beyond: false };
         Self { out: Mutex::new(Out { pipe: Some(out), is_torn: false }), heard: Mutex::new(heard) }
@@ -140,22 +140,22 @@ impl Lines {
     }
 }
 
-impl Aside {
+impl StderrTail {
     /// Reads the standard error for as long as the caller polls this.
     pub async fn listen(&self) -> Infallible {
-        while self.pipe.readable().await.is_ok() && self.take() {}
+        while self.pipe.readable().await.is_ok() && self.read_piece() {}
         std::future::pending().await
     }
 
     /// Returns the last of the standard error so far, at most 4 KiB.
     pub fn last(&self) -> String {
-        self.take();
+        self.read_piece();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         clean(last.make_contiguous())
     }
 
     /// Reads what is available. Returns `false` at the end.
-    fn take(&self) -> bool {
+    fn read_piece(&self) -> bool {
         let mut piece = [0; LAST];
         for _ in 0..PIECES {
             match self.pipe.try_read(&mut piece) {
@@ -180,7 +180,7 @@ impl Dialogue {
     /// # Errors
     /// The reason why the program could not be started.
     pub fn start(invocation: &Invocation) -> Result<Self, String> {
-        Self::begin(invocation, None)
+        Self::spawn(invocation, None)
     }
 
     /// Starts a program as [`Dialogue::start`] does, and keeps its standard error out of its lines.
@@ -190,12 +190,12 @@ impl Dialogue {
     pub fn start_apart(invocation: &Invocation) -> Result<Self, String> {
         let pipe = || -> io::Result<_> {
             let (aside, errors) = io::pipe()?;
-            Ok((Aside { pipe: Receiver::from_owned_fd(aside.into())?, last: Default::default() }, errors))
+            Ok((StderrTail { pipe: Receiver::from_owned_fd(aside.into())?, last: Default::default() }, errors))
         };
-        Self::begin(invocation, Some(pipe().map_err(|error| format!("cannot make a pipe: {error}"))?))
+        Self::spawn(invocation, Some(pipe().map_err(|error| format!("cannot make a pipe: {error}"))?))
     }
 
-    fn begin(invocation: &Invocation, aside: Option<(Aside, PipeWriter)>) -> Result<Self, String> {
+    fn spawn(invocation: &Invocation, aside: Option<(StderrTail, PipeWriter)>) -> Result<Self, String> {
         let Invocation { program, args, dir, env, .. } = invocation;
         let cannot = |error: io::Error| format!("cannot make a pipe: {error}");
         let pipes = || -> io::Result<_> {
@@ -206,10 +206,11 @@ impl Dialogue {
         let news = signal(SignalKind::child()).map_err(|error| format!("cannot listen for ended programs: {error}"))?;
         let (aside, errors) = aside.unzip();
         let (input, errors) = (Some(input.into()), errors.map(Into::into));
-        let group = Group::start(Program { path: program, args, dir, variables: env, input, output, errors })
-            .map_err(|error| why_not(program, &error))?;
+        let group =
+            ProcessGroup::start(ProgramStart { path: program, args, dir, variables: env, input, output, errors })
+                .map_err(|error| why_not(program, &error))?;
         let leader = Leader { pid: group.leader(), news };
-        Ok(Self { lines: Arc::new(Lines::new(out, heard)), aside: aside.map(Arc::new), leader, group })
+        Ok(Self { lines: Arc::new(DialogueLines::new(out, heard)), aside: aside.map(Arc::new), leader, group })
     }
 
     /// Returns whether the program runs.

@@ -3,12 +3,12 @@
 //! subreaper of what it starts, so it adopts their orphans. It never touches processes of another
 //! step, nor children that this process has for other reasons.
 
-use super::bounds::Bounds;
+use super::bounds::ProcessBounds;
 use super::census::{self, Process};
-use super::guard::Guard;
+use super::guard::ProcessGuard;
 use super::mark;
 use super::open_files;
-use super::start::Program;
+use super::start::ProgramStart;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, waitpid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// before the previous round took effect.
 const ROUNDS: usize = 100;
 
-static FOREST: Mutex<Forest> = Mutex::new(Forest { trees: Vec::new(), guard: Guard::new() });
+static FOREST: Mutex<Forest> = Mutex::new(Forest { trees: Vec::new(), guard: ProcessGuard::new() });
 
 /// The session of this process as the kernel lists it. 0 means a session that began outside this
 /// container, which `getsid` cannot report.
@@ -30,7 +30,7 @@ static HAS_TERMINAL: LazyLock<bool> = LazyLock::new(|| File::open("/dev/tty").is
 
 /// Ownership of a running step's processes. Dropping it kills them.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
     leader: Pid,
     number: u64,
 }
@@ -38,7 +38,7 @@ pub(super) struct Group {
 /// Every step whose processes are not all known to be gone, and the guard that watches over them.
 struct Forest {
     trees: Vec<Tree>,
-    guard: Guard,
+    guard: ProcessGuard,
 }
 
 struct Tree {
@@ -71,12 +71,12 @@ struct Around {
     alone: bool,
 }
 
-impl Group {
+impl ProcessGroup {
     /// Starts the leader of a new process group, and everything needed to find its descendants. If
     /// there is a terminal, the leader also leads a session, so that none of its processes can
     /// prompt there and wait. A session costs a fork of this process; a plain start shares its
     /// memory until the program begins (posix_spawn(3)).
-    pub(super) fn start(program: Program<'_>) -> io::Result<Self> {
+    pub(super) fn start(program: ProgramStart<'_>) -> io::Result<Self> {
         census::adopt_orphans();
         let number = mark::next();
         let variable = mark::variable(number);
@@ -118,7 +118,7 @@ impl Group {
 
     /// Returns the reason if the processes have gone beyond their common limits. Also records the
     /// current processes.
-    pub(super) fn exceeded(&self, bounds: Bounds) -> Option<String> {
+    pub(super) fn exceeded(&self, bounds: ProcessBounds) -> Option<String> {
         let most = bounds.processes.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         let found = forest().visit(self.number, |tree, around| tree.find_beyond(around, most)).unwrap_or_default();
         bounds.exceeded(&found)
@@ -173,7 +173,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         let mut forest = forest();
         forest.visit(self.number, |tree, around| {
@@ -293,7 +293,7 @@ impl Tree {
         if is_led || self.known.get(&process.pid) == Some(&process.started) {
             return true;
         }
-        let is_marked = mark::of(process.pid).is_some_and(|mark| {
+        let is_marked = mark::of_process(process.pid).is_some_and(|mark| {
             // A process in our own session may be one that another thread started while this
             // process bore the step's number.
             match *OWN_SESSION == Some(process.session) {
@@ -304,7 +304,7 @@ impl Tree {
         is_marked || mark::has_variable(process.pid, &self.variable)
     }
 
-    fn reap(&mut self, guard: &mut Guard) -> Option<WaitStatus> {
+    fn reap(&mut self, guard: &mut ProcessGuard) -> Option<WaitStatus> {
         if self.leading == Leading::Reaped || self.is_led() {
             return None;
         }

@@ -21,51 +21,51 @@ const LINE: usize = 12;
 
 /// The process groups to watch over, and the guard process.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct ProcessGuard {
     /// Process groups, each with its line number in the file.
     groups: BTreeMap<i32, usize>,
-    post: Post,
+    post: GuardPost,
 }
 
 #[derive(Debug)]
-enum Post {
+enum GuardPost {
     Vacant,
-    Held(Sentry),
+    Held(GuardProcess),
     /// The guard could not be started; fledge has logged a warning.
     GivenUp,
 }
 
 #[derive(Debug)]
-struct Sentry {
+struct GuardProcess {
     shell: Child,
     list: File,
     _line: PipeWriter,
 }
 
-impl Guard {
+impl ProcessGuard {
     pub(super) const fn new() -> Self {
-        Self { groups: BTreeMap::new(), post: Post::Vacant }
+        Self { groups: BTreeMap::new(), post: GuardPost::Vacant }
     }
 
     /// Starts the guard unless it runs, and lists all groups for it. If that fails, steps run
     /// without a guard.
     pub(super) fn post(&mut self) {
         match &mut self.post {
-            Post::Held(sentry) if census::runs(Pid::from_child(&sentry.shell)) => return,
-            Post::Held(sentry) => sentry.end(), // it was killed
-            Post::Vacant => {}
-            Post::GivenUp => return,
+            GuardPost::Held(sentry) if census::runs(Pid::from_child(&sentry.shell)) => return,
+            GuardPost::Held(sentry) => sentry.end(), // it was killed
+            GuardPost::Vacant => {}
+            GuardPost::GivenUp => return,
         }
-        let sentry = Sentry::start().and_then(|sentry| {
+        let sentry = GuardProcess::start().and_then(|sentry| {
             self.groups.iter().try_for_each(|(group, line)| sentry.write(*line, &group.to_string()))?;
             Ok(sentry)
         });
         self.post = sentry.map_or_else(
             |error| {
                 tracing::warn!(%error, "cannot start a guard; if fledge is killed, its steps may keep running");
-                Post::GivenUp
+                GuardPost::GivenUp
             },
-            Post::Held,
+            GuardPost::Held,
         );
     }
 
@@ -87,23 +87,23 @@ impl Guard {
     /// to no step.
     pub(super) fn pid(&self) -> Option<i32> {
         match &self.post {
-            Post::Held(sentry) => i32::try_from(sentry.shell.id()).ok(),
-            Post::Vacant | Post::GivenUp => None,
+            GuardPost::Held(sentry) => i32::try_from(sentry.shell.id()).ok(),
+            GuardPost::Vacant | GuardPost::GivenUp => None,
         }
     }
 
     /// Ends the guard if it has nothing left to watch over.
     pub(super) fn dismiss(&mut self) {
         if self.groups.is_empty()
-            && let Post::Held(sentry) = &mut self.post
+            && let GuardPost::Held(sentry) = &mut self.post
         {
             sentry.end();
-            self.post = Post::Vacant;
+            self.post = GuardPost::Vacant;
         }
     }
 
     fn write(&self, line: usize, text: &str) {
-        if let Post::Held(sentry) = &self.post
+        if let GuardPost::Held(sentry) = &self.post
             && let Err(error) = sentry.write(line, text)
         {
             tracing::warn!(%error, "cannot register a step with the guard; if fledge is killed, it may keep running");
@@ -111,7 +111,7 @@ impl Guard {
     }
 }
 
-impl Sentry {
+impl GuardProcess {
     fn start() -> io::Result<Self> {
         let (reader, line) = io::pipe()?;
         let list = list()?;

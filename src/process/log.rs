@@ -36,7 +36,7 @@ pub fn each_line(log: &Path, mut take: impl FnMut(&[u8], usize) -> ControlFlow<(
 /// A log being written. Half of the limit holds the start. Then two slots of a sixth each take
 /// turns in holding the end. The slots are unnamed files, made when the start is full. So at most a
 /// sixth of the limit is ever on the disk twice.
-pub(super) struct Log {
+pub(super) struct StepLogFile {
     path: PathBuf,
     /// Created at the first write, since creating a file is costly.
     file: Option<File>,
@@ -54,7 +54,7 @@ struct Slots {
     turns: u64,
 }
 
-impl Log {
+impl StepLogFile {
     /// Prepares a log at this path, and creates its folder if that is missing. Removes an old file
     /// or a link at the path, so that nothing is written through a link.
     pub(super) fn prepare(path: PathBuf, limit: u64) -> io::Result<Self> {
@@ -143,7 +143,7 @@ mod tests {
     fn written(limit: u64, pieces: &[&[u8]]) -> Vec<u8> {
         let folder = crate::test_support::temp_dir();
         let path = folder.path().join("new/step.log");
-        let mut log = Log::prepare(path.clone(), limit).unwrap();
+        let mut log = StepLogFile::prepare(path.clone(), limit).unwrap();
         pieces.iter().for_each(|piece| log.write(piece).unwrap());
         log.finish(true).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -184,9 +184,9 @@ mod tests {
         let folder = crate::test_support::temp_dir();
         let path = folder.path().join("step.log");
         fs::write(&path, "old").unwrap();
-        Log::prepare(path.clone(), 600).unwrap().finish(false).unwrap();
+        StepLogFile::prepare(path.clone(), 600).unwrap().finish(false).unwrap();
         assert!(!path.exists());
-        Log::prepare(path.clone(), 600).unwrap().finish(true).unwrap();
+        StepLogFile::prepare(path.clone(), 600).unwrap().finish(true).unwrap();
         assert_eq!(fs::read(path).unwrap(), b"");
     }
 
@@ -196,7 +196,7 @@ mod tests {
         let (victim, path) = (folder.path().join("victim"), folder.path().join("step.log"));
         fs::write(&victim, "precious").unwrap();
         std::os::unix::fs::symlink(&victim, &path).unwrap();
-        let mut log = Log::prepare(path.clone(), 600).unwrap();
+        let mut log = StepLogFile::prepare(path.clone(), 600).unwrap();
         log.write(b"output").unwrap();
         log.finish(false).unwrap();
         assert_eq!((fs::read(&victim).unwrap(), fs::read(&path).unwrap()), (b"precious".to_vec(), b"output".to_vec()));

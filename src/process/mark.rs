@@ -47,14 +47,14 @@ pub(super) fn next() -> u64 {
 
 /// The mark that a process has inherited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct ProcessMark {
     current: Option<u64>,
     /// The hard limit. It has no mark in a process that another thread starts while this process
     /// bears a step's mark.
     maximum: Option<u64>,
 }
 
-impl Mark {
+impl ProcessMark {
     /// Returns whether the process is from this step, or was started by another thread at the same
     /// moment.
     pub(super) fn may_be(self, number: u64) -> bool {
@@ -80,11 +80,11 @@ pub(super) fn has_variable(pid: i32, variable: &str) -> bool {
 }
 
 /// Returns the mark of a process. `None` if the process is gone, or the system has no such limit.
-pub(super) fn of(pid: i32) -> Option<Mark> {
+pub(super) fn of_process(pid: i32) -> Option<ProcessMark> {
     let limits = census::read(&format!("/proc/{pid}/limits"))?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
     let mut numbers = line.split_ascii_whitespace().map(|number| number.parse().ok());
-    Some(Mark { current: numbers.next()?, maximum: numbers.next()? })
+    Some(ProcessMark { current: numbers.next()?, maximum: numbers.next()? })
 }
 
 #[cfg(target_os = "linux")]

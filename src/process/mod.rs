@@ -18,22 +18,22 @@ mod open_files;
 mod pace;
 mod private;
 mod rights;
+pub mod sandbox;
 mod search_path;
 mod signals;
 mod start;
 mod text;
 mod tmpfs;
 mod variables;
-pub mod wall;
 
-pub use bounds::Bounds;
-pub use capture::Captured;
-pub use dialogue::{Aside, Dialogue, Lines};
+pub use bounds::ProcessBounds;
+pub use capture::CapturedOutput;
+pub use dialogue::{Dialogue, DialogueLines, StderrTail};
 pub use group::{close, kill_everything};
 pub use log::each_line;
 pub use mark::unforeseen;
 pub use open_files::room_for;
-pub use pace::Pace;
+pub use pace::Backpressure;
 pub use private::keep_private;
 pub use rights::{Unwritable, unwritable};
 pub use search_path::{find_program, outside, with_path_outside};
@@ -43,11 +43,11 @@ pub use tmpfs::is_in_memory;
 pub use variables::Variables;
 
 use crate::limits::CANCEL_GRACE;
-use capture::Output;
-use group::Group;
-use log::Log;
+use capture::StepOutput;
+use group::ProcessGroup;
+use log::StepLogFile;
 use rustix::process::{Pid, WaitStatus};
-use start::Program;
+use start::ProgramStart;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -83,7 +83,7 @@ pub struct Invocation {
     pub grace: Duration,
     /// The time that processes have to finish when they outlive the program.
     pub linger: Duration,
-    /// The file for its whole output, replaced if it exists; see [`Ended::has_log`].
+    /// The file for its whole output, replaced if it exists; see [`EndedProcess::has_log`].
     pub log: Option<PathBuf>,
     /// The most bytes of that file. Above this its middle is dropped.
     pub log_limit: u64,
@@ -92,14 +92,14 @@ pub struct Invocation {
 /// Files for a program in place of its closed standard input and of the pipe for its standard
 /// error.
 #[derive(Debug, Default)]
-pub struct Files {
+pub struct ProcessFiles {
     /// Its standard input, read from the file's current position.
     pub input: Option<File>,
     /// Its standard error.
     pub errors: Option<File>,
 }
 
-impl Files {
+impl ProcessFiles {
     /// Returns standard input with these bytes, in an unnamed file that disappears with its last
     /// reader.
     ///
@@ -121,13 +121,13 @@ impl Files {
 
 /// A program that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedProcess {
     /// The way in which it ended.
-    pub end: End,
+    pub end: ProcessEnd,
     /// The time from its start until nothing was left of it.
     pub duration: Duration,
     /// Its standard output and standard error, in the order in which they arrived.
-    pub output: Captured,
+    pub output: CapturedOutput,
     /// True if something outlived it and was killed, or held its output open.
     pub leaked: bool,
     /// True if its log is complete.
@@ -136,7 +136,7 @@ pub struct Ended {
 
 /// The way in which a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum ProcessEnd {
     /// It exited by itself with this code.
     Exited(i32),
     /// This signal ended it, and fledge did not send it. 0 if the system does not say how it ended.
@@ -154,58 +154,62 @@ pub enum End {
 /// Runs a program with closed standard input in its own process group, and if there is a terminal,
 /// in its own session. Passes its output to `on_output` as it arrives. Needs a tokio runtime with
 /// I/O and time. When this returns or is dropped, no descendant of the program is left.
-pub async fn run(invocation: Invocation, stop: &CancellationToken, on_output: &(dyn Fn(&[u8]) + Send + Sync)) -> Ended {
+pub async fn run(
+    invocation: Invocation,
+    stop: &CancellationToken,
+    on_output: &(dyn Fn(&[u8]) + Send + Sync),
+) -> EndedProcess {
     run_at(None, invocation, stop, on_output).await
 }
 
 /// Runs a program as [`run`] does. Ends it with everything it has started as soon as it goes beyond
 /// `bounds`.
 pub async fn run_within(
-    bounds: Bounds,
+    bounds: ProcessBounds,
     invocation: Invocation,
     stop: &CancellationToken,
     on_output: &(dyn Fn(&[u8]) + Send + Sync),
-) -> Ended {
-    run_paced(None, bounds, Files::default(), invocation, stop, on_output).await
+) -> EndedProcess {
+    run_paced(None, bounds, ProcessFiles::default(), invocation, stop, on_output).await
 }
 
 /// Runs a program as [`run`] does, with `files` in place of standard input and standard error.
 pub async fn run_with(
-    files: Files,
+    files: ProcessFiles,
     invocation: Invocation,
     stop: &CancellationToken,
     on_output: &(dyn Fn(&[u8]) + Send + Sync),
-) -> Ended {
-    run_paced(None, Bounds::default(), files, invocation, stop, on_output).await
+) -> EndedProcess {
+    run_paced(None, ProcessBounds::default(), files, invocation, stop, on_output).await
 }
 
 /// Runs a program as [`run`] does, for a listener that may fall behind. With a pace, output arrives
 /// in pieces of at most 4 KiB. While the pace is shut no output arrives, for at most one second in
 /// all.
 pub async fn run_at(
-    pace: Option<&Pace>,
+    pace: Option<&Backpressure>,
     invocation: Invocation,
     stop: &CancellationToken,
     on_output: &(dyn Fn(&[u8]) + Send + Sync),
-) -> Ended {
-    run_paced(pace, Bounds::default(), Files::default(), invocation, stop, on_output).await
+) -> EndedProcess {
+    run_paced(pace, ProcessBounds::default(), ProcessFiles::default(), invocation, stop, on_output).await
 }
 
 async fn run_paced(
-    pace: Option<&Pace>,
-    bounds: Bounds,
-    files: Files,
+    pace: Option<&Backpressure>,
+    bounds: ProcessBounds,
+    files: ProcessFiles,
     invocation: Invocation,
     stop: &CancellationToken,
     on_output: &(dyn Fn(&[u8]) + Send + Sync),
-) -> Ended {
+) -> EndedProcess {
     let begun = Instant::now();
     if stop.is_cancelled() {
-        return Ended::at_once(End::Stopped, Duration::ZERO);
+        return EndedProcess::at_once(ProcessEnd::Stopped, Duration::ZERO);
     }
     let (mut leader, group, mut output) = match start(&invocation, files, pace, on_output) {
         Ok(started) => started,
-        Err(why) => return Ended::at_once(End::NotStarted(why), begun.elapsed()),
+        Err(why) => return EndedProcess::at_once(ProcessEnd::NotStarted(why), begun.elapsed()),
     };
 
     let cause = output.pump(wait(&mut leader, &group, bounds, invocation.timeout, stop)).await;
@@ -229,25 +233,25 @@ async fn run_paced(
     let status = group.reap();
     drop(group);
     let end = match cause {
-        Cause::Stopped => End::Stopped,
-        Cause::TimedOut => End::TimedOut,
-        Cause::Exceeded(how) => End::Exceeded(how),
+        Cause::Stopped => ProcessEnd::Stopped,
+        Cause::TimedOut => ProcessEnd::TimedOut,
+        Cause::Exceeded(how) => ProcessEnd::Exceeded(how),
         Cause::Ended => how(status),
     };
-    let (output, is_logged) = output.finish(end != End::Exited(0));
-    Ended { end, duration: begun.elapsed(), output, leaked, is_logged }
+    let (output, is_logged) = output.finish(end != ProcessEnd::Exited(0));
+    EndedProcess { end, duration: begun.elapsed(), output, leaked, is_logged }
 }
 
-impl Ended {
+impl EndedProcess {
     /// Returns whether it leaves a log if [`Invocation::log`] is set. A program without output that
     /// exits with 0 leaves none.
     pub fn has_log(&self) -> bool {
-        !matches!(self.end, End::NotStarted(_)) && (self.output.total > 0 || self.end != End::Exited(0))
+        !matches!(self.end, ProcessEnd::NotStarted(_)) && (self.output.total > 0 || self.end != ProcessEnd::Exited(0))
     }
 
     /// Returns the result of a program that never started.
-    pub(crate) fn at_once(end: End, duration: Duration) -> Self {
-        Self { end, duration, output: Captured::default(), leaked: false, is_logged: false }
+    pub(crate) fn at_once(end: ProcessEnd, duration: Duration) -> Self {
+        Self { end, duration, output: CapturedOutput::default(), leaked: false, is_logged: false }
     }
 }
 
@@ -279,8 +283,8 @@ impl Leader {
 /// Waits for the first reason to end.
 async fn wait(
     leader: &mut Leader,
-    group: &Group,
-    bounds: Bounds,
+    group: &ProcessGroup,
+    bounds: ProcessBounds,
     timeout: Option<Duration>,
     stop: &CancellationToken,
 ) -> Cause {
@@ -316,7 +320,7 @@ async fn wait(
 }
 
 /// Sends SIGTERM to all processes, and waits until all have ended or `grace` is over.
-async fn part(leader: &mut Leader, group: &Group, grace: Duration) {
+async fn part(leader: &mut Leader, group: &ProcessGroup, grace: Duration) {
     group.terminate();
     let over = async {
         leader.ended().await;
@@ -341,20 +345,20 @@ impl Stopwatch {
     }
 }
 
-fn how(status: Option<WaitStatus>) -> End {
+fn how(status: Option<WaitStatus>) -> ProcessEnd {
     match status.map(|status| (status.exit_status(), status.terminating_signal())) {
-        Some((Some(code), _)) => End::Exited(code),
-        Some((None, signal)) => End::Signalled(signal.unwrap_or(0)),
-        None => End::Signalled(0),
+        Some((Some(code), _)) => ProcessEnd::Exited(code),
+        Some((None, signal)) => ProcessEnd::Signalled(signal.unwrap_or(0)),
+        None => ProcessEnd::Signalled(0),
     }
 }
 
-type Started<'a> = (Leader, Group, Output<'a>);
+type Started<'a> = (Leader, ProcessGroup, StepOutput<'a>);
 
 fn start<'a>(
     invocation: &Invocation,
-    files: Files,
-    pace: Option<&'a Pace>,
+    files: ProcessFiles,
+    pace: Option<&'a Backpressure>,
     on_output: &'a (dyn Fn(&[u8]) + Send + Sync),
 ) -> Result<Started<'a>, String> {
     let Invocation { program, args, dir, env, log, log_limit, .. } = invocation;
@@ -362,7 +366,7 @@ fn start<'a>(
         return Err(format!("the directory `{}` does not exist", dir.display()));
     }
     let log = log.as_ref().map(|path| {
-        Log::prepare(path.clone(), *log_limit)
+        StepLogFile::prepare(path.clone(), *log_limit)
             .map_err(|error| format!("cannot write the log `{}`: {error}", path.display()))
     });
     let log = log.transpose()?;
@@ -373,10 +377,10 @@ fn start<'a>(
     let (reader, output) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let news = signal(SignalKind::child()).map_err(|error| format!("cannot listen for ended programs: {error}"))?;
     let (input, errors) = (files.input.map(Into::into), files.errors.map(Into::into));
-    let group = Group::start(Program { path: program, args, dir, variables: env, input, output, errors })
+    let group = ProcessGroup::start(ProgramStart { path: program, args, dir, variables: env, input, output, errors })
         .map_err(|error| why_not(program, &error))?;
     let leader = Leader { pid: group.leader(), news };
-    Ok((leader, group, Output::new(reader, log, pace, on_output)))
+    Ok((leader, group, StepOutput::new(reader, log, pace, on_output)))
 }
 
 fn why_not(program: &str, error: &io::Error) -> String {

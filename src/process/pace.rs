@@ -13,7 +13,7 @@ const CREDIT: Duration = Duration::from_secs(1);
 
 /// A switch that a listener shuts while it is behind. The default is never shut.
 #[derive(Debug, Clone, Default)]
-pub struct Pace {
+pub struct Backpressure {
     gate: Arc<Gate>,
 }
 
@@ -25,7 +25,7 @@ struct Gate {
     opened: Notify,
 }
 
-impl Pace {
+impl Backpressure {
     /// Reports that the listener is behind.
     pub fn shut(&self) {
         self.gate.is_shut.store(true, Ordering::SeqCst);
@@ -67,13 +67,13 @@ impl Pace {
 }
 
 /// Two are equal if they share one switch.
-impl PartialEq for Pace {
+impl PartialEq for Backpressure {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.gate, &other.gate)
     }
 }
 
-impl Eq for Pace {}
+impl Eq for Backpressure {}
 
 #[cfg(test)]
 mod tests {
@@ -81,7 +81,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_who_is_behind_is_waited_for_until_it_is_not() {
-        let pace = Pace::default();
+        let pace = Backpressure::default();
         pace.ready().await;
         pace.shut();
         tokio::join!(pace.ready(), async { pace.open() });
@@ -90,7 +90,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_who_is_stuck_is_waited_for_once_until_it_has_caught_up() {
-        let pace = Pace::default();
+        let pace = Backpressure::default();
         let waited = async || {
             let clock = Stopwatch::start();
             pace.ready().await;

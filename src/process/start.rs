@@ -15,7 +15,7 @@ use std::process::Stdio;
 use std::sync::OnceLock;
 
 /// A program to start.
-pub(super) struct Program<'a> {
+pub(super) struct ProgramStart<'a> {
     pub(super) path: &'a str,
     pub(super) args: &'a [String],
     pub(super) dir: &'a Path,
@@ -28,7 +28,7 @@ pub(super) struct Program<'a> {
     pub(super) errors: Option<OwnedFd>,
 }
 
-impl Program<'_> {
+impl ProgramStart<'_> {
     /// Starts the program with `mark`, the variable of its step, in its environment. A program that
     /// leads a session has no terminal.
     pub(super) fn start(self, mark: &str, in_session: bool) -> io::Result<Pid> {

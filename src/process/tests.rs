@@ -38,7 +38,7 @@ fn shell(script: &str) -> Invocation {
     }
 }
 
-async fn finish(invocation: Invocation) -> Ended {
+async fn finish(invocation: Invocation) -> EndedProcess {
     run(invocation, &CancellationToken::new(), &|_| {}).await
 }
 
@@ -47,15 +47,15 @@ async fn finish(invocation: Invocation) -> Ended {
 async fn leaves_nothing(script: &str) {
     let sleep = unique_sleep();
     let ended = finish(shell(&script.replace("SLEEP", &sleep))).await;
-    assert_eq!((running(&sleep), &ended.end, ended.leaked), (0, &End::Exited(0), true), "{script}: {ended:?}");
+    assert_eq!((running(&sleep), &ended.end, ended.leaked), (0, &ProcessEnd::Exited(0), true), "{script}: {ended:?}");
     assert!(ended.duration < PATIENCE, "{script}: {ended:?}");
 }
 
 #[tokio::test]
 async fn output_of_both_streams_comes_in_order_with_the_exit_code() {
     let ended = finish(shell("echo one; echo two >&2; echo three; exit 3")).await;
-    let output = Captured { head: b"one\ntwo\nthree\n".to_vec(), tail: vec![], total: 14 };
-    assert_eq!((ended.end, ended.output, ended.leaked), (End::Exited(3), output, false));
+    let output = CapturedOutput { head: b"one\ntwo\nthree\n".to_vec(), tail: vec![], total: 14 };
+    assert_eq!((ended.end, ended.output, ended.leaked), (ProcessEnd::Exited(3), output, false));
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn a_timeout_ends_what_ignores_sigterm_and_what_has_left_the_group() {
     );
     let timeout = Some(Duration::from_millis(300));
     let ended = finish(Invocation { timeout, ..shell(&script) }).await;
-    assert_eq!((ended.end, running(&sleep)), (End::TimedOut, 0));
+    assert_eq!((ended.end, running(&sleep)), (ProcessEnd::TimedOut, 0));
     assert!(ended.duration >= Duration::from_millis(300) && ended.duration < PATIENCE, "{:?}", ended.duration);
 }
 
@@ -125,7 +125,7 @@ async fn a_stop_leaves_time_to_tidy_up() {
     let script = "exec 2>/dev/null; trap 'echo tidied; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
     let invocation = Invocation { grace: Duration::from_secs(60), ..shell(script) };
     let ended = run(invocation, &stop, &|_| stop.cancel()).await;
-    assert_eq!((ended.end, ended.output.text(99)), (End::Stopped, "ready\ntidied\n".to_owned()));
+    assert_eq!((ended.end, ended.output.text(99)), (ProcessEnd::Stopped, "ready\ntidied\n".to_owned()));
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn a_stop_ends_it_within_the_grace_of_a_cancelled_run() {
     let (sleep, stop) = (unique_sleep(), CancellationToken::new());
     let script = format!("trap '' TERM; (setsid {sleep} &); echo ready; while :; do {sleep}; done");
     let ended = run(Invocation { grace: 2 * PATIENCE, ..shell(&script) }, &stop, &|_| stop.cancel()).await;
-    assert_eq!((ended.end, ended.output.text(99), running(&sleep)), (End::Stopped, "ready\n".to_owned(), 0));
+    assert_eq!((ended.end, ended.output.text(99), running(&sleep)), (ProcessEnd::Stopped, "ready\n".to_owned(), 0));
     assert!(ended.duration < PATIENCE, "{:?}", ended.duration);
 }
 
@@ -142,7 +142,7 @@ async fn nothing_is_started_after_a_stop() {
     let stop = CancellationToken::new();
     stop.cancel();
     let ended = run(shell("echo no"), &stop, &|_| {}).await;
-    assert_eq!(ended, Ended::at_once(End::Stopped, Duration::ZERO));
+    assert_eq!(ended, EndedProcess::at_once(ProcessEnd::Stopped, Duration::ZERO));
 }
 
 #[tokio::test]
@@ -184,8 +184,8 @@ async fn of_two_steps_at_once_the_first_to_end_leaves_the_other_ones_processes_a
         (ended, left)
     };
     let ((first, left), second) = tokio::join!(first, finish(staying));
-    assert_eq!((first.end, first.leaked, left), (End::Exited(0), true, (0, 3)));
-    assert_eq!((second.end, second.leaked, running(&other)), (End::Exited(0), true, 0));
+    assert_eq!((first.end, first.leaked, left), (ProcessEnd::Exited(0), true, (0, 3)));
+    assert_eq!((second.end, second.leaked, running(&other)), (ProcessEnd::Exited(0), true, 0));
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn orphans_that_have_ended_do_not_pile_up_while_a_step_runs() {
         until [ $(cat numbers | wc -l) = 8 ]; do sleep 0.01; done
         for number in $(cat numbers); do while kill -0 $number; do sleep 0.005; done; done";
     let ended = finish(Invocation { dir: folder.path().into(), ..shell(script) }).await;
-    assert_eq!(ended.end, End::Exited(0), "{}", ended.output.text(999));
+    assert_eq!(ended.end, ProcessEnd::Exited(0), "{}", ended.output.text(999));
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn a_hundred_megabytes_are_logged_within_the_limit_and_kept_in_little_memo
     let path = folder.path().join("step.log");
     let script = "head -c 100000000 /dev/zero | tr '\\0' x; echo end";
     let ended = finish(Invocation { log: Some(path.clone()), log_limit: 3_000_000, ..shell(script) }).await;
-    assert_eq!((&ended.end, ended.output.total), (&End::Exited(0), 100_000_004));
+    assert_eq!((&ended.end, ended.output.total), (&ProcessEnd::Exited(0), 100_000_004));
     assert!(ended.output.head.len() + ended.output.tail.len() <= 128 * 1024 && ended.output.tail.ends_with(b"xend\n"));
     let log = fs::read(path).unwrap();
     assert!(
@@ -236,7 +236,7 @@ async fn invalid_text_is_logged_as_it_is_and_shown_as_text() {
 
 #[tokio::test]
 async fn an_end_by_signal_is_told_by_its_number() {
-    assert_eq!(finish(shell("kill -KILL $$")).await.end, End::Signalled(9));
+    assert_eq!(finish(shell("kill -KILL $$")).await.end, ProcessEnd::Signalled(9));
 }
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn a_program_has_the_same_around_it_however_it_is_started() {
     };
     let here = std::env::current_dir().unwrap();
     let (end, by_path) = around("/bin/sh", &here).await;
-    assert_eq!((end, around("sh", &here).await), (End::Exited(3), (End::Exited(3), by_path.clone())));
+    assert_eq!((end, around("sh", &here).await), (ProcessEnd::Exited(3), (ProcessEnd::Exited(3), by_path.clone())));
     let there = here.join("src").display().to_string();
     let elsewhere = around("/bin/sh", &here.join("src")).await.1;
     assert_eq!(elsewhere.replace(&format!("\n{there}\n"), &format!("\n{}\n", here.display())), by_path);
@@ -280,13 +280,16 @@ async fn what_cannot_be_started_says_why() {
         ),
     ];
     for (invocation, why) in cases {
-        assert_eq!(finish(invocation).await.end, End::NotStarted(why));
+        assert_eq!(finish(invocation).await.end, ProcessEnd::NotStarted(why));
     }
     let here = Invocation { dir: std::env::current_dir().unwrap(), ..shell("true") };
     for (program, why) in [
         ("/no/such", "there is no program `/no/such`".to_owned()),
         (&text, format!("cannot run `{text}`: permission denied")),
     ] {
-        assert_eq!(finish(Invocation { program: program.into(), ..here.clone() }).await.end, End::NotStarted(why));
+        assert_eq!(
+            finish(Invocation { program: program.into(), ..here.clone() }).await.end,
+            ProcessEnd::NotStarted(why)
+        );
     }
 }

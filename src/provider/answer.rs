@@ -2,41 +2,41 @@
 
 use super::{
     DeltaSink,
-    codec::{Decoder, Dialect, Pulse},
-    framing::{Framing, FramingError},
+    codec::{Decoder, Dialect, EventProgress},
+    framing::{EventFraming, FramingError},
 };
 use crate::chat::{ModelError, Reply, Spent};
 
 /// An answer whose bytes are still arriving.
 #[derive(Debug)]
-pub(super) struct Answer {
-    framing: Framing,
+pub(super) struct AnswerStream {
+    framing: EventFraming,
     decoder: Box<dyn Decoder>,
 }
 
-impl Answer {
+impl AnswerStream {
     /// Creates an answer before its first byte.
     pub(super) fn new(dialect: &dyn Dialect, turn: u64) -> Self {
-        Self { framing: Framing::new(dialect.form()), decoder: dialect.decoder(turn) }
+        Self { framing: EventFraming::new(dialect.form()), decoder: dialect.decoder(turn) }
     }
 
     /// Decodes the next bytes and returns their effect on the answer. Bytes after the end of the
     /// answer are ignored.
-    pub(super) fn take(&mut self, bytes: &[u8], deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
-        let mut pulse = Pulse::Idle;
+    pub(super) fn push(&mut self, bytes: &[u8], deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
+        let mut pulse = EventProgress::Idle;
         self.framing.push(bytes);
         while let Some(event) = self.framing.next_event()? {
             match self.decoder.feed(event, deltas)? {
-                Pulse::Idle => {}
-                Pulse::Progress => pulse = Pulse::Progress,
-                done @ Pulse::Done(_) => return Ok(done),
+                EventProgress::Idle => {}
+                EventProgress::Progress => pulse = EventProgress::Progress,
+                done @ EventProgress::Done(_) => return Ok(done),
             }
         }
         Ok(pulse)
     }
 
     /// Decodes the data of an event that did not come from a stream.
-    pub(super) fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+    pub(super) fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
         self.decoder.feed(event, deltas)
     }
 
@@ -47,8 +47,8 @@ impl Answer {
     /// counts without the end marker of the protocol; see [`Decoder::close`].
     pub(super) fn finish(&mut self, is_whole: bool, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
         match self.framing.finish().map(|event| self.decoder.feed(event, deltas)) {
-            Some(Ok(Pulse::Done(reply))) => return Ok(*reply),
-            Some(Ok(Pulse::Idle | Pulse::Progress)) if is_whole => {}
+            Some(Ok(EventProgress::Done(reply))) => return Ok(*reply),
+            Some(Ok(EventProgress::Idle | EventProgress::Progress)) if is_whole => {}
             Some(_) => return Err(ModelError::network("the stream ended in the middle of an event")),
             None => {}
         }

@@ -1,14 +1,14 @@
 //! The interface of all wire formats over HTTP, and the rules that they share. A dialect only
 //! converts data; it never waits.
 
-use super::{DeltaSink, Endpoint, Request, Secret, framing::Form};
-use crate::chat::{Block, Message, ModelError, ModelFault, Reply, Spent, ToolInput, ToolResult};
+use super::{DeltaSink, Endpoint, ModelRequest, Secret, framing::FramingFormat};
+use crate::chat::{Block, Message, ModelError, ModelErrorKind, Reply, Spent, ToolInput, ToolResult};
 use serde_json::{Map, Value};
 use std::fmt;
 
 /// One wire format.
 pub(super) trait Dialect: fmt::Debug + Send + Sync {
-    /// Returns the provider's name, equal to [`super::Kind::name`].
+    /// Returns the provider's name, equal to [`super::WireFormat::name`].
     fn name(&self) -> &'static str;
 
     /// Returns the provider's own base URL.
@@ -34,11 +34,11 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync {
 
     /// Builds the request body. Equal conversations give equal bytes, so the provider's cache
     /// recognizes them.
-    fn body(&self, endpoint: &Endpoint, request: &Request) -> Value;
+    fn body(&self, endpoint: &Endpoint, request: &ModelRequest) -> Value;
 
     /// Returns the way in which the answer is divided into events.
-    fn form(&self) -> Form {
-        Form::Events
+    fn form(&self) -> FramingFormat {
+        FramingFormat::Events
     }
 
     /// Splits a non-streamed JSON answer into the events of the equivalent stream. Returns no
@@ -54,7 +54,7 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync {
 /// the protocol, but returns an error.
 pub(super) trait Decoder: fmt::Debug + Send {
     /// Decodes the data of the next event.
-    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError>;
+    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError>;
 
     /// Returns the answer if it is complete and only the end marker of the protocol is missing.
     /// Called once, after the body ended properly: some servers leave out their last line.
@@ -68,7 +68,7 @@ pub(super) trait Decoder: fmt::Debug + Send {
 
 /// The effect of an event on the answer.
 #[derive(Debug, PartialEq)]
-pub(super) enum Pulse {
+pub(super) enum EventProgress {
     /// No effect: a ping or an unknown event.
     Idle,
     /// The event extended the answer.
@@ -79,7 +79,7 @@ pub(super) enum Pulse {
 
 /// Creates the error of an answer that violates the protocol.
 pub(super) fn protocol(message: impl Into<String>) -> ModelError {
-    ModelError::new(ModelFault::Protocol, message)
+    ModelError::new(ModelErrorKind::Protocol, message)
 }
 
 /// Parses the JSON object of an event.
@@ -130,7 +130,7 @@ pub(super) fn wire_input(input: &ToolInput) -> Value {
 }
 
 /// Replaces all images of a request with a text, for a model that does not accept images.
-pub(super) fn without_images(request: &Request) -> Request {
+pub(super) fn without_images(request: &ModelRequest) -> ModelRequest {
     const UNSEEN: &str = "[an image that you cannot see]";
     let block = |block: &Block| match block {
         Block::Image(_) => Block::Text { text: UNSEEN.into() },
@@ -145,7 +145,7 @@ pub(super) fn without_images(request: &Request) -> Request {
     };
     let message =
         |message: &Message| Message { role: message.role, content: message.content.iter().map(block).collect() };
-    Request { messages: request.messages.iter().map(message).collect(), ..request.clone() }
+    ModelRequest { messages: request.messages.iter().map(message).collect(), ..request.clone() }
 }
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ pub(super) mod tests {
     use super::*;
     use crate::{
         chat::{Delta, Image, Role, ToolCall, ToolSpec},
-        provider::{Effort, Kind},
+        provider::{Effort, WireFormat},
     };
     use serde_json::json;
     use std::sync::Mutex;
@@ -169,8 +169,8 @@ pub(super) mod tests {
         let mut end = Ok(None);
         for data in events {
             match decoder.feed(data.as_ref(), &sink) {
-                Ok(Pulse::Idle | Pulse::Progress) => continue,
-                Ok(Pulse::Done(reply)) => end = Ok(Some(*reply)),
+                Ok(EventProgress::Idle | EventProgress::Progress) => continue,
+                Ok(EventProgress::Done(reply)) => end = Ok(Some(*reply)),
                 Err(error) => end = Err(error),
             }
             break;
@@ -191,7 +191,7 @@ pub(super) mod tests {
     }
 
     /// Creates a conversation of some turns with all kinds of blocks.
-    fn conversation(turns: usize) -> Request {
+    fn conversation(turns: usize) -> ModelRequest {
         let call = |id: String| {
             Block::ToolUse(ToolCall { id, name: "read".into(), input: ToolInput::parse("{\"b\":1,\"a\":2}") })
         };
@@ -212,7 +212,7 @@ pub(super) mod tests {
         }
         let tool =
             |name: &str| ToolSpec { name: name.into(), description: "d".into(), schema: json!({"type": "object"}) };
-        Request {
+        ModelRequest {
             system: "be good".into(),
             messages: messages.into(),
             tools: [tool("a"), tool("b")].into(),
@@ -235,11 +235,11 @@ pub(super) mod tests {
 
     #[test]
     fn what_is_sent_of_a_turn_is_the_beginning_of_what_is_sent_of_the_next() {
-        let dialects: [(Kind, &dyn Dialect, &str); 4] = [
-            (Kind::Anthropic, &crate::provider::anthropic::Messages, "messages"),
-            (Kind::OpenAi, &crate::provider::openai_chat::ChatCompletions, "messages"),
-            (Kind::OpenAiResponses, &crate::provider::openai_responses::Responses, "input"),
-            (Kind::Ollama, &crate::provider::ollama::Chat, "messages"),
+        let dialects: [(WireFormat, &dyn Dialect, &str); 4] = [
+            (WireFormat::Anthropic, &crate::provider::anthropic::AnthropicMessages, "messages"),
+            (WireFormat::OpenAi, &crate::provider::openai_chat::ChatCompletions, "messages"),
+            (WireFormat::OpenAiResponses, &crate::provider::openai_responses::Responses, "input"),
+            (WireFormat::Ollama, &crate::provider::ollama::OllamaChat, "messages"),
         ];
         for (kind, dialect, member) in dialects {
             let base_url = Some("http://127.0.0.1".into());

@@ -16,8 +16,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The reader's state between two chunks. Push bytes, then take events until none is left.
 #[derive(Debug)]
-pub struct Framing {
-    form: Form,
+pub struct EventFraming {
+    form: FramingFormat,
     buffer: Vec<u8>,
     /// Bytes at the start of the buffer that belong to finished lines.
     taken: usize,
@@ -34,7 +34,7 @@ pub struct Framing {
 
 /// The way in which a stream is divided into events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum FramingFormat {
     /// Server-sent events.
     Events,
     /// One event per non-blank line.
@@ -49,7 +49,7 @@ enum Data {
     None,
     /// One line that is still in the buffer.
     Within { start: usize, end: usize },
-    /// In [`Framing::joined`].
+    /// In [`EventFraming::joined`].
     Joined,
 }
 
@@ -64,9 +64,9 @@ pub enum FramingError {
     NotUtf8,
 }
 
-impl Framing {
+impl EventFraming {
     /// Creates a reader before the first byte.
-    pub fn new(form: Form) -> Self {
+    pub fn new(form: FramingFormat) -> Self {
         let (buffer, joined) = (Vec::new(), Vec::new());
         Self { form, buffer, taken: 0, scanned: 0, after_cr: false, begun: false, data: Data::None, joined }
     }
@@ -92,10 +92,10 @@ impl Framing {
         let found = loop {
             let Some((start, end)) = self.next_line()? else { return Ok(None) };
             match self.form {
-                Form::Lines if self.buffer[start..end].trim_ascii().is_empty() => {}
-                Form::Lines => break Data::Within { start, end },
-                Form::Events if start < end => self.field(start, end)?,
-                Form::Events => match std::mem::take(&mut self.data) {
+                FramingFormat::Lines if self.buffer[start..end].trim_ascii().is_empty() => {}
+                FramingFormat::Lines => break Data::Within { start, end },
+                FramingFormat::Events if start < end => self.field(start, end)?,
+                FramingFormat::Events => match std::mem::take(&mut self.data) {
                     Data::None => {}
                     found @ (Data::Within { .. } | Data::Joined) => break found,
                 },
@@ -127,8 +127,8 @@ impl Framing {
         }
         let rest = &self.buffer[self.scanned..];
         let found = match self.form {
-            Form::Events => memchr2(b'\n', b'\r', rest),
-            Form::Lines => memchr(b'\n', rest),
+            FramingFormat::Events => memchr2(b'\n', b'\r', rest),
+            FramingFormat::Lines => memchr(b'\n', rest),
         };
         let end = found.map_or(self.buffer.len(), |offset| self.scanned + offset);
         let mut start = self.taken;
@@ -188,11 +188,11 @@ mod tests {
     type Read = (Vec<String>, Option<String>, Option<FramingError>);
 
     fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Read {
-        read_as(Form::Events, chunks)
+        read_as(FramingFormat::Events, chunks)
     }
 
-    fn read_as<'a>(form: Form, chunks: impl IntoIterator<Item = &'a [u8]>) -> Read {
-        let (mut framing, mut events) = (Framing::new(form), Vec::new());
+    fn read_as<'a>(form: FramingFormat, chunks: impl IntoIterator<Item = &'a [u8]>) -> Read {
+        let (mut framing, mut events) = (EventFraming::new(form), Vec::new());
         for chunk in chunks {
             framing.push(chunk);
             loop {
@@ -257,7 +257,7 @@ mod tests {
     fn in_lines_every_line_that_is_not_blank_is_an_event() {
         let text = "\u{feff}{\"a\":\r1}\r\n\n \r\ndata: 2\n3";
         let events = vec!["{\"a\":\r1}\r".into(), "data: 2".into()];
-        assert_eq!(read_as(Form::Lines, [text.as_bytes()]), (events, Some("3".into()), None));
+        assert_eq!(read_as(FramingFormat::Lines, [text.as_bytes()]), (events, Some("3".into()), None));
     }
 
     proptest! {
@@ -275,7 +275,7 @@ mod tests {
             }
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).chain([0, bytes.len()]).collect();
             cuts.sort_unstable();
-            for form in [Form::Events, Form::Lines] {
+            for form in [FramingFormat::Events, FramingFormat::Lines] {
                 let cut = read_as(form, cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]));
                 prop_assert_eq!(&cut, &read_as(form, [&bytes[..]]));
                 prop_assert_eq!(&cut, &read_as(form, bytes.chunks(1)));

@@ -8,11 +8,11 @@
 
 mod answer;
 mod anthropic;
+mod api_error;
 mod cassette;
 mod codec;
-mod complaint;
 mod framing;
-mod keyed;
+mod key_command;
 mod ollama;
 mod openai_chat;
 mod openai_responses;
@@ -21,21 +21,21 @@ mod pace;
 #[cfg(test)]
 mod scripted;
 mod settings;
-mod sight;
 mod text_tools;
 mod transport;
+mod vision;
 
-pub use cassette::{Bounds, Cassette, Recording};
-pub use framing::{Form, Framing, FramingError, MAX_EVENT};
-pub use keyed::{KeyCommand, KeyCommands, KeyFault, Told, connect_keyed};
-pub use pace::{Pacer, Rate};
-pub use settings::{Clocks, Effort, Endpoint, Kind, Secret};
+pub use cassette::{Cassette, CassetteBounds, Recording};
+pub use framing::{EventFraming, FramingError, FramingFormat, MAX_EVENT};
+pub use key_command::{KeyCommand, KeyCommands, KeyError, SecretListener, connect_keyed};
+pub use pace::{Pacer, RateLimit};
+pub use settings::{Effort, Endpoint, Secret, TurnTimeouts, WireFormat};
 pub use text_tools::TextTools;
 
-use crate::chat::{Delta, Message, ModelError, ModelFault, Reply, ToolSpec};
+use crate::chat::{Delta, Message, ModelError, ModelErrorKind, Reply, ToolSpec};
 use crate::yaml::Problems;
-use answer::Answer;
-use codec::{Dialect, Pulse};
+use answer::AnswerStream;
+use codec::{Dialect, EventProgress};
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 /// The first words of the system prompt of a request for a summary. A cassette recognizes such
@@ -56,7 +56,7 @@ pub trait Provider: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If the turn did not end properly. The kind of the error decides what may help.
-    fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a>;
+    fn complete<'a>(&'a self, request: &'a ModelRequest, deltas: DeltaSink<'a>) -> PendingReply<'a>;
 
     /// Renews the credentials if they expire within `ahead`, so that no turn has to wait for the
     /// renewal.
@@ -64,13 +64,13 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// # Errors
     /// If no new credentials are available. The provider keeps the old ones, and the next turn
     /// tries again.
-    fn renew(&self, ahead: Duration) -> Renewal<'_> {
+    fn renew(&self, ahead: Duration) -> PendingRenewal<'_> {
         let _nothing_grows_old = ahead;
         Box::pin(std::future::ready(Ok(())))
     }
 
     /// Returns the limits of the recorded model, if this provider is a cassette.
-    fn bounds(&self) -> Option<Bounds> {
+    fn bounds(&self) -> Option<CassetteBounds> {
         None
     }
 
@@ -86,14 +86,14 @@ pub trait Provider: Send + Sync + fmt::Debug {
 pub type DeltaSink<'a> = &'a (dyn Fn(Delta) + Send + Sync);
 
 /// A turn under way.
-pub type Completion<'a> = Pin<Box<dyn Future<Output = Result<Reply, ModelError>> + Send + 'a>>;
+pub type PendingReply<'a> = Pin<Box<dyn Future<Output = Result<Reply, ModelError>> + Send + 'a>>;
 
 /// A renewal under way.
-pub type Renewal<'a> = Pin<Box<dyn Future<Output = Result<(), ModelError>> + Send + 'a>>;
+pub type PendingRenewal<'a> = Pin<Box<dyn Future<Output = Result<(), ModelError>> + Send + 'a>>;
 
 /// A request to a model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct ModelRequest {
     /// The system prompt; empty for none.
     pub system: String,
     /// The conversation so far.
@@ -112,7 +112,7 @@ pub struct Request {
 /// If the endpoint is not usable as configured.
 pub fn connect(endpoint: Endpoint) -> Result<Arc<dyn Provider>, ProviderError> {
     Ok(match dialect(&endpoint.kind) {
-        Ok(dialect) => Arc::new(transport::Connection::open(dialect, endpoint)?),
+        Ok(dialect) => Arc::new(transport::ModelConnection::open(dialect, endpoint)?),
         Err((text, path)) => Arc::new(Cassette::parse(text, &endpoint.model).map_err(|fault| fault.at(path))?),
     })
 }
@@ -123,30 +123,30 @@ pub fn connect(endpoint: Endpoint) -> Result<Arc<dyn Provider>, ProviderError> {
 /// # Errors
 /// The errors of [`Provider::complete`], and an error for a cassette, which has no wire format.
 pub fn decode<'b>(
-    kind: &Kind,
+    kind: &WireFormat,
     chunks: impl IntoIterator<Item = &'b [u8]>,
     deltas: DeltaSink<'_>,
 ) -> Result<Reply, ModelError> {
     let dialect =
-        dialect(kind).map_err(|_| ModelError::new(ModelFault::BadRequest, "a cassette has no wire format"))?;
-    let mut answer = Answer::new(dialect.as_ref(), 1);
+        dialect(kind).map_err(|_| ModelError::new(ModelErrorKind::BadRequest, "a cassette has no wire format"))?;
+    let mut answer = AnswerStream::new(dialect.as_ref(), 1);
     for chunk in chunks {
-        match answer.take(chunk, deltas)? {
-            Pulse::Idle | Pulse::Progress => {}
-            Pulse::Done(reply) => return Ok(*reply),
+        match answer.push(chunk, deltas)? {
+            EventProgress::Idle | EventProgress::Progress => {}
+            EventProgress::Done(reply) => return Ok(*reply),
         }
     }
     answer.finish(false, deltas) // bytes alone do not prove that the body was complete
 }
 
 /// Returns the wire format of a kind, or the text and the path of a cassette.
-fn dialect(kind: &Kind) -> Result<Box<dyn Dialect>, (&str, &str)> {
+fn dialect(kind: &WireFormat) -> Result<Box<dyn Dialect>, (&str, &str)> {
     Ok(match kind {
-        Kind::Anthropic => Box::new(anthropic::Messages),
-        Kind::OpenAi => Box::new(openai_chat::ChatCompletions),
-        Kind::OpenAiResponses => Box::new(openai_responses::Responses),
-        Kind::Ollama => Box::new(ollama::Chat),
-        Kind::Cassette { text, path } => return Err((text, path)),
+        WireFormat::Anthropic => Box::new(anthropic::AnthropicMessages),
+        WireFormat::OpenAi => Box::new(openai_chat::ChatCompletions),
+        WireFormat::OpenAiResponses => Box::new(openai_responses::Responses),
+        WireFormat::Ollama => Box::new(ollama::OllamaChat),
+        WireFormat::Cassette { text, path } => return Err((text, path)),
     })
 }
 

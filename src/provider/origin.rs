@@ -12,11 +12,11 @@ const MARK: &str = "from";
 
 /// The source of opaque data.
 #[derive(Debug)]
-pub(super) struct Origin(String);
+pub(super) struct DataSource(String);
 
-impl Origin {
+impl DataSource {
     /// Returns the origin of an endpoint.
-    pub(super) fn of(endpoint: &Endpoint) -> Self {
+    pub(super) fn from_endpoint(endpoint: &Endpoint) -> Self {
         let base = endpoint.base_url.as_deref().unwrap_or_default().trim_end_matches('/');
         Self(format!("{} {base} {}", endpoint.kind.name(), family(&endpoint.model)).replace("  ", " "))
     }
@@ -86,11 +86,11 @@ fn family(model: &str) -> &str {
 mod tests {
     use super::*;
     use crate::chat::StopReason;
-    use crate::provider::Kind;
+    use crate::provider::WireFormat;
     use serde_json::json;
 
-    fn at(kind: Kind, base: Option<&str>, model: &str) -> Origin {
-        Origin::of(&Endpoint { base_url: base.map(str::to_owned), ..Endpoint::new(kind, model) })
+    fn at(kind: WireFormat, base: Option<&str>, model: &str) -> DataSource {
+        DataSource::from_endpoint(&Endpoint { base_url: base.map(str::to_owned), ..Endpoint::new(kind, model) })
     }
 
     fn thought() -> Block {
@@ -103,21 +103,21 @@ mod tests {
 
     #[test]
     fn what_a_model_gave_goes_back_to_the_same_model_at_the_same_address_and_to_nobody_else() {
-        let giver = at(Kind::Anthropic, None, "claude-sonnet-4-5-20250929");
+        let giver = at(WireFormat::Anthropic, None, "claude-sonnet-4-5-20250929");
         let said = Block::Text { text: "so".into() };
         let (content, usage) = (vec![thought(), redacted(), said.clone()], None);
         let mut reply =
             Reply { content: content.clone(), stop: StopReason::EndTurn, usage, model: "m".into(), lacks_end: false };
         giver.mark(&mut reply);
         let conversation: Arc<[Message]> = [Message::user("go"), Message::assistant(reply.content)].into();
-        let back = |origin: &Origin| origin.own(&conversation)[1].content.clone();
+        let back = |origin: &DataSource| origin.own(&conversation)[1].content.clone();
         assert_eq!(back(&giver), content);
-        assert_eq!(back(&at(Kind::Anthropic, None, "claude-sonnet-4-5")), content, "the date is no other model");
+        assert_eq!(back(&at(WireFormat::Anthropic, None, "claude-sonnet-4-5")), content, "the date is no other model");
         let plain = [Block::Thinking { text: "hm".into(), opaque: None }, said];
         for other in [
-            at(Kind::Anthropic, Some("https://elsewhere"), "claude-sonnet-4-5"),
-            at(Kind::Anthropic, None, "claude-opus-4-5"),
-            at(Kind::OpenAiResponses, None, "claude-sonnet-4-5"),
+            at(WireFormat::Anthropic, Some("https://elsewhere"), "claude-sonnet-4-5"),
+            at(WireFormat::Anthropic, None, "claude-opus-4-5"),
+            at(WireFormat::OpenAiResponses, None, "claude-sonnet-4-5"),
         ] {
             assert_eq!(back(&other), plain, "{other:?}");
         }

@@ -6,8 +6,8 @@
 //! that is dropped while it waits leaves no trace.
 #![expect(clippy::disallowed_methods, reason = "the clock by which requests are counted is read here")]
 
-use super::{Completion, DeltaSink, Provider, Renewal, Request};
-use crate::chat::{ModelError, ModelFault};
+use super::{DeltaSink, ModelRequest, PendingRenewal, PendingReply, Provider};
+use crate::chat::{ModelError, ModelErrorKind};
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The request rate of one model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Rate {
+pub struct RateLimit {
     /// The number of requests that may begin within any minute; `None` for no limit.
     pub per_minute: Option<NonZeroU32>,
     /// The number of concurrent requests; `None` for no limit.
@@ -64,7 +64,7 @@ struct Traffic {
 impl Pacer {
     /// Wraps a provider so that it keeps this rate. `place` identifies the shared limits: the base
     /// URL or the provider's name, and a mark for the key, but not the key itself.
-    pub fn pace(&self, provider: Arc<dyn Provider>, place: &str, rate: Rate) -> Arc<dyn Provider> {
+    pub fn pace(&self, provider: Arc<dyn Provider>, place: &str, rate: RateLimit) -> Arc<dyn Provider> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let place = places.entry(place.trim_end_matches('/').to_owned()).or_default();
         let traffic = place.models.entry(provider.name()).or_default().clone();
@@ -81,7 +81,7 @@ impl Pacer {
 #[derive(Debug)]
 struct Paced {
     provider: Arc<dyn Provider>,
-    rate: Rate,
+    rate: RateLimit,
     traffic: Arc<Traffic>,
     waiting: watch::Sender<usize>,
 }
@@ -90,7 +90,7 @@ struct Paced {
 struct Wait<'w>(&'w watch::Sender<usize>);
 
 impl<'w> Wait<'w> {
-    fn begin(waiting: &'w watch::Sender<usize>) -> Self {
+    fn start(waiting: &'w watch::Sender<usize>) -> Self {
         waiting.send_modify(|count| *count += 1);
         Self(waiting)
     }
@@ -115,7 +115,7 @@ impl Drop for Passage<'_> {
 impl Paced {
     /// Waits until the request may begin.
     async fn enter(&self) -> Result<Passage<'_>, ModelError> {
-        let _while_it_waits = Wait::begin(&self.waiting);
+        let _while_it_waits = Wait::start(&self.waiting);
         let mut quiet = self.traffic.quiet.subscribe();
         let refused = async {
             let too_long = |until: &Option<Instant>| self.left_of(*until).is_some_and(|left| left > self.rate.max_wait);
@@ -156,7 +156,7 @@ impl Paced {
 
     /// Records the wait that a busy provider asks for.
     fn heed(&self, error: &ModelError) {
-        let wish = error.retry_after_ms.filter(|_| error.fault == ModelFault::Busy).map(Duration::from_millis);
+        let wish = error.retry_after_ms.filter(|_| error.fault == ModelErrorKind::Busy).map(Duration::from_millis);
         let Some(until) = wish.map(|wish| Instant::now() + wish.min(LONGEST)) else { return };
         self.traffic.quiet.send_if_modified(|quiet| {
             let is_longer = quiet.is_none_or(|known| known < until);
@@ -177,7 +177,7 @@ impl Provider for Paced {
         self.provider.name()
     }
 
-    fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a> {
+    fn complete<'a>(&'a self, request: &'a ModelRequest, deltas: DeltaSink<'a>) -> PendingReply<'a> {
         Box::pin(async move {
             let _under_way = self.enter().await?;
             let done = self.provider.complete(request, deltas).await;
@@ -185,7 +185,7 @@ impl Provider for Paced {
         })
     }
 
-    fn renew(&self, ahead: Duration) -> Renewal<'_> {
+    fn renew(&self, ahead: Duration) -> PendingRenewal<'_> {
         self.provider.renew(ahead)
     }
 }
@@ -193,7 +193,7 @@ impl Provider for Paced {
 fn busy(name: String, left: Duration) -> ModelError {
     let retry_after_ms = Some(u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1));
     let message = format!("{name}: the provider asks to wait {} s more", left.as_secs_f64().ceil());
-    ModelError { fault: ModelFault::Busy, message, retry_after_ms, spent: None }
+    ModelError { fault: ModelErrorKind::Busy, message, retry_after_ms, spent: None }
 }
 
 #[cfg(test)]

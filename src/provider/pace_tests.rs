@@ -42,7 +42,7 @@ impl Provider for Slow {
         self.name.into()
     }
 
-    fn complete<'a>(&'a self, request: &'a Request, _: DeltaSink<'a>) -> Completion<'a> {
+    fn complete<'a>(&'a self, request: &'a ModelRequest, _: DeltaSink<'a>) -> PendingReply<'a> {
         Box::pin(async move {
             let after = u64::try_from(self.began.elapsed().as_millis()).unwrap();
             self.asked.lock().unwrap().push((request.turn, after));
@@ -63,17 +63,17 @@ impl Provider for Slow {
     }
 }
 
-fn request(turn: u64) -> Request {
-    Request { system: String::new(), messages: Arc::new([]), tools: Arc::new([]), turn, max_output: None }
+fn request(turn: u64) -> ModelRequest {
+    ModelRequest { system: String::new(), messages: Arc::new([]), tools: Arc::new([]), turn, max_output: None }
 }
 
-fn rate(per_minute: u32, at_once: u32) -> Rate {
+fn rate(per_minute: u32, at_once: u32) -> RateLimit {
     let bound = NonZeroU32::new;
-    Rate { per_minute: bound(per_minute), at_once: bound(at_once), max_wait: Duration::from_secs(120) }
+    RateLimit { per_minute: bound(per_minute), at_once: bound(at_once), max_wait: Duration::from_secs(120) }
 }
 
 fn refusal(retry_after_ms: u64) -> ModelError {
-    ModelError { retry_after_ms: Some(retry_after_ms), ..ModelError::new(ModelFault::Busy, "429") }
+    ModelError { retry_after_ms: Some(retry_after_ms), ..ModelError::new(ModelErrorKind::Busy, "429") }
 }
 
 async fn ask(provider: &Arc<dyn Provider>, turn: u64) -> Result<(), ModelError> {
@@ -153,7 +153,7 @@ async fn a_wish_longer_than_anybody_waits_is_answered_at_once_also_to_those_who_
     let provider = pacer.pace(slow.clone(), "http://a", rate(0, 1));
     let all = join_all((0..3).map(|turn| ask(&provider, turn))).await;
     let wish = |done: &Result<(), ModelError>| done.as_ref().map_err(|error| (error.fault, error.retry_after_ms)).err();
-    let refused = Some((ModelFault::Busy, Some(600_000)));
+    let refused = Some((ModelErrorKind::Busy, Some(600_000)));
     assert_eq!(all.iter().map(wish).collect::<Vec<_>>(), [refused, refused, refused]);
     advance(Duration::from_secs(500)).await;
     assert_eq!(wish(&ask(&provider, 3).await), None, "100 s are within what anybody waits");

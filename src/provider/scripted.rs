@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// An action on a connection, after the server has read the request.
 #[derive(Debug, Clone)]
-pub(super) enum Act {
+pub(super) enum ServerAct {
     /// Sends these bytes, in one write.
     Send(String),
     /// Sends these bytes repeatedly until the client hangs up.
@@ -26,7 +26,7 @@ pub(super) enum Act {
 
 /// A server that plays one script per connection, then refuses further connections.
 #[derive(Debug)]
-pub(super) struct Scripted {
+pub(super) struct ScriptedServer {
     address: SocketAddr,
     requests: UnboundedReceiver<String>,
     stalls: UnboundedReceiver<()>,
@@ -41,15 +41,15 @@ struct Reports {
     hang_up: UnboundedSender<()>,
 }
 
-impl Scripted {
+impl ScriptedServer {
     /// Starts the server.
-    pub(super) fn start(scripts: impl IntoIterator<Item = Vec<Act>>) -> Self {
+    pub(super) fn start(scripts: impl IntoIterator<Item = Vec<ServerAct>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let ((request, requests), (stall, stalls), (hang_up, hang_ups)) =
             (unbounded_channel(), unbounded_channel(), unbounded_channel());
         let reports = Reports { request, stall, hang_up };
-        let scripts: Vec<Vec<Act>> = scripts.into_iter().collect();
+        let scripts: Vec<Vec<ServerAct>> = scripts.into_iter().collect();
         thread::spawn(move || {
             for script in scripts {
                 let Ok((socket, _)) = listener.accept() else { return };
@@ -87,30 +87,30 @@ impl Scripted {
     }
 }
 
-fn play(mut socket: TcpStream, script: Vec<Act>, reports: &Reports) {
+fn play(mut socket: TcpStream, script: Vec<ServerAct>, reports: &Reports) {
     let Reports { request, stall, hang_up } = reports;
     // Closing a socket with unread bytes resets the connection, so a script with a reset leaves
     // some bytes.
-    let leave = usize::from(script.iter().any(|act| matches!(act, Act::Reset)));
+    let leave = usize::from(script.iter().any(|act| matches!(act, ServerAct::Reset)));
     let Some(text) = read_request(&mut socket, leave) else { return };
     let _gone = request.send(text);
     for act in script {
         match act {
-            Act::Send(bytes) => drop(socket.write_all(bytes.as_bytes())),
-            Act::Flood(bytes) => {
+            ServerAct::Send(bytes) => drop(socket.write_all(bytes.as_bytes())),
+            ServerAct::Flood(bytes) => {
                 while socket.write_all(bytes.as_bytes()).is_ok() {}
                 let _gone = hang_up.send(());
             }
-            Act::Read => {
+            ServerAct::Read => {
                 let Some(text) = read_request(&mut socket, 0) else { return };
                 let _gone = request.send(text);
             }
-            Act::Stall => {
+            ServerAct::Stall => {
                 let _gone = stall.send(());
                 let _ = socket.read(&mut [0]);
                 let _gone = hang_up.send(());
             }
-            Act::Reset => return,
+            ServerAct::Reset => return,
         }
     }
     let _ = socket.shutdown(Shutdown::Both);

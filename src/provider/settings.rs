@@ -6,7 +6,7 @@ use std::{fmt, time::Duration};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Endpoint {
     /// The wire format.
-    pub kind: Kind,
+    pub kind: WireFormat,
     /// The model, as the provider names it; for a cassette its path.
     pub model: String,
     /// The address of the API, with or without a trailing slash; `None` for the provider's own
@@ -32,14 +32,14 @@ pub struct Endpoint {
     /// The reasoning effort; `None` for the provider's default.
     pub reasoning: Option<Effort>,
     /// The time limits.
-    pub clocks: Clocks,
+    pub clocks: TurnTimeouts,
     /// The size limit of one answer on the wire, in bytes.
     pub max_response: usize,
 }
 
 impl Endpoint {
     /// Creates an endpoint at the provider's own address, with all defaults and without a key.
-    pub fn new(kind: Kind, model: impl Into<String>) -> Self {
+    pub fn new(kind: WireFormat, model: impl Into<String>) -> Self {
         Self {
             kind,
             model: model.into(),
@@ -53,7 +53,7 @@ impl Endpoint {
             context_window: None,
             images: true,
             reasoning: None,
-            clocks: Clocks::default(),
+            clocks: TurnTimeouts::default(),
             max_response: 64 * 1024 * 1024,
         }
     }
@@ -61,7 +61,7 @@ impl Endpoint {
 
 /// A wire format, or a recording.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kind {
+pub enum WireFormat {
     /// Anthropic Messages.
     Anthropic,
     /// OpenAI Chat Completions, which many other servers implement too.
@@ -79,7 +79,7 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl WireFormat {
     /// Returns the provider's name, which is the part before the slash in
     /// `anthropic/claude-sonnet-4-5`.
     pub fn name(&self) -> &'static str {
@@ -117,7 +117,7 @@ impl Effort {
 
 /// The time limits of a turn, measured on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Clocks {
+pub struct TurnTimeouts {
     /// From the request to the answer's headers.
     pub first_byte: Duration,
     /// Between two events that extend the answer. Pings do not count.
@@ -126,13 +126,13 @@ pub struct Clocks {
     pub turn: Duration,
 }
 
-impl Default for Clocks {
+impl Default for TurnTimeouts {
     fn default() -> Self {
         Self { first_byte: Duration::from_secs(60), idle: Duration::from_secs(120), turn: Duration::from_secs(15 * 60) }
     }
 }
 
-/// A text that is sent to a provider and never shown. It has no `Display` and no serialized form.
+/// A text that is sent to a provider and never shown. It has no `RunDisplay` and no serialized form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_secret_does_not_print() {
-        let mut endpoint = Endpoint::new(Kind::OpenAi, "m");
+        let mut endpoint = Endpoint::new(WireFormat::OpenAi, "m");
         endpoint.key = Some(Secret::new("sk-canary"));
         endpoint.headers = vec![("x-token".into(), Secret::new("hdr-canary"))];
         endpoint.proxy = Some(Secret::new("http://user:canary@proxy"));

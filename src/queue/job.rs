@@ -48,7 +48,7 @@ pub enum Submitted {
 /// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum QueueState {
     /// The job waits, perhaps until its delay has passed.
     Queued,
     /// A worker has a lease on the job.
@@ -65,14 +65,14 @@ pub enum State {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the variants say it")]
-pub enum Scope {
+pub enum CancelScope {
     Job(JobId),
     Batch(BatchId),
 }
 
 /// The numbers of jobs that a cancellation affects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cancelled {
+pub struct CancelCount {
     /// Waiting jobs, which never start.
     pub ended: u64,
     /// Running jobs, whose workers learn of the cancellation at the next renewal.
@@ -86,15 +86,15 @@ pub enum Revived {
     /// The job waits again.
     Queued,
     /// The job is neither dead nor cancelled. Nothing has changed.
-    Is(State),
+    Is(QueueState),
     /// The queue does not know the job.
     Unknown,
 }
 
 /// A queue's information about a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JobRow {
-    /// The job's position in the order of submission, for [`Which::after`].
+pub struct QueuedJob {
+    /// The job's position in the order of submission, for [`JobFilter::after`].
     pub place: u64,
     /// The job's id.
     pub id: JobId,
@@ -105,7 +105,7 @@ pub struct JobRow {
     /// The job's priority.
     pub priority: Priority,
     /// The job's state.
-    pub state: State,
+    pub state: QueueState,
     /// The time since the job entered this state.
     pub since: Duration,
     /// The number of deliveries since the job was submitted or revived.
@@ -126,18 +126,18 @@ pub struct JobRow {
 
 /// A filter for jobs. A job must match every part that is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Which {
+pub struct JobFilter {
     /// Only jobs of this batch.
     pub batch: Option<BatchId>,
     /// Only jobs in this state.
-    pub state: Option<State>,
-    /// Only jobs after this position; see [`JobRow::place`].
+    pub state: Option<QueueState>,
+    /// Only jobs after this position; see [`QueuedJob::place`].
     pub after: u64,
     /// The most jobs to return.
     pub most: u32,
 }
 
-impl Default for Which {
+impl Default for JobFilter {
     fn default() -> Self {
         Self { batch: None, state: None, after: 0, most: u32::MAX }
     }
@@ -146,7 +146,7 @@ impl Default for Which {
 /// The number of jobs in each state, and the status of the pools.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the counts are named after the states")]
-pub struct Status {
+pub struct QueueStatus {
     pub queued: u64,
     pub running: u64,
     pub done: u64,
@@ -158,7 +158,7 @@ pub struct Status {
     pub pools: Vec<PoolStatus>,
 }
 
-impl Status {
+impl QueueStatus {
     /// Returns the number of jobs that are queued or running.
     pub fn open(&self) -> u64 {
         self.queued + self.running

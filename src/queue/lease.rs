@@ -22,7 +22,7 @@ pub struct Worker {
 
 /// A lease on a job: the right to work on it, as long as the lease is renewed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lease {
+pub struct JobLease {
     /// The job.
     pub job: JobId,
     /// The batch that the job belongs to.
@@ -43,7 +43,7 @@ pub struct Lease {
     pub term: Duration,
 }
 
-impl Lease {
+impl JobLease {
     /// Returns the time between two renewals: a third of the term, and at most one second.
     pub fn beat(&self) -> Duration {
         (self.term / 3).min(BEAT)
@@ -62,7 +62,7 @@ impl Lease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Renewed {
-    /// The lease holds for at least [`Lease::fence`] from now on, and usually for its whole term.
+    /// The lease holds for at least [`JobLease::fence`] from now on, and usually for its whole term.
     Kept,
     /// The job no longer belongs to this worker. Stop the work, and make no more calls with this
     /// lease.
@@ -74,13 +74,13 @@ pub enum Renewed {
 
 /// A result: a text of up to [`super::MOST_BYTES`] that the queue does not interpret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manifest(pub String);
+pub struct ResultText(pub String);
 
 /// The accepted result of a job, and its origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptResult {
     /// The result as submitted.
-    pub manifest: Manifest,
+    pub manifest: ResultText,
     /// The number of the lease under which it was submitted.
     pub token: u64,
     /// The number of the delivery.

@@ -12,15 +12,18 @@
 //! content of a job, and orders jobs only by priority and age. The submitter knows which job
 //! depends on which, and submits a job once it may run.
 
-mod fault;
+mod error;
 mod job;
 mod lease;
 mod name;
 
-pub use fault::QueueFault;
-pub use job::{Cancelled, JobRow, JobSpec, PoolStatus, Priority, Revived, Scope, State, Status, Submitted, Which};
-pub use lease::{BuryReason, Completed, KeptResult, Lease, Manifest, Released, Renewed, Retry, Worker};
-pub use name::{BatchId, JobId, NameFault, PoolName, WorkerId};
+pub use error::QueueError;
+pub use job::{
+    CancelCount, CancelScope, JobFilter, JobSpec, PoolStatus, Priority, QueueState, QueueStatus, QueuedJob, Revived,
+    Submitted,
+};
+pub use lease::{BuryReason, Completed, JobLease, KeptResult, Released, Renewed, ResultText, Retry, Worker};
+pub use name::{BatchId, JobId, NameError, PoolName, WorkerId};
 
 use std::time::Duration;
 
@@ -43,7 +46,7 @@ pub trait Queue: Send + Sync {
     ///
     /// # Errors
     /// When a payload is too large, or the queue cannot be written.
-    fn submit(&self, jobs: &[JobSpec]) -> impl Future<Output = Result<Vec<Submitted>, QueueFault>> + Send;
+    fn submit(&self, jobs: &[JobSpec]) -> impl Future<Output = Result<Vec<Submitted>, QueueError>> + Send;
 
     /// Claims the next job of these pools that may start, and waits for one up to `wait`. Over all
     /// pools, higher priority comes first, then earlier submission. A pool that is paused, or has
@@ -56,18 +59,18 @@ pub trait Queue: Send + Sync {
         worker: &Worker,
         pools: &[PoolName],
         wait: Duration,
-    ) -> impl Future<Output = Result<Option<Lease>, QueueFault>> + Send;
+    ) -> impl Future<Output = Result<Option<JobLease>, QueueError>> + Send;
 
     /// Renews a lease whose holder is at work. A running job learns from [`Renewed::Cancelled`]
-    /// that it is cancelled, so the holder calls this at least every [`Lease::beat`].
+    /// that it is cancelled, so the holder calls this at least every [`JobLease::beat`].
     ///
     /// A lease past its term can be renewed until the queue takes the job back. The queue takes
     /// such jobs back before it reports or hands out any job.
     ///
     /// # Errors
     /// When the queue cannot be read or written. A holder that gets only errors for
-    /// [`Lease::fence`] must stop the work.
-    fn renew(&self, lease: &Lease) -> impl Future<Output = Result<Renewed, QueueFault>> + Send;
+    /// [`JobLease::fence`] must stop the work.
+    fn renew(&self, lease: &JobLease) -> impl Future<Output = Result<Renewed, QueueError>> + Send;
 
     /// Submits the result. Of all results submitted for a job, the queue accepts one: the first
     /// under a lease that holds. A job that was cancelled while it ran still gets its result if the
@@ -77,22 +80,22 @@ pub trait Queue: Send + Sync {
     /// When the manifest is too large, or the queue cannot be written.
     fn complete(
         &self,
-        lease: &Lease,
-        manifest: &Manifest,
-    ) -> impl Future<Output = Result<Completed, QueueFault>> + Send;
+        lease: &JobLease,
+        manifest: &ResultText,
+    ) -> impl Future<Output = Result<Completed, QueueError>> + Send;
 
     /// Gives the job back. The job keeps its position within its priority. After its last allowed
     /// delivery, the job is dead.
     ///
     /// # Errors
     /// When the queue cannot be written.
-    fn release(&self, lease: &Lease, retry: &Retry) -> impl Future<Output = Result<Released, QueueFault>> + Send;
+    fn release(&self, lease: &JobLease, retry: &Retry) -> impl Future<Output = Result<Released, QueueError>> + Send;
 
     /// Gives the job up for all workers. The job is dead, for this reason, until it is revived.
     ///
     /// # Errors
     /// When the queue cannot be written.
-    fn bury(&self, lease: &Lease, why: &str) -> impl Future<Output = Result<Released, QueueFault>> + Send;
+    fn bury(&self, lease: &JobLease, why: &str) -> impl Future<Output = Result<Released, QueueError>> + Send;
 
     /// Cancels the jobs that the queue knows now. Waiting jobs never start; running jobs learn of
     /// it when they renew. Jobs that are submitted or revived later are not cancelled. An
@@ -100,27 +103,27 @@ pub trait Queue: Send + Sync {
     ///
     /// # Errors
     /// When the queue cannot be written.
-    fn cancel(&self, scope: &Scope) -> impl Future<Output = Result<Cancelled, QueueFault>> + Send;
+    fn cancel(&self, scope: &CancelScope) -> impl Future<Output = Result<CancelCount, QueueError>> + Send;
 
     /// Makes a dead or cancelled job wait again, as if it had never been delivered. Its earlier
     /// leases stay invalid.
     ///
     /// # Errors
     /// When the queue cannot be written.
-    fn revive(&self, job: &JobId) -> impl Future<Output = Result<Revived, QueueFault>> + Send;
+    fn revive(&self, job: &JobId) -> impl Future<Output = Result<Revived, QueueError>> + Send;
 
     /// Stops a pool from giving jobs for this time, or until an earlier pause ends if that is
     /// later. Running jobs continue.
     ///
     /// # Errors
     /// When the queue cannot be written.
-    fn pause(&self, pool: &PoolName, time: Duration) -> impl Future<Output = Result<(), QueueFault>> + Send;
+    fn pause(&self, pool: &PoolName, time: Duration) -> impl Future<Output = Result<(), QueueError>> + Send;
 
     /// Ends the pause of a pool, if there is one.
     ///
     /// # Errors
     /// When the queue cannot be written.
-    fn resume(&self, pool: &PoolName) -> impl Future<Output = Result<(), QueueFault>> + Send;
+    fn resume(&self, pool: &PoolName) -> impl Future<Output = Result<(), QueueError>> + Send;
 
     /// Sets the most leases of a pool at a time, over all workers and priorities; `None` means no
     /// limit. Claims never exceed the limit: the lease of a dead worker counts until it ends. A
@@ -128,33 +131,33 @@ pub trait Queue: Send + Sync {
     ///
     /// # Errors
     /// When the queue cannot be written.
-    fn limit(&self, pool: &PoolName, most: Option<u32>) -> impl Future<Output = Result<(), QueueFault>> + Send;
+    fn limit(&self, pool: &PoolName, most: Option<u32>) -> impl Future<Output = Result<(), QueueError>> + Send;
 
     /// Returns the number of jobs in each state, of one batch or of all, and the status of the
     /// pools.
     ///
     /// # Errors
     /// When the queue cannot be read.
-    fn status(&self, batch: Option<&BatchId>) -> impl Future<Output = Result<Status, QueueFault>> + Send;
+    fn status(&self, batch: Option<&BatchId>) -> impl Future<Output = Result<QueueStatus, QueueError>> + Send;
 
     /// Returns the jobs that match, in the order of submission.
     ///
     /// # Errors
     /// When the queue cannot be read.
-    fn jobs(&self, which: &Which) -> impl Future<Output = Result<Vec<JobRow>, QueueFault>> + Send;
+    fn jobs(&self, which: &JobFilter) -> impl Future<Output = Result<Vec<QueuedJob>, QueueError>> + Send;
 
     /// Returns one job, or `None` if the queue does not know it.
     ///
     /// # Errors
     /// When the queue cannot be read.
-    fn job(&self, job: &JobId) -> impl Future<Output = Result<Option<JobRow>, QueueFault>> + Send;
+    fn job(&self, job: &JobId) -> impl Future<Output = Result<Option<QueuedJob>, QueueError>> + Send;
 
     /// Forgets jobs that have been done, dead or cancelled for longer than `age`, with their
     /// results, and returns their number. Their ids count as new afterwards.
     ///
     /// # Errors
     /// When the queue cannot be written.
-    fn gc(&self, age: Duration) -> impl Future<Output = Result<u64, QueueFault>> + Send;
+    fn gc(&self, age: Duration) -> impl Future<Output = Result<u64, QueueError>> + Send;
 }
 
 #[cfg(test)]

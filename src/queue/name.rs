@@ -10,7 +10,7 @@ const LONGEST: usize = 64;
 /// A text that is not a valid name in a queue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid name `{0}`: use 1 to 64 ASCII letters, digits, `_` or `-`")]
-pub struct NameFault(String);
+pub struct NameError(String);
 
 macro_rules! names {
     ($($(#[$says:meta])* $name:ident)*) => {$(
@@ -23,9 +23,9 @@ macro_rules! names {
             /// Parses a name.
             ///
             /// # Errors
-            /// [`NameFault`] if the name is empty, too long, or has characters other than ASCII
+            /// [`NameError`] if the name is empty, too long, or has characters other than ASCII
             /// letters, digits, `_` and `-`.
-            pub fn parse(text: impl Into<String>) -> Result<Self, NameFault> {
+            pub fn parse(text: impl Into<String>) -> Result<Self, NameError> {
                 checked(text.into()).map(Self)
             }
 
@@ -42,9 +42,9 @@ macro_rules! names {
         }
 
         impl TryFrom<String> for $name {
-            type Error = NameFault;
+            type Error = NameError;
 
-            fn try_from(text: String) -> Result<Self, NameFault> {
+            fn try_from(text: String) -> Result<Self, NameError> {
                 Self::parse(text)
             }
         }
@@ -70,8 +70,8 @@ names! {
     WorkerId
 }
 
-fn checked(text: String) -> Result<String, NameFault> {
+fn checked(text: String) -> Result<String, NameError> {
     let is_name = (1..=LONGEST).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    if is_name { Ok(text) } else { Err(NameFault(text.chars().take(LONGEST).collect())) }
+    if is_name { Ok(text) } else { Err(NameError(text.chars().take(LONGEST).collect())) }
 }

@@ -21,7 +21,7 @@ fn a_name_has_signs_that_every_queue_can_keep() {
 #[test]
 fn a_worker_renews_in_time_and_stops_before_anybody_else_has_the_job() {
     let name = |text: &str| text.to_owned();
-    let lease = |term| Lease {
+    let lease = |term| JobLease {
         job: JobId::parse(name("j")).unwrap(),
         batch: BatchId::parse(name("b")).unwrap(),
         pool: PoolName::parse(name("p")).unwrap(),

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// An activity that a run spends time on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
+pub enum TimePart {
     /// The model.
     Model,
     /// Tools, sub-agents and hooks.
@@ -19,12 +19,12 @@ pub enum Part {
     Other,
 }
 
-impl Part {
+impl TimePart {
     /// All parts, in display order.
     pub const ALL: [Self; 5] = [Self::Model, Self::Tools, Self::Gate, Self::Waiting, Self::Other];
 
     /// Returns the part that the run spends its time on in its current state.
-    pub(super) fn of(run: &Run) -> Self {
+    pub(super) fn from_run(run: &Run) -> Self {
         match (run.state(), run.label()) {
             (StateName::Executing, "CallingModel" | "Compacting") => Self::Model,
             (StateName::Executing, "BackingOff" | "Confirming") => Self::Waiting,
@@ -48,9 +48,9 @@ impl Part {
 
 /// A period spent on one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Stretch {
+pub struct TimeSpan {
     /// The part.
-    pub part: Part,
+    pub part: TimePart,
     /// The duration, in milliseconds.
     pub ms: u64,
 }

@@ -9,7 +9,7 @@ use crate::verdict::{Reason, StopCause, shell_word};
 
 /// The mood of an ending, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mood {
+pub enum EndingTone {
     /// The checks passed.
     Good,
     /// The run ended as a person wanted it, but its work is not fully verified.
@@ -22,7 +22,7 @@ pub enum Mood {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headline {
     /// The mood.
-    pub mood: Mood,
+    pub mood: EndingTone,
     /// The first words: `✓ Verified`.
     pub lead: String,
     /// The rest, including the separator before it: ` in 41.2s · 2 attempts · src/lib.rs +2 -2 ·
@@ -44,14 +44,14 @@ pub struct NextStep {
 pub fn headline(result: &TaskResult) -> Headline {
     let time = seconds(result.duration_ms);
     let (mood, lead, rest) = match result.reason {
-        Reason::Verified if result.turns == 0 => (Mood::Good, "✓ Verified", format!(": {}", result.message)),
+        Reason::Verified if result.turns == 0 => (EndingTone::Good, "✓ Verified", format!(": {}", result.message)),
         Reason::Verified if !result.protected.is_empty() => {
-            (Mood::Mixed, "✓ Verified, without the changes below,", format!(" in {time}{}", work(result)))
+            (EndingTone::Mixed, "✓ Verified, without the changes below,", format!(" in {time}{}", work(result)))
         }
-        Reason::Verified => (Mood::Good, "✓ Verified", format!(" in {time}{}", work(result))),
-        Reason::Skipped => (Mood::Mixed, "✓ Done, not verified,", format!(" in {time}{}", work(result))),
-        Reason::Cancelled => (Mood::Mixed, "✗ Cancelled", format!(" after {time}{}", work(result))),
-        reason => (Mood::Bad, failed(reason), cause(result)),
+        Reason::Verified => (EndingTone::Good, "✓ Verified", format!(" in {time}{}", work(result))),
+        Reason::Skipped => (EndingTone::Mixed, "✓ Done, not verified,", format!(" in {time}{}", work(result))),
+        Reason::Cancelled => (EndingTone::Mixed, "✗ Cancelled", format!(" after {time}{}", work(result))),
+        reason => (EndingTone::Bad, failed(reason), cause(result)),
     };
     Headline { mood, lead: lead.to_owned(), rest }
 }
@@ -83,7 +83,7 @@ fn changes(result: &TaskResult) -> Option<String> {
     let difference = result.difference.as_ref()?;
     Some(match (difference.files, difference.changes.first()) {
         (0, _) => "no file changed".to_owned(),
-        (1, Some(file)) => file.told(),
+        (1, Some(file)) => file.line(),
         (files, _) => {
             format!("{} +{} -{}", number(files, "file"), count(difference.added), count(difference.removed))
         }
@@ -183,12 +183,12 @@ fn failed_step(result: &TaskResult) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::moment::Moment;
-    use crate::run::{ChangedFile, ChangedLines, Difference, Event, Run};
+    use crate::elapsed::Elapsed;
+    use crate::run::{ChangedFile, ChangedLines, Event, Run, TreeDifference};
 
     fn result(reason: Reason) -> TaskResult {
         let mut run = Run::new();
-        run.handle(Moment(5), Event::CancelRequested { cause: StopCause::Interrupt, said: String::new() });
+        run.handle(Elapsed(5), Event::CancelRequested { cause: StopCause::Interrupt, said: String::new() });
         let result = TaskResult { reason, turns: 3, duration_ms: 41_200, ..run.result().unwrap() };
         TaskResult { message: reason.row().meaning.into(), ..result }
     }
@@ -201,7 +201,7 @@ mod tests {
             mode: Some("100644".into()),
             lines: Some(ChangedLines { added: 2, removed: 2 }),
         };
-        TaskResult { difference: Some(Box::new(Difference::new([file]))), ..result }
+        TaskResult { difference: Some(Box::new(TreeDifference::new([file]))), ..result }
     }
 
     fn line(result: &TaskResult) -> String {

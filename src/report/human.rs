@@ -3,13 +3,13 @@
 use super::ending::number;
 use super::proof::{held_back, proof_of, rests_on, unproven};
 pub use crate::chat::money;
-use crate::chat::{ChangeKind, FileChange};
+use crate::chat::{FileChange, FileChangeKind};
 use crate::run::{ChangedFile, TaskResult};
 use crate::verdict::{OutsidePath, OutsideTree, flags_open_folders, joined_flags};
 
 /// One line of the summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fact {
+pub struct SummaryFact {
     /// The topic of the line; empty if the line continues the previous topic.
     pub about: &'static str,
     /// The text.
@@ -24,9 +24,9 @@ const NAMED: usize = 20;
 
 /// Builds the closing summary: the evidence for a pass and its gaps, findings, warnings, attempts,
 /// files, tools, tokens, time and the run's id.
-pub fn closing(result: &TaskResult) -> Vec<Fact> {
+pub fn closing(result: &TaskResult) -> Vec<SummaryFact> {
     let mut facts = Vec::new();
-    let mut say = |about, says: String| facts.push(Fact { about, says });
+    let mut say = |about, says: String| facts.push(SummaryFact { about, says });
     let judged = match result.attempts.len() {
         0 => "none reached the gate".to_owned(),
         number => number.to_string(),
@@ -62,7 +62,7 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
         say("commit", committed(commit, result.branch.as_deref()));
     }
     if let Some(worktree) = &result.worktree {
-        say("worktree", worktree.told());
+        say("worktree", worktree.description());
     }
     if let Some(sandbox) = result.sandbox {
         let network = if result.network { ", with the network" } else { "" };
@@ -77,10 +77,13 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
 
 /// Returns a line with the flags that let all held-back changes through, ready to paste. `None` if
 /// no change was held back.
-pub fn hint(result: &TaskResult) -> Option<Fact> {
+pub fn hint(result: &TaskResult) -> Option<SummaryFact> {
     let flags = joined_flags(&result.protected)?;
     let folders = if flags_open_folders(&result.protected) { "these flags, which open whole folders: " } else { "" };
-    Some(Fact { about: "hint", says: format!("to allow these findings, run the task again with {folders}{flags}") })
+    Some(SummaryFact {
+        about: "hint",
+        says: format!("to allow these findings, run the task again with {folders}{flags}"),
+    })
 }
 
 /// Lists the files that differ from the base, with a total if there are several. If the difference
@@ -95,7 +98,7 @@ fn files(result: &TaskResult) -> Vec<String> {
             lines.push(format!("{} differ, +{} -{}", count(files), count(difference.added), count(difference.removed)))
         }
     }
-    lines.extend(difference.changes.iter().take(FILES_NAMED).map(ChangedFile::told));
+    lines.extend(difference.changes.iter().take(FILES_NAMED).map(ChangedFile::line));
     lines.extend(more(difference.files, FILES_NAMED));
     lines
 }
@@ -104,9 +107,9 @@ fn by_tools(result: &TaskResult) -> Vec<String> {
     let changes = &result.files_changed;
     let told = |file: &FileChange| {
         let what = match file.kind {
-            ChangeKind::Created => " (new)",
-            ChangeKind::Modified => "",
-            ChangeKind::Deleted => " (deleted)",
+            FileChangeKind::Created => " (new)",
+            FileChangeKind::Modified => "",
+            FileChangeKind::Deleted => " (deleted)",
         };
         format!("{} +{} -{}{what}", file.path, file.added, file.removed)
     };

@@ -3,7 +3,7 @@
 
 use super::lane::LaneResult;
 use super::lane::markdown::{self, code};
-use super::{Fact, REPORT_SCHEMA_VERSION, closing, hint};
+use super::{REPORT_SCHEMA_VERSION, SummaryFact, closing, hint};
 use crate::run::TaskResult;
 use crate::verdict::{Reason, StepReport, Verification};
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ pub(crate) fn page(result: &TaskResult, lane: &LaneResult<'_>) -> String {
     let mark = if result.verified { "✓" } else { "✗" };
     let how = if result.verified { "verified" } else { result.message.as_str() };
     let mut text = format!("# {mark} {}\n\n{}\n\n", code(&result.title), code(how));
-    for Fact { about, says } in closing(result).into_iter().chain(hint(result)) {
+    for SummaryFact { about, says } in closing(result).into_iter().chain(hint(result)) {
         let about = if about.is_empty() { String::new() } else { format!("{about}: ") };
         text.push_str(&format!("- {about}{}\n", code(&says)));
     }
@@ -148,13 +148,13 @@ fn lines(all: [(&str, String); 8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::moment::Moment;
+    use crate::elapsed::Elapsed;
     use crate::run::{Event, Run};
     use crate::verdict::StopCause;
 
     fn cancelled() -> TaskResult {
         let mut run = Run::new();
-        run.handle(Moment(5), Event::CancelRequested { cause: StopCause::Terminate, said: String::new() });
+        run.handle(Elapsed(5), Event::CancelRequested { cause: StopCause::Terminate, said: String::new() });
         TaskResult { title: "a `b`\n::error::c".into(), ..run.result().unwrap() }
     }
 

@@ -2,7 +2,7 @@
 //! those that existing scripts for projects with a `fledge.toml` read. Further keys hold the rest.
 
 use crate::duration::milliseconds;
-use crate::lane::{Entry, EntryKind, Lane, Member};
+use crate::lane::{EntryKind, GroupMember, Lane, StepEntry};
 use crate::lane_runner::{LaneOutcome, LaneRuling};
 use crate::verdict::{StepReport, StepStatus};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ pub fn planned(lane: &Lane, left_out: &[Option<String>], from: Option<usize>) ->
         let mut value = json!({ "step": number + 1, "kind": entry.kind });
         match entry.kind {
             EntryKind::Parallel => {
-                let item = |item: &Member| json!({ "kind": item.kind, "name": item.name });
+                let item = |item: &GroupMember| json!({ "kind": item.kind, "name": item.name });
                 value["items"] = entry.items.iter().map(item).collect();
             }
             EntryKind::Task | EntryKind::Inline | EntryKind::Lane => value["name"] = entry.name.as_str().into(),
@@ -107,11 +107,11 @@ pub fn ended(lane: &Lane, outcome: &LaneOutcome, result: &str, exit_code: u8, fr
     let (mut steps, mut failures) = (Vec::new(), Vec::new());
     for (number, entry) in lane.entries.iter().enumerate() {
         let Some(turn) = turn(entry, &outcome.steps, is_wound_down) else { continue };
-        if matches!(turn, Turn::Failed(_)) {
+        if matches!(turn, LaneTurn::Failed(_)) {
             failures.push(&entry.name);
         }
         let is_before = from.is_some_and(|from| number < from);
-        steps.push(step(number, entry, if is_before { Turn::Skipped(BEFORE.into()) } else { turn }, outcome));
+        steps.push(step(number, entry, if is_before { LaneTurn::Skipped(BEFORE.into()) } else { turn }, outcome));
     }
     let mut value = json!({
         "schema_version": LANE_SCHEMA_VERSION,
@@ -156,13 +156,13 @@ fn begun_with(value: &mut Value, from: Option<usize>) {
     }
 }
 
-fn step(number: usize, entry: &Entry, turn: Turn, outcome: &LaneOutcome) -> Value {
+fn step(number: usize, entry: &StepEntry, turn: LaneTurn, outcome: &LaneOutcome) -> Value {
     let mut value =
         json!({ "step": number + 1, "name": entry.name, "success": null, "duration_ms": null, "error": null });
     match turn {
-        Turn::Passed => value["success"] = true.into(),
-        Turn::Failed(error) => (value["success"], value["error"]) = (false.into(), error.into()),
-        Turn::Skipped(why) => {
+        LaneTurn::Passed => value["success"] = true.into(),
+        LaneTurn::Failed(error) => (value["success"], value["error"]) = (false.into(), error.into()),
+        LaneTurn::Skipped(why) => {
             (value["skipped"], value["reason"]) = (true.into(), why.into());
             return value;
         }
@@ -179,7 +179,7 @@ fn step(number: usize, entry: &Entry, turn: Turn, outcome: &LaneOutcome) -> Valu
 }
 
 /// The outcome of an entry.
-enum Turn {
+enum LaneTurn {
     Passed,
     Failed(String),
     Skipped(String),
@@ -187,21 +187,21 @@ enum Turn {
 
 /// Returns the outcome of an entry from the reports of its commands. `None` if the lane was wound
 /// down before the entry's turn came.
-fn turn(entry: &Entry, reports: &[StepReport], is_wound_down: bool) -> Option<Turn> {
+fn turn(entry: &StepEntry, reports: &[StepReport], is_wound_down: bool) -> Option<LaneTurn> {
     let own: Vec<&StepReport> = entry.steps.iter().map(|step| &reports[*step]).collect();
     let all = || entry.needed.iter().map(|step| &reports[*step]).chain(own.iter().copied());
     let was_started = own.iter().any(|report| report.tries > 0);
     let first = |wanted: &[StepStatus]| all().find(|report| wanted.contains(&report.status));
     let is_left_out = own.iter().all(|report| report.status == StepStatus::Skipped);
     if let (true, Some(report)) = (is_left_out, own.first()) {
-        return Some(Turn::Skipped(report.note.clone()));
+        return Some(LaneTurn::Skipped(report.note.clone()));
     }
     let broken = first(&[StepStatus::Failed, StepStatus::TimedOut, StepStatus::Errored]);
     let broken = broken.or_else(|| first(&[StepStatus::Cancelled, StepStatus::NotRun]));
     match broken {
         Some(_) if is_wound_down && !was_started => None,
-        Some(report) => Some(Turn::Failed(why(report))),
-        None => Some(Turn::Passed),
+        Some(report) => Some(LaneTurn::Failed(why(report))),
+        None => Some(LaneTurn::Passed),
     }
 }
 

@@ -15,8 +15,8 @@ mod proof;
 pub mod runs;
 pub mod story;
 
-pub use ending::{Headline, Mood, NextStep, headline, next_steps, number};
-pub use human::{Fact, closing, committed, count, hint, money, seconds};
+pub use ending::{EndingTone, Headline, NextStep, headline, next_steps, number};
+pub use human::{SummaryFact, closing, committed, count, hint, money, seconds};
 pub use proof::{found, grounds, is_by_exit_codes_alone, proof_of, rests_on, unproven};
 
 use crate::run::TaskResult;
@@ -79,14 +79,14 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::moment::Moment;
+    use crate::elapsed::Elapsed;
     use crate::run::{Event, Run};
     use crate::verdict::StopCause;
 
     #[test]
     fn a_report_has_its_version_and_the_result_beside_it() {
         let mut run = Run::new();
-        run.handle(Moment(5), Event::CancelRequested { cause: StopCause::Terminate, said: String::new() });
+        run.handle(Elapsed(5), Event::CancelRequested { cause: StopCause::Terminate, said: String::new() });
         let result = run.result().unwrap();
         let report = Report::new(result, "task.md", "d1".into(), Path::new("/w"), Path::new("/s")).to_json();
         let json: serde_json::Value = serde_json::from_str(&report).unwrap();

@@ -63,7 +63,7 @@ fn plain(text: &str) -> String {
 
 /// The head of a patch.
 #[derive(Debug, Clone, Copy)]
-pub struct Mail<'m> {
+pub struct MailPatch<'m> {
     /// The author as `Name <mail>`.
     pub author: &'m str,
     /// The date in the format of RFC 2822.
@@ -76,7 +76,7 @@ pub struct Mail<'m> {
     pub trailers: &'m [(String, String)],
 }
 
-impl Mail<'_> {
+impl MailPatch<'_> {
     /// Builds the whole mail with this diff.
     pub fn with(&self, diff: &[u8]) -> Vec<u8> {
         let Self { author, date, subject, body, trailers } = self;
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn no_line_of_a_message_is_taken_for_a_patch() {
         let body = body_of("From: me\n---\ndiff --git a/x b/x\nfine");
-        let mail = Mail {
+        let mail = MailPatch {
             author: "A <a@b>",
             date: "Sun, 1 Jan 2001 00:00:00 +0000",
             subject: "s",

@@ -1,7 +1,7 @@
 //! The evidence for a pass in words, and its gaps. Pure.
 
 use crate::run::TaskResult;
-use crate::verdict::{Finding, HeldBack, Proof, Reason, Verdict};
+use crate::verdict::{HeldBack, Proof, Reason, TamperFinding, Verdict};
 
 /// The number of digits shown of a tree's id: enough to find the tree again.
 const DIGITS: usize = 12;
@@ -78,7 +78,7 @@ pub fn unproven(proof: &Proof) -> Vec<&'static str> {
 }
 
 /// Describes a finding in one line: `tests/a.py changed: a test of the base`.
-pub fn found(finding: &Finding) -> String {
+pub fn found(finding: &TamperFinding) -> String {
     format!("{} {}: {}", finding.path, finding.change, finding.rule)
 }
 
@@ -143,6 +143,6 @@ mod tests {
         assert_eq!(first(&proof("clean", "off", None, 1, 0)), ["`sandbox"]);
         let uncompared = Proof { tests_before: None, ..proof("clean", "bubblewrap", Some(3), 1, 0) };
         assert_eq!(unproven(&uncompared)[0].split(':').next(), Some("whether as many tests ran as on the base"));
-        assert_eq!(first(&proof("in-place", "off", Some(0), 0, 1)), ["`room", "that"]);
+        assert_eq!(first(&proof("in-place", "off", Some(0), 0, 1)), ["`room", "whether"]);
     }
 }

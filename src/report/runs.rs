@@ -1,8 +1,8 @@
 //! Rows of runs as JSON, for `fledge runs list --json` and the server.
 
-use super::story::{Part, STORY_SCHEMA_VERSION, Story};
+use super::story::{RunStory, STORY_SCHEMA_VERSION, TimePart};
 use crate::id::RunId;
-use crate::store::{Outcome, RunRow, RunState};
+use crate::store::{RunOutcome, RunRow, StoredRunState};
 use serde_json::{Value, json};
 
 /// The version of this format.
@@ -12,9 +12,9 @@ pub const RUNS_SCHEMA_VERSION: u32 = 1;
 pub fn row(row: &RunRow, short: &str) -> Value {
     let head = &row.head;
     let (state, holder, end) = match &row.state {
-        RunState::Running { holder } => (if row.is_lost { "lost" } else { "running" }, Some(holder), None),
-        RunState::Interrupted => ("interrupted", None, None),
-        RunState::Ended(end) => ("ended", None, Some(end)),
+        StoredRunState::Running { holder } => (if row.is_lost { "lost" } else { "running" }, Some(holder), None),
+        StoredRunState::Interrupted => ("interrupted", None, None),
+        StoredRunState::Ended(end) => ("ended", None, Some(end)),
     };
     json!({
         "id": head.id,
@@ -39,7 +39,7 @@ pub fn row(row: &RunRow, short: &str) -> Value {
     })
 }
 
-fn outcome_data(end: &Outcome) -> Value {
+fn outcome_data(end: &RunOutcome) -> Value {
     json!({
         "ended_at": rfc3339(end.ended_at_ms),
         "reason": end.reason,
@@ -88,9 +88,9 @@ pub fn rfc3339(ms: i64) -> String {
 }
 
 /// Converts a run with its story to JSON.
-pub fn story_as_json(row: &RunRow, short: &str, story: &Story) -> Value {
+pub fn story_as_json(row: &RunRow, short: &str, story: &RunStory) -> Value {
     let mut time: serde_json::Map<String, Value> =
-        Part::ALL.iter().map(|part| (format!("{}_ms", part.as_str()), story.spent_ms(*part).into())).collect();
+        TimePart::ALL.iter().map(|part| (format!("{}_ms", part.as_str()), story.spent_ms(*part).into())).collect();
     time.insert("total_ms".into(), story.total_ms().into());
     json!({
         "schema_version": STORY_SCHEMA_VERSION,
@@ -106,7 +106,7 @@ pub fn story_as_json(row: &RunRow, short: &str, story: &Story) -> Value {
 }
 
 /// Describes what the run did last.
-pub fn doing(story: &Story) -> String {
+pub fn doing(story: &RunStory) -> String {
     let turn = story.run.next_turn();
     match story.run.label() {
         "CallingModel" => format!("waiting for the model, turn {turn}"),

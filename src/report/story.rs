@@ -2,11 +2,11 @@
 //! and collects scenes in order and the distribution of time. Pure. It works for runs that are
 //! over, in progress or interrupted.
 
-pub use super::course::{Part, Stretch};
-use crate::chat::{Detail, FileChange, StopReason, Usage};
+pub use super::course::{TimePart, TimeSpan};
+use crate::chat::{FileChange, OutcomeDetail, StopReason, Usage};
+use crate::elapsed::Elapsed;
 use crate::id::TreeId;
 use crate::limits::Limits;
-use crate::moment::Moment;
 use crate::run::{Action, AgentEvent, Event, Run, StateName};
 use crate::verdict::{Reason, StopCause, Verdict};
 use serde::Serialize;
@@ -18,16 +18,16 @@ pub const STORY_SCHEMA_VERSION: u32 = 1;
 
 /// The story of the events so far.
 #[derive(Debug, Default)]
-pub struct Story {
+pub struct RunStory {
     /// The scenes, in order.
     pub scenes: Vec<Scene>,
     /// The distribution of time, in order. Neighbours have different parts.
-    pub course: Vec<Stretch>,
+    pub course: Vec<TimeSpan>,
     /// The machine after the events so far.
     pub run: Run,
     /// The stories of sub-agents, by path.
-    children: BTreeMap<String, Story>,
-    at: Moment,
+    children: BTreeMap<String, RunStory>,
+    at: Elapsed,
     attempts: u32,
     gates: u32,
     succeeded: bool,
@@ -48,7 +48,7 @@ pub struct Story {
 
 /// The changes when another process takes up a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TakenUp {
+pub struct Takeover {
     /// Whether the gate judges the newest attempt again.
     pub gate_again: bool,
     /// Whether a failed delivery is tried again.
@@ -71,14 +71,14 @@ pub struct Scene {
     pub at_ms: u64,
     /// The content.
     #[serde(flatten)]
-    pub what: What,
+    pub what: SceneKind,
 }
 
 /// The content of a scene. In JSON: `{"type": …, "data": …}`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
-pub enum What {
+pub enum SceneKind {
     /// The run received its task.
     Began { title: String, prompt: String, models: Vec<String>, verify: bool, max_retries: u32, limits: Limits },
     /// The gate is frozen and the first message is ready.
@@ -143,14 +143,14 @@ pub struct ToolScene {
     /// The change that the call made.
     pub change: Option<FileChange>,
     /// Details for display.
-    pub detail: Detail,
+    pub detail: OutcomeDetail,
 }
 
-impl Story {
+impl RunStory {
     /// Adds the next event of the journal.
-    pub fn take(&mut self, at: Moment, event: Event) {
+    pub fn push(&mut self, at: Elapsed, event: Event) {
         let ms = at.0.saturating_sub(self.at.0);
-        self.spend(Part::of(&self.run), ms);
+        self.spend(TimePart::from_run(&self.run), ms);
         self.at = at.max(self.at);
         if event.call().is_none_or(|call| self.run.awaited().contains(&call)) {
             self.happened(&event, ms);
@@ -166,9 +166,9 @@ impl Story {
     }
 
     /// Adds the next event of the sub-agent with this path.
-    pub fn take_of(&mut self, path: &str, at: Moment, event: Event) {
+    pub fn take_of(&mut self, path: &str, at: Elapsed, event: Event) {
         let child = self.children.entry(path.to_owned()).or_default();
-        child.take(at, event);
+        child.push(at, event);
         let scenes = std::mem::take(&mut child.scenes).into_iter();
         self.scenes.extend(scenes.map(|scene| Scene { of: Some(path.to_owned()), ..scene }));
     }
@@ -193,12 +193,12 @@ impl Story {
     }
 
     /// Records that another process took up the run, with the changes.
-    pub fn resumed(&mut self, at: Moment, taken_up: TakenUp) {
-        let TakenUp { gate_again, delivery_again, request_again, stop_again, usd_micros } = taken_up;
+    pub fn resumed(&mut self, at: Elapsed, taken_up: Takeover) {
+        let Takeover { gate_again, delivery_again, request_again, stop_again, usd_micros } = taken_up;
         self.at = at.max(self.at);
         if let Some(run) = self.unreported.take() {
             self.run = *run;
-            self.scenes.retain(|scene| scene.of.is_some() || !matches!(scene.what, What::Ended { .. }));
+            self.scenes.retain(|scene| scene.of.is_some() || !matches!(scene.what, SceneKind::Ended { .. }));
         }
         if let Some(run) = self.unproven.take_if(|_| gate_again) {
             self.run = *run;
@@ -208,10 +208,10 @@ impl Story {
         let refused = || self.refused.take_if(|_| request_again);
         if let Some(run) = undelivered.or_else(refused).or_else(|| self.stopped.take_if(|_| stop_again)) {
             self.run = *run;
-            self.scenes.retain(|scene| scene.of.is_some() || !matches!(scene.what, What::Ended { .. }));
+            self.scenes.retain(|scene| scene.of.is_some() || !matches!(scene.what, SceneKind::Ended { .. }));
         }
         usd_micros.into_iter().for_each(|limit| self.run.may_cost(limit));
-        self.tell(What::Resumed);
+        self.add_scene(SceneKind::Resumed);
     }
 
     /// Returns the total time, in milliseconds.
@@ -220,23 +220,23 @@ impl Story {
     }
 
     /// Returns the time spent on one part, in milliseconds.
-    pub fn spent_ms(&self, part: Part) -> u64 {
+    pub fn spent_ms(&self, part: TimePart) -> u64 {
         self.course.iter().filter(|stretch| stretch.part == part).map(|stretch| stretch.ms).sum()
     }
 
     /// Divides the time into equal steps and returns the main part of each step. Empty if no time
     /// has passed.
-    pub fn bar(&self, steps: u64) -> Vec<Part> {
+    pub fn bar(&self, steps: u64) -> Vec<TimePart> {
         let total = self.total_ms();
         let most = |step: u64| {
             let (from, to) = (step * total, (step + 1) * total); // in units of 1/steps of a millisecond
-            let (mut shares, mut begin) = ([0_u64; Part::ALL.len()], 0);
+            let (mut shares, mut begin) = ([0_u64; TimePart::ALL.len()], 0);
             for stretch in &self.course {
                 let end = begin + stretch.ms * steps;
                 shares[stretch.part as usize] += to.min(end).saturating_sub(from.max(begin));
                 begin = end;
             }
-            Part::ALL.into_iter().rev().max_by_key(|part| shares[*part as usize]).unwrap_or(Part::Other)
+            TimePart::ALL.into_iter().rev().max_by_key(|part| shares[*part as usize]).unwrap_or(TimePart::Other)
         };
         if total == 0 { Vec::new() } else { (0..steps).map(most).collect() }
     }
@@ -244,7 +244,7 @@ impl Story {
     /// Adds the scenes that the event itself describes.
     fn happened(&mut self, event: &Event, ms: u64) {
         let what = match event {
-            Event::TaskSubmitted { charter } => What::Began {
+            Event::TaskSubmitted { charter } => SceneKind::Began {
                 title: charter.title.clone(),
                 prompt: charter.prompt.clone(),
                 models: charter.models.clone(),
@@ -252,11 +252,11 @@ impl Story {
                 max_retries: charter.max_retries,
                 limits: charter.limits.clone(),
             },
-            Event::PlanReady { plan, .. } => What::Planned {
+            Event::PlanReady { plan, .. } => SceneKind::Planned {
                 gate_digest: plan.gate_digest.clone(),
                 tools: plan.tools.iter().map(|tool| tool.name.clone()).collect(),
             },
-            Event::ModelCompleted { reply, .. } => What::Turn {
+            Event::ModelCompleted { reply, .. } => SceneKind::Turn {
                 number: self.run.next_turn(),
                 model: reply.model.clone(),
                 text: reply.text(),
@@ -264,13 +264,13 @@ impl Story {
                 usage: reply.usage.clone(),
                 duration_ms: ms,
             },
-            Event::HooksFinished { notes, .. } if !notes.is_empty() => What::Hooks { notes: notes.clone() },
-            Event::QueryAnswered { answer, .. } => What::Query { answer: answer.clone() },
+            Event::HooksFinished { notes, .. } if !notes.is_empty() => SceneKind::Hooks { notes: notes.clone() },
+            Event::QueryAnswered { answer, .. } => SceneKind::Query { answer: answer.clone() },
             Event::GateFinished { verdict, .. } => {
                 self.gates += 1;
-                What::Gate { attempt: self.gates, verdict: verdict.clone() }
+                SceneKind::Gate { attempt: self.gates, verdict: verdict.clone() }
             }
-            Event::CancelRequested { cause, said } => What::Stopped { cause: *cause, said: said.clone() },
+            Event::CancelRequested { cause, said } => SceneKind::Stopped { cause: *cause, said: said.clone() },
             Event::PlanFailed { .. }
             | Event::ModelDelta { .. }
             | Event::ModelFailed { .. }
@@ -289,12 +289,12 @@ impl Story {
             | Event::BaseJudged { .. }
             | Event::LimitReached { .. } => return,
         };
-        self.tell(what);
+        self.add_scene(what);
         if let Event::PlanReady { plan, .. } = event
             && let Some(verdict) = &plan.base_verdict
         {
             self.gates += 1;
-            self.tell(What::Gate { attempt: self.gates, verdict: verdict.clone() });
+            self.add_scene(SceneKind::Gate { attempt: self.gates, verdict: verdict.clone() });
         }
     }
 
@@ -303,7 +303,7 @@ impl Story {
         let what = match event {
             AgentEvent::StateChanged(StateName::Executing) => {
                 self.attempts += 1;
-                What::Attempt { number: self.attempts }
+                SceneKind::Attempt { number: self.attempts }
             }
             AgentEvent::ToolResult { success, .. } => {
                 self.succeeded = success;
@@ -311,21 +311,21 @@ impl Story {
             }
             AgentEvent::ToolDetail { name, args, denied, duration_ms, output, change, detail, .. } => {
                 let success = self.succeeded;
-                What::Tool(Box::new(ToolScene { name, args, success, denied, duration_ms, output, change, detail }))
+                SceneKind::Tool(Box::new(ToolScene { name, args, success, denied, duration_ms, output, change, detail }))
             }
-            AgentEvent::Recalled { ids } => What::Recalled { ids },
-            AgentEvent::Retry { what, tries, wait_ms, error } => What::Retry { what, tries, wait_ms, error },
-            AgentEvent::TurnDiscarded { error } => What::Discarded { error },
-            AgentEvent::Usage(usage) => What::Used(usage),
-            AgentEvent::Compaction { success, note } => What::Compaction { success, note },
-            AgentEvent::Confirmation { name, approved: Some(approved), .. } => What::Answered { tool: name, approved },
-            AgentEvent::Subagent { finished, note } => What::Subagent { finished, note },
-            AgentEvent::Committed { commit, branch } => What::Committed { commit, branch },
-            AgentEvent::Checkpoint { turn, tree } => What::Checkpoint { turn, tree },
-            AgentEvent::Limit { reason } => What::Limit { reason },
-            AgentEvent::Warning(message) => What::Warning { message },
+            AgentEvent::Recalled { ids } => SceneKind::Recalled { ids },
+            AgentEvent::Retry { what, tries, wait_ms, error } => SceneKind::Retry { what, tries, wait_ms, error },
+            AgentEvent::TurnDiscarded { error } => SceneKind::Discarded { error },
+            AgentEvent::Usage(usage) => SceneKind::Used(usage),
+            AgentEvent::Compaction { success, note } => SceneKind::Compaction { success, note },
+            AgentEvent::Confirmation { name, approved: Some(approved), .. } => SceneKind::Answered { tool: name, approved },
+            AgentEvent::Subagent { finished, note } => SceneKind::Subagent { finished, note },
+            AgentEvent::Committed { commit, branch } => SceneKind::Committed { commit, branch },
+            AgentEvent::Checkpoint { turn, tree } => SceneKind::Checkpoint { turn, tree },
+            AgentEvent::Limit { reason } => SceneKind::Limit { reason },
+            AgentEvent::Warning(message) => SceneKind::Warning { message },
             AgentEvent::Finished { reason, verified, exit_code, message, .. } => {
-                What::Ended { reason, verified, exit_code, message }
+                SceneKind::Ended { reason, verified, exit_code, message }
             }
             AgentEvent::Started { .. }
             | AgentEvent::Resumed { .. }
@@ -342,18 +342,18 @@ impl Story {
             | AgentEvent::Proved { .. }
             | AgentEvent::Tamper { .. } => return,
         };
-        self.tell(what);
+        self.add_scene(what);
     }
 
-    fn tell(&mut self, what: What) {
+    fn add_scene(&mut self, what: SceneKind) {
         self.scenes.push(Scene { of: None, at_ms: self.at.0, what });
     }
 
-    fn spend(&mut self, part: Part, ms: u64) {
+    fn spend(&mut self, part: TimePart, ms: u64) {
         match self.course.last_mut() {
             _ if ms == 0 => {}
             Some(last) if last.part == part => last.ms += ms,
-            Some(_) | None => self.course.push(Stretch { part, ms }),
+            Some(_) | None => self.course.push(TimeSpan { part, ms }),
         }
     }
 }

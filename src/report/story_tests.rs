@@ -1,9 +1,9 @@
 //! Tests of stories from journals.
 
 use super::*;
-use crate::chat::{Block, ModelError, ModelFault, Reply, ToolCall, ToolInput, ToolOutcome};
+use crate::chat::{Block, ModelError, ModelErrorKind, Reply, ToolCall, ToolInput, ToolOutcome};
 use crate::id::{CallId, RunId};
-use crate::run::{Charter, Plan, ToolAccess, ToolRole, ToolRule};
+use crate::run::{RunPlan, RunSpec, ToolAccess, ToolRole, ToolRule};
 use serde_json::json;
 
 fn reply(content: Vec<Block>, stop: StopReason) -> Box<Reply> {
@@ -11,19 +11,19 @@ fn reply(content: Vec<Block>, stop: StopReason) -> Box<Reply> {
 }
 
 /// Adds an event for the call that the run awaits.
-fn tell(story: &mut Story, at: u64, event: impl FnOnce(CallId) -> Event) {
+fn tell(story: &mut RunStory, at: u64, event: impl FnOnce(CallId) -> Event) {
     let call = story.run.awaited().first().copied().unwrap_or(CallId(0));
-    story.take(Moment(at), event(call));
+    story.push(Elapsed(at), event(call));
 }
 
-fn told() -> Story {
-    let mut story = Story::default();
-    let charter = Charter { verify: false, ..Charter::new(RunId::new("r"), "Title", "Do it.") };
+fn told() -> RunStory {
+    let mut story = RunStory::default();
+    let charter = RunSpec { verify: false, ..RunSpec::new(RunId::new("r"), "Title", "Do it.") };
     let rules = vec![ToolRule { name: "shell-exec".into(), access: ToolAccess::Allowed, role: ToolRole::Writer }];
-    let plan = Plan { rules, gate_digest: "g".into(), ..Plan::default() };
+    let plan = RunPlan { rules, gate_digest: "g".into(), ..RunPlan::default() };
     tell(&mut story, 0, |_| Event::TaskSubmitted { charter: Box::new(charter) });
     tell(&mut story, 10, |call| Event::PlanReady { call, plan: Box::new(plan) });
-    let fault = ModelError { retry_after_ms: Some(500), ..ModelError::new(ModelFault::Busy, "busy") };
+    let fault = ModelError { retry_after_ms: Some(500), ..ModelError::new(ModelErrorKind::Busy, "busy") };
     tell(&mut story, 110, |call| Event::ModelFailed { call, error: fault });
     tell(&mut story, 5_110, |_| Event::DeadlinePassed);
     let input = ToolInput::Object(json!({ "command": "make" }));
@@ -49,30 +49,30 @@ fn a_story_has_what_was_said_done_and_retried_in_order() {
         (5_910, "tool"),
     ];
     assert_eq!(names, wanted.map(|(at, name)| (at, json!(name))));
-    let What::Tool(tool) = &story.scenes[7].what else { panic!("{:?}", story.scenes[7]) };
+    let SceneKind::Tool(tool) = &story.scenes[7].what else { panic!("{:?}", story.scenes[7]) };
     assert_eq!(
         (tool.name.as_str(), tool.success, tool.duration_ms, tool.output.as_str()),
         ("shell-exec", false, 300, "no")
     );
-    let What::Turn { number, duration_ms, .. } = &story.scenes[5].what else { panic!("{:?}", story.scenes[5]) };
+    let SceneKind::Turn { number, duration_ms, .. } = &story.scenes[5].what else { panic!("{:?}", story.scenes[5]) };
     assert_eq!((*number, *duration_ms), (1, 500));
 }
 
 #[test]
 fn the_time_goes_to_what_the_run_was_busy_with() {
     let story = told();
-    let spent = Part::ALL.map(|part| story.spent_ms(part));
+    let spent = TimePart::ALL.map(|part| story.spent_ms(part));
     assert_eq!((spent, story.total_ms()), ([600, 300, 0, 5_000, 10], 5_910));
-    let names: Vec<_> = story.bar(6).into_iter().map(Part::as_str).collect();
+    let names: Vec<_> = story.bar(6).into_iter().map(TimePart::as_str).collect();
     assert_eq!(names, ["waiting", "waiting", "waiting", "waiting", "waiting", "model"]);
-    assert!(Story::default().bar(9).is_empty());
+    assert!(RunStory::default().bar(9).is_empty());
 }
 
 #[test]
 fn an_answer_that_nobody_waits_for_is_no_scene() {
     let mut story = told();
     let before = story.scenes.len();
-    story.take(Moment(6_000), Event::QueryAnswered { call: CallId(999), answer: "late".into() });
+    story.push(Elapsed(6_000), Event::QueryAnswered { call: CallId(999), answer: "late".into() });
     let rest: Vec<_> = story.scenes[before..].iter().map(|scene| &scene.what).collect();
-    assert!(matches!(rest[..], [What::Warning { .. }]), "{rest:?}");
+    assert!(matches!(rest[..], [SceneKind::Warning { .. }]), "{rest:?}");
 }

@@ -1,7 +1,7 @@
 //! Actions that a run asks for. They are plain data: the driver carries each one out and answers
 //! with an event.
 
-use super::query::Query;
+use super::query::ModelQuery;
 use super::watch::AgentEvent;
 use crate::chat::ToolCall;
 use crate::id::{CallId, TreeId};
@@ -40,7 +40,7 @@ pub enum Action {
     /// Run the hooks that follow a turn in which files may have changed.
     RunHooks { call: CallId },
     /// Look up the information that the model asked for in prose.
-    AnswerQuery { call: CallId, query: Query },
+    AnswerQuery { call: CallId, query: ModelQuery },
     /// Summarise the first `upto` messages of the conversation in at most `most` tokens. `most` is
     /// `None` in journals of older versions of fledge.
     Compact {

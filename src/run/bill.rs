@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// The usage and the file changes of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Bill {
+pub struct RunBill {
     /// Total usage.
     pub usage: Usage,
     /// Model calls that completed.
@@ -21,7 +21,7 @@ pub struct Bill {
     pub changes: Vec<FileChange>,
 }
 
-impl Bill {
+impl RunBill {
     /// Adds another bill. Of two changes to the same file, the change in `other` replaces the
     /// earlier one.
     fn add(&mut self, other: &Self) {
@@ -41,9 +41,9 @@ impl Bill {
 
 impl Run {
     /// Returns the usage booked so far, including that of its sub-agents.
-    pub fn bill(&self) -> Bill {
+    pub fn bill(&self) -> RunBill {
         let ledger = &self.context.ledger;
-        Bill {
+        RunBill {
             usage: ledger.usage.total.clone(),
             turns: ledger.turns.saturating_add(ledger.child_turns),
             requests: ledger.usage.requests,
@@ -55,7 +55,7 @@ impl Run {
     /// Returns the final bill of a run that cannot be resumed. A model call in flight is charged
     /// the amount reserved for it, since its real cost is unknown. `children` holds the bills of
     /// sub-agents in flight.
-    pub fn last_bill(&self, children: &BTreeMap<CallId, Bill>) -> Bill {
+    pub fn last_bill(&self, children: &BTreeMap<CallId, RunBill>) -> RunBill {
         let mut bill = self.bill();
         for (call, aside) in &self.context.ledger.reserved {
             if let Some(child) = children.get(call) {
@@ -66,7 +66,7 @@ impl Run {
             let usage = Usage { cost_micros: cost, ..estimated(aside.input_tokens, aside.output_tokens) };
             let model = self.context.charter.models.get(self.context.model).cloned().unwrap_or_default();
             let by_model = BTreeMap::from([(model, usage.clone())]);
-            bill.add(&Bill { by_model, usage, requests: 1, ..Bill::default() });
+            bill.add(&RunBill { by_model, usage, requests: 1, ..RunBill::default() });
         }
         bill
     }

@@ -1,8 +1,8 @@
 //! Budget of a run. Every call that costs something is reserved before it is made and settled by
 //! its real cost. So a limit is exceeded by at most the error of one estimate.
 
-use super::bill::Bill;
-use super::context::Context;
+use super::bill::RunBill;
+use super::context::RunContext;
 use super::transcript::{bytes_of, tool_bytes};
 use super::watch::AgentEvent;
 use crate::chat::{ModelError, Reply, Spent, Usage, money};
@@ -50,7 +50,7 @@ impl Reserve {
     }
 }
 
-impl Context {
+impl RunContext {
     /// Returns the limit that forbids the next model call, with a message, if there is one.
     pub(super) fn exhausted(&self) -> Option<(Reason, String)> {
         self.overdrawn_by(self.next_call())
@@ -231,7 +231,7 @@ impl Context {
     }
 
     /// Books the usage and the file changes of a sub-agent.
-    pub(super) fn book_child(&mut self, call: CallId, bill: &Bill) {
+    pub(super) fn book_child(&mut self, call: CallId, bill: &RunBill) {
         self.settle(call);
         let requests = if self.is_before(3) { bill.turns } else { bill.requests };
         let books = &mut self.ledger.usage;
@@ -298,7 +298,7 @@ impl Context {
 
     /// Sends the usage so far to the watchers.
     fn tell_usage(&mut self) {
-        self.tell(AgentEvent::Usage(self.ledger.usage.total.clone()));
+        self.emit(AgentEvent::Usage(self.ledger.usage.total.clone()));
     }
 
     /// Returns the tokens of the conversation: the newest count plus an estimate of later messages,

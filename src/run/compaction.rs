@@ -2,7 +2,7 @@
 //! messages. This file decides when to compact and where to cut.
 
 use super::budget::BYTES_PER_TOKEN;
-use super::context::Context;
+use super::context::RunContext;
 use super::watch::AgentEvent;
 use crate::chat::{Block, Image, Message, Role};
 
@@ -27,13 +27,13 @@ const GIVE_UP_AFTER: u32 = 3;
 
 /// The amount that was cleared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Cleared {
+pub(super) struct ClearedResults {
     pub(super) results: usize,
     /// The bytes that clearing removed from the conversation.
     pub(super) bytes: usize,
 }
 
-impl Context {
+impl RunContext {
     /// Returns true if the conversation is long enough to be shortened.
     pub(super) fn is_crowded(&self) -> bool {
         let (Some(room), Some(window)) = (self.room(), self.window()) else { return false };
@@ -75,14 +75,14 @@ impl Context {
     /// Clears older results. Returns true if there were any.
     pub(super) fn clear_results(&mut self) -> bool {
         let keep = self.kept_results();
-        let Cleared { results, bytes } = self.transcript.clear_results(keep);
+        let ClearedResults { results, bytes } = self.transcript.clear_results(keep);
         let ledger = &mut self.ledger;
         if ledger.context_tokens > 0 {
             ledger.context_tokens = ledger.context_tokens.saturating_sub(tokens(bytes)).max(1);
             ledger.context_bytes = ledger.context_bytes.saturating_sub(bytes);
         }
         if results > 0 {
-            self.tell(AgentEvent::Compaction { success: true, note: format!("{results} older results were cleared") });
+            self.emit(AgentEvent::Compaction { success: true, note: format!("{results} older results were cleared") });
         }
         results > 0
     }
@@ -128,15 +128,18 @@ fn tokens(bytes: usize) -> u64 {
 }
 
 /// Returns the amount that [`clear`] would clear.
-fn clearable(messages: &[Message], keep: usize) -> Cleared {
+fn clearable(messages: &[Message], keep: usize) -> ClearedResults {
     each_old(messages.iter().map(|message| message.content.as_slice()), keep).fold(
-        Cleared::default(),
-        |sum, (_, _, bytes)| Cleared { results: sum.results + 1, bytes: sum.bytes + bytes - marker(bytes).len() },
+        ClearedResults::default(),
+        |sum, (_, _, bytes)| ClearedResults {
+            results: sum.results + 1,
+            bytes: sum.bytes + bytes - marker(bytes).len(),
+        },
     )
 }
 
 /// Replaces the content of older results with a marker.
-pub(super) fn clear(messages: &mut [Message], keep: usize) -> Cleared {
+pub(super) fn clear(messages: &mut [Message], keep: usize) -> ClearedResults {
     let cleared = clearable(messages, keep);
     let old: Vec<_> = each_old(messages.iter().map(|message| message.content.as_slice()), keep).collect();
     for (message, block, bytes) in old {
@@ -198,11 +201,7 @@ pub(super) fn shortened(text: String, most: usize) -> String {
     let head = text.floor_char_boundary(most / 2);
     let tail = text.ceil_char_boundary(text.len() - most / 2);
     let left_out = tail - head;
-    format!(
-        "{}\n[{left_out} bytes left out to save room: ask for less at a time]\n{}",
-        &text[..head],
-        &text[tail..]
-    )
+    format!("{}\n[{left_out} bytes left out to save room: ask for less at a time]\n{}", &text[..head], &text[tail..])
 }
 
 /// Returns true if a message does not depend on an earlier one: a message of the model, or a user
@@ -237,7 +236,11 @@ mod tests {
                 |block: &Block| if let Block::ToolResult(result) = block { Some(result.clone()) } else { None };
             messages.iter().flat_map(|message| &message.content).filter_map(result).collect::<Vec<_>>()
         };
-        assert_eq!(clear(&mut messages.clone(), KEEP_RESULTS), Cleared::default(), "short results are not worth it");
+        assert_eq!(
+            clear(&mut messages.clone(), KEEP_RESULTS),
+            ClearedResults::default(),
+            "short results are not worth it"
+        );
         for message in &mut messages {
             if let [Block::ToolResult(result)] = &mut message.content[..] {
                 result.content = "x".repeat(1_000);
@@ -247,10 +250,10 @@ mod tests {
         let cleared = clear(&mut messages, KEEP_RESULTS);
         let after = results(&messages);
         let line = "[a result of 1000 bytes was cleared to save room: call the tool again if it is needed]";
-        assert_eq!(cleared, Cleared { results: 4, bytes: 4 * (1_000 - line.len()) });
+        assert_eq!(cleared, ClearedResults { results: 4, bytes: 4 * (1_000 - line.len()) });
         assert!(after[..4].iter().all(|result| result.content == line) && after[4..] == before[4..]);
         assert!(after.iter().zip(&before).all(|(now, then)| now.id == then.id));
-        assert_eq!(clear(&mut messages, KEEP_RESULTS), Cleared::default(), "once");
+        assert_eq!(clear(&mut messages, KEEP_RESULTS), ClearedResults::default(), "once");
     }
 
     #[test]

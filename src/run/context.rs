@@ -2,27 +2,27 @@
 //! event.
 
 use super::action::Action;
-use super::charter::{Charter, Plan, ToolAccess, ToolRule};
-use super::difference::Difference;
+use super::difference::TreeDifference;
 use super::event::Delivery;
-use super::ledger::Ledger;
+use super::ledger::RunLedger;
 use super::loops::LoopWatch;
+use super::run_spec::{RunPlan, RunSpec, ToolAccess, ToolRule};
 use super::transcript::Transcript;
 use super::watch::{AgentEvent, StateName};
+use crate::elapsed::Elapsed;
 use crate::id::{CallId, TreeId};
-use crate::moment::Moment;
-use crate::verdict::{Finding, OutsideTree, Proof};
+use crate::verdict::{OutsideTree, Proof, TamperFinding};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
 /// Data shared by all states of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Context {
-    pub(super) charter: Charter,
-    pub(super) plan: Plan,
+pub(super) struct RunContext {
+    pub(super) charter: RunSpec,
+    pub(super) plan: RunPlan,
     pub(super) transcript: Transcript,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: RunLedger,
     pub(super) loops: LoopWatch,
     pub(super) streaks: Streaks,
     /// The current attempt, from 1; 0 before the first.
@@ -34,7 +34,7 @@ pub(super) struct Context {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) raised: bool,
     /// Tamper findings that the model already knows.
-    pub(super) told: Vec<Finding>,
+    pub(super) told: Vec<TamperFinding>,
     /// The newest final answer that fits the task's schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) answer: Option<Value>,
@@ -49,14 +49,14 @@ pub(super) struct Context {
     pub(super) outside_tree: OutsideTree,
     /// The difference between the base and the work, once the report is saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) difference: Option<Box<Difference>>,
+    pub(super) difference: Option<Box<TreeDifference>>,
     /// The newest saved state of the files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) checkpoint: Option<TreeId>,
     /// The time at which the task was submitted.
-    pub(super) started: Moment,
+    pub(super) started: Elapsed,
     /// The time of the current event.
-    pub(super) now: Moment,
+    pub(super) now: Elapsed,
     next_call: u64,
     #[serde(skip)]
     actions: Vec<Action>,
@@ -77,13 +77,13 @@ pub(super) struct Streaks {
     pub(super) compactions: u32,
 }
 
-impl Context {
-    pub(super) fn new(charter: Charter) -> Self {
+impl RunContext {
+    pub(super) fn new(charter: RunSpec) -> Self {
         Self {
             charter,
-            plan: Plan::default(),
+            plan: RunPlan::default(),
             transcript: Transcript::default(),
-            ledger: Ledger::default(),
+            ledger: RunLedger::default(),
             loops: LoopWatch::default(),
             streaks: Streaks::default(),
             attempt: 0,
@@ -96,8 +96,8 @@ impl Context {
             outside_tree: OutsideTree::default(),
             difference: None,
             checkpoint: None,
-            started: Moment::default(),
-            now: Moment::default(),
+            started: Elapsed::default(),
+            now: Elapsed::default(),
             next_call: 1,
             actions: Vec::new(),
         }
@@ -105,7 +105,7 @@ impl Context {
 
     /// Resets everything for a new task. Call numbers continue, so that late answers to the earlier
     /// task match no new call.
-    pub(super) fn renew(&mut self, charter: Charter) {
+    pub(super) fn renew(&mut self, charter: RunSpec) {
         let (now, next_call, actions) = (self.now, self.next_call, self.take_actions());
         *self = Self { started: now, now, next_call, actions, ..Self::new(charter) };
     }
@@ -128,19 +128,19 @@ impl Context {
     }
 
     /// Sends an event to the watchers of the run.
-    pub(super) fn tell(&mut self, event: AgentEvent) {
+    pub(super) fn emit(&mut self, event: AgentEvent) {
         self.actions.push(Action::Emit { event });
     }
 
     /// Sends a warning to the watchers, and keeps it for the report.
     pub(super) fn warn(&mut self, message: String) {
         self.ledger.warn(&message);
-        self.tell(AgentEvent::Warning(message));
+        self.emit(AgentEvent::Warning(message));
     }
 
     /// Ignores an event that the state does not expect, with a warning.
     pub(super) fn senseless(&mut self, state: StateName, event: &str) {
-        self.tell(AgentEvent::Warning(format!("unexpected event {event} in state {state:?}: ignored")));
+        self.emit(AgentEvent::Warning(format!("unexpected event {event} in state {state:?}: ignored")));
     }
 
     /// Takes the actions collected since the last call of this method.
@@ -160,7 +160,7 @@ impl Context {
     }
 
     /// Returns the time at which the run's time budget ends.
-    pub(super) fn time_limit(&self) -> Moment {
+    pub(super) fn time_limit(&self) -> Elapsed {
         self.started.plus(Duration::from_millis(self.charter.limits.time_ms))
     }
 

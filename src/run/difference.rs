@@ -13,7 +13,7 @@ const SUBMODULE: &str = "160000";
 /// The difference between two trees.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-pub struct Difference {
+pub struct TreeDifference {
     /// The number of files that differ.
     pub files: u64,
     /// Lines added in text files.
@@ -55,7 +55,7 @@ pub struct ChangedLines {
     pub removed: u64,
 }
 
-impl Difference {
+impl TreeDifference {
     /// Builds a difference from its files.
     pub fn new(files: impl IntoIterator<Item = ChangedFile>) -> Self {
         let mut difference = Self::default();
@@ -76,7 +76,7 @@ impl Difference {
 impl ChangedFile {
     /// Describes the file in one line: `src/a.rs +3 -1`, `run.sh (executable)`, `old.rs → new.rs +1
     /// -0`, `logo.png (new, binary)`.
-    pub fn told(&self) -> String {
+    pub fn line(&self) -> String {
         let from = self.from.as_ref().map(|from| format!("{from} → ")).unwrap_or_default();
         let has_new_mode = self.mode_before.is_some() && self.mode.is_some() && self.mode_before != self.mode;
         let lines = match self.lines.filter(|_| !self.is_submodule()) {
@@ -143,7 +143,7 @@ mod tests {
             (file(None, "160000", "160000", Some((1, 1))), "a (submodule)"),
             (file(None, "160000", "", Some((0, 1))), "a (deleted)"),
         ] {
-            assert_eq!(file.told(), told);
+            assert_eq!(file.line(), told);
         }
     }
 
@@ -151,7 +151,7 @@ mod tests {
     fn all_files_are_counted_and_the_first_are_kept() {
         let one = || file(None, "100644", "100644", Some((2, 1)));
         let binary = file(None, "100644", "100644", None);
-        let difference = Difference::new((0..600).map(|_| one()).chain([binary]));
+        let difference = TreeDifference::new((0..600).map(|_| one()).chain([binary]));
         assert_eq!((difference.files, difference.added, difference.removed), (601, 1200, 600));
         assert_eq!(difference.changes.len(), NAMED);
     }

@@ -1,7 +1,7 @@
 //! Events of a run. They are plain data: the journal stores them, and the machine reads them.
 
-use super::charter::{Charter, Plan};
-use super::difference::Difference;
+use super::difference::TreeDifference;
+use super::run_spec::{RunPlan, RunSpec};
 use super::workplace::Workplace;
 use crate::chat::{Delta, FileChange, ModelError, Reply, ToolOutcome, Usage};
 use crate::id::{CallId, TreeId};
@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum Event {
     /// A task was submitted.
-    TaskSubmitted { charter: Box<Charter> },
+    TaskSubmitted { charter: Box<RunSpec> },
     /// The gate is frozen and the first message is ready.
-    PlanReady { call: CallId, plan: Box<Plan> },
+    PlanReady { call: CallId, plan: Box<RunPlan> },
     /// The run cannot be planned. `reason` is one of bad input, plan failed, gate errored, no
     /// sandbox.
     PlanFailed { call: CallId, reason: Reason, message: String },
@@ -97,7 +97,7 @@ pub enum Event {
     ReportSaved {
         call: CallId,
         #[serde(flatten)]
-        saved: Box<Saved>,
+        saved: Box<SavedReport>,
     },
     /// The report could not be written.
     ReportFailed { call: CallId, message: String },
@@ -139,7 +139,7 @@ pub(super) fn may_be_given(reason: Reason) -> bool {
 
 /// Data known once the report is written.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Saved {
+pub struct SavedReport {
     /// Notes from saving. The report contains them too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -151,7 +151,7 @@ pub struct Saved {
     pub outside_tree: OutsideTree,
     /// The difference between the base and the work, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub difference: Option<Box<Difference>>,
+    pub difference: Option<Box<TreeDifference>>,
 }
 
 impl Event {

@@ -12,7 +12,7 @@ const MAX_WARNINGS: usize = 100;
 
 /// The records of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Ledger {
+pub(super) struct RunLedger {
     /// Model calls that completed.
     pub(super) turns: u64,
     pub(super) usage: ModelUsage,
@@ -68,7 +68,7 @@ pub struct Attempt {
     pub verdict: Verdict,
 }
 
-impl Ledger {
+impl RunLedger {
     pub(super) fn tally(&mut self, tool: &str) -> &mut ToolTally {
         self.tools.entry(tool.to_owned()).or_default()
     }

@@ -31,7 +31,7 @@ const PAGING: [&str; 12] = [
 
 /// The assessment of the newest call or file state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opinion {
+pub(super) enum LoopOpinion {
     /// No loop, and no need for a warning.
     Fine,
     /// Half of the threshold is reached: warn the model, once.
@@ -85,11 +85,18 @@ impl LoopWatch {
     }
 
     /// Records a call that ended, with its result.
-    pub(super) fn note(&mut self, tool: &str, input: &Value, result: &str, changed: bool, threshold: usize) -> Opinion {
+    pub(super) fn note(
+        &mut self,
+        tool: &str,
+        input: &Value,
+        result: &str,
+        changed: bool,
+        threshold: usize,
+    ) -> LoopOpinion {
         if changed {
             self.recent.clear();
             self.fresh = 0;
-            return Opinion::Fine;
+            return LoopOpinion::Fine;
         }
         let seen = Seen::new(tool, input, result);
         let alike = 1 + self.recent.iter().filter(|other| other.is_like(&seen)).count();
@@ -99,12 +106,12 @@ impl LoopWatch {
             self.recent.pop_front();
         }
         if alike >= threshold {
-            Opinion::Loop
+            LoopOpinion::Loop
         } else if alike >= threshold.div_ceil(2) && !self.told {
             self.told = true;
-            Opinion::Repetitive
+            LoopOpinion::Repetitive
         } else {
-            Opinion::Fine
+            LoopOpinion::Fine
         }
     }
 
@@ -113,19 +120,19 @@ impl LoopWatch {
     /// Repeated transitions between the same two states are a loop. Detours from a state to
     /// different other states are work. Reports a loop only after the warning at half of the
     /// threshold.
-    pub(super) fn arrive(&mut self, tree: &TreeId, threshold: usize) -> Opinion {
+    pub(super) fn arrive(&mut self, tree: &TreeId, threshold: usize) -> LoopOpinion {
         let print = fingerprint(tree.as_str().as_bytes());
         let before = match self.tree.replace(print) {
             Some(before) if before != print => before,
-            Some(_) | None => return Opinion::Fine,
+            Some(_) | None => return LoopOpinion::Fine,
         };
         let times = self.steps.entry(before.rotate_left(1) ^ print).or_default();
         *times += 1;
         if self.told_of_files {
-            return if *times >= threshold { Opinion::Loop } else { Opinion::Fine };
+            return if *times >= threshold { LoopOpinion::Loop } else { LoopOpinion::Fine };
         }
         self.told_of_files = *times >= threshold.div_ceil(2).max(2);
-        if self.told_of_files { Opinion::Repetitive } else { Opinion::Fine }
+        if self.told_of_files { LoopOpinion::Repetitive } else { LoopOpinion::Fine }
     }
 
     /// Forgets everything, for a new attempt.
@@ -189,7 +196,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn opinions(calls: &[(Value, &str, bool)]) -> Vec<Opinion> {
+    fn opinions(calls: &[(Value, &str, bool)]) -> Vec<LoopOpinion> {
         let mut watch = LoopWatch::default();
         calls.iter().map(|(input, result, changed)| watch.note("t", input, result, *changed, 4)).collect()
     }
@@ -197,21 +204,21 @@ mod tests {
     #[test]
     fn the_same_call_with_the_same_result_is_told_at_half_and_ended_at_the_threshold() {
         let call = (json!({"command": "make"}), "error", false);
-        use Opinion::{Fine, Loop, Repetitive};
+        use LoopOpinion::{Fine, Loop, Repetitive};
         assert_eq!(opinions(&vec![call; 4]), [Fine, Repetitive, Fine, Loop]);
     }
 
     #[test]
     fn paging_through_a_file_is_progress_even_when_pages_look_the_same() {
         let pages: Vec<_> = (0..9).map(|page| (json!({"path": "a", "offset": page}), "same", false)).collect();
-        assert!(opinions(&pages).iter().all(|opinion| *opinion == Opinion::Fine));
+        assert!(opinions(&pages).iter().all(|opinion| *opinion == LoopOpinion::Fine));
     }
 
     #[test]
     fn calls_with_differing_results_are_progress() {
         let results = ["a", "b", "c", "d", "e", "f", "g", "h"];
         let calls: Vec<_> = results.iter().map(|result| (json!({"command": "next"}), *result, false)).collect();
-        assert!(opinions(&calls).iter().all(|opinion| *opinion == Opinion::Fine));
+        assert!(opinions(&calls).iter().all(|opinion| *opinion == LoopOpinion::Fine));
     }
 
     #[test]
@@ -219,14 +226,14 @@ mod tests {
         let test = (json!({"command": "make test"}), "1 failed", false);
         let edit = (json!({"path": "a", "old": "x", "new": "y"}), "edited", true);
         let calls: Vec<_> = (0..6).flat_map(|_| [test.clone(), edit.clone()]).collect();
-        assert!(opinions(&calls).iter().all(|opinion| *opinion == Opinion::Fine));
+        assert!(opinions(&calls).iter().all(|opinion| *opinion == LoopOpinion::Fine));
     }
 
     #[test]
     fn calls_that_agree_in_half_of_their_arguments_are_alike() {
         let calls: Vec<_> =
             (0..4).map(|n| (json!({"pattern": format!("p{n}"), "path": "src"}), "none", false)).collect();
-        assert_eq!(opinions(&calls).last(), Some(&Opinion::Loop));
+        assert_eq!(opinions(&calls).last(), Some(&LoopOpinion::Loop));
     }
 
     /// Each row has four calls, the threshold for a loop, and states whether they are one.
@@ -283,7 +290,7 @@ mod tests {
             ("changes between", (0..4).map(|n| (json!({"a": 1}), "same", n % 2 == 1)).collect(), false),
         ];
         for (what, calls, is_loop) in cases {
-            assert_eq!(opinions(&calls).contains(&Opinion::Loop), is_loop, "{what}");
+            assert_eq!(opinions(&calls).contains(&LoopOpinion::Loop), is_loop, "{what}");
         }
     }
 
@@ -292,17 +299,17 @@ mod tests {
         let mut watch = LoopWatch::default();
         let mut note = |tool| watch.note(tool, &json!({"a": 1}), "same", false, 4);
         let opinions: Vec<_> = ["t", "u", "t", "u", "t", "u", "t"].map(&mut note).into();
-        assert_eq!(opinions.iter().position(|opinion| *opinion == Opinion::Loop), Some(6));
+        assert_eq!(opinions.iter().position(|opinion| *opinion == LoopOpinion::Loop), Some(6));
     }
 
     #[test]
     fn files_that_come_back_to_the_same_state_are_told_of_at_half_and_a_loop_at_the_threshold() {
-        let opinions = |trees: &[u8], threshold| -> Vec<Opinion> {
+        let opinions = |trees: &[u8], threshold| -> Vec<LoopOpinion> {
             let mut watch = LoopWatch::default();
             let id = |digit: &u8| TreeId::parse(&digit.to_string().repeat(40)).unwrap();
             trees.iter().map(|tree| watch.arrive(&id(tree), threshold)).collect()
         };
-        use Opinion::{Fine, Loop, Repetitive};
+        use LoopOpinion::{Fine, Loop, Repetitive};
         assert_eq!(opinions(&[1, 2, 1, 2, 1, 2, 1, 2], 4), [Fine, Fine, Fine, Repetitive, Fine, Fine, Fine, Loop]);
         assert_eq!(opinions(&[1, 2, 1, 2, 1], 2), [Fine, Fine, Fine, Repetitive, Loop], "the model is told before");
         assert_eq!(opinions(&[1, 2, 1, 3, 1, 4, 1, 5, 1, 6, 1], 4), [Fine; 11], "each detour is another one");
@@ -315,14 +322,14 @@ mod tests {
         let mut watch = LoopWatch::default();
         let note = |watch: &mut LoopWatch, a: u64| watch.note("t", &json!({"a": a}), "same", false, 4);
         let told = [1, 1, 2, 2].map(|a| note(&mut watch, a));
-        assert_eq!(told.iter().filter(|opinion| **opinion == Opinion::Repetitive).count(), 1);
+        assert_eq!(told.iter().filter(|opinion| **opinion == LoopOpinion::Repetitive).count(), 1);
         watch.forget();
-        assert_eq!([1, 1].map(|a| note(&mut watch, a)), [Opinion::Fine, Opinion::Repetitive]);
+        assert_eq!([1, 1].map(|a| note(&mut watch, a)), [LoopOpinion::Fine, LoopOpinion::Repetitive]);
     }
 
     #[test]
     fn calls_that_agree_in_nothing_are_not_alike() {
         let calls: Vec<_> = (0..8).map(|n| (json!({"command": format!("c{n}")}), "ok", false)).collect();
-        assert!(opinions(&calls).iter().all(|opinion| *opinion == Opinion::Fine));
+        assert!(opinions(&calls).iter().all(|opinion| *opinion == LoopOpinion::Fine));
     }
 }

@@ -19,7 +19,6 @@ mod answer;
 mod asked;
 mod bill;
 mod budget;
-mod charter;
 mod compaction;
 mod context;
 mod difference;
@@ -30,6 +29,7 @@ mod loops;
 mod prompt;
 mod query;
 mod result;
+mod run_spec;
 mod state;
 mod transcript;
 mod watch;
@@ -37,35 +37,35 @@ mod workplace;
 
 pub use action::Action;
 pub use answer::schema_fault;
-pub use bill::Bill;
+pub use bill::RunBill;
 pub use budget::Reserve;
-pub use charter::{Charter, EDITION, ModelTerms, Plan, ToolAccess, ToolRole, ToolRule};
-pub use difference::{ChangedFile, ChangedLines, Difference};
+pub use difference::{ChangedFile, ChangedLines, TreeDifference};
 pub use done_tool::DoneTool;
-pub use event::{Delivery, Event, Saved};
+pub use event::{Delivery, Event, SavedReport};
 pub use ledger::{Attempt, ToolTally};
 pub use prompt::output_schema;
-pub use query::Query;
+pub use query::ModelQuery;
 pub use result::TaskResult;
+pub use run_spec::{EDITION, ModelTerms, RunPlan, RunSpec, ToolAccess, ToolRole, ToolRule};
 pub use watch::{AgentEvent, Phase, StateName};
 pub use workplace::{Workplace, WorkplaceState};
 
 use crate::chat::{Message, ToolSpec};
+use crate::elapsed::Elapsed;
 use crate::id::{CallId, RunId, TreeId};
-use crate::moment::Moment;
-use crate::process::wall::WallKind;
+use crate::process::sandbox::SandboxKind;
 use crate::verdict::{Reason, StepLog, StopCause};
-use crate::workspace::delivery::Head;
-use context::Context;
+use crate::workspace::delivery::RepositoryHead;
+use context::RunContext;
 use serde::{Deserialize, Serialize};
-use state::{Ended, Ending, Next, State};
+use state::{EndedRun, NextState, RunEnding, RunState};
 use std::sync::Arc;
 
 /// One run, in any state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    state: State,
-    context: Context,
+    state: RunState,
+    context: RunContext,
 }
 
 impl Default for Run {
@@ -77,17 +77,17 @@ impl Default for Run {
 impl Run {
     /// Creates a run in the state Idle.
     pub fn new() -> Self {
-        Self { state: State::new(), context: Context::new(Charter::new(RunId::new(""), "", "")) }
+        Self { state: RunState::new(), context: RunContext::new(RunSpec::new(RunId::new(""), "", "")) }
     }
 
     /// Handles an event and returns the actions to carry out. It accepts every event in every
     /// state: an unexpected event changes nothing and causes a warning.
-    pub fn handle(&mut self, moment: Moment, event: Event) -> Vec<Action> {
+    pub fn handle(&mut self, moment: Elapsed, event: Event) -> Vec<Action> {
         if !event.is_transient() {
             self.context.now = moment.max(self.context.now);
         }
         if let Some(next) = self.decide(event) {
-            self.state = State::enter(next, &mut self.context);
+            self.state = RunState::enter(next, &mut self.context);
         }
         self.context.take_actions()
     }
@@ -99,7 +99,7 @@ impl Run {
     }
 
     /// Returns the earliest time at which [`Event::DeadlinePassed`] has an effect.
-    pub fn deadline(&self) -> Option<Moment> {
+    pub fn deadline(&self) -> Option<Elapsed> {
         let budget = self.is_active().then(|| self.context.time_limit());
         [self.state.due(), budget].into_iter().flatten().min()
     }
@@ -140,18 +140,18 @@ impl Run {
     }
 
     /// Returns the time of the newest event that the machine decided on.
-    pub fn now(&self) -> Moment {
+    pub fn now(&self) -> Elapsed {
         self.context.now
     }
 
     /// Returns the charter of the run.
-    pub fn charter(&self) -> &Charter {
+    pub fn charter(&self) -> &RunSpec {
         &self.context.charter
     }
 
     /// Returns the sandbox around the agent, once known, and true if the agent can reach the
     /// network from it.
-    pub fn wall(&self) -> (Option<WallKind>, bool) {
+    pub fn wall(&self) -> (Option<SandboxKind>, bool) {
         (self.context.plan.sandbox, self.context.plan.network)
     }
 
@@ -174,7 +174,7 @@ impl Run {
     /// Returns the completed calls of the turn whose hooks are running, in order. Empty at any
     /// other time.
     pub fn done_tools(&self) -> &[DoneTool] {
-        if let State::RunningHooks(hooks) = &self.state { &hooks.tools } else { &[] }
+        if let RunState::RunningHooks(hooks) = &self.state { &hooks.tools } else { &[] }
     }
 
     /// Returns true if every call of the tool needs a person's approval.
@@ -183,7 +183,7 @@ impl Run {
     }
 
     /// Returns the head of the user's repository at planning time, for a run that commits.
-    pub fn head(&self) -> Option<&Head> {
+    pub fn head(&self) -> Option<&RepositoryHead> {
         self.context.plan.head.as_ref()
     }
 
@@ -220,7 +220,7 @@ impl Run {
 
     /// Returns the number of the current model turn, or of the last one; 0 before the first.
     pub fn turn(&self) -> u64 {
-        self.context.ledger.turns + u64::from(matches!(self.state, State::CallingModel(_)))
+        self.context.ledger.turns + u64::from(matches!(self.state, RunState::CallingModel(_)))
     }
 
     /// Returns true if the gate must still judge the base in parallel with the agent's turns.
@@ -237,7 +237,7 @@ impl Run {
     }
 
     /// Applies the rules that hold in every state. The state decides everything else.
-    fn decide(&mut self, event: Event) -> Option<Next> {
+    fn decide(&mut self, event: Event) -> Option<NextState> {
         if let Some(call) = event.call()
             && !self.state.awaited().contains(&call)
         {
@@ -260,7 +260,7 @@ impl Run {
 
     /// Reports the failures on the base. The run ends if the checks cannot run there, since no work
     /// could ever pass them.
-    fn learn_base(&mut self, result: Result<Vec<String>, String>) -> Option<Next> {
+    fn learn_base(&mut self, result: Result<Vec<String>, String>) -> Option<NextState> {
         if !self.is_active() {
             return None;
         }
@@ -271,7 +271,7 @@ impl Run {
                 if !failing.is_empty() {
                     // If the work does not fix one of these failures, a later warning says so.
                     let failing = format!("failed before any change: {}", failing.join(", "));
-                    self.context.tell(AgentEvent::Warning(failing));
+                    self.context.emit(AgentEvent::Warning(failing));
                 }
                 None
             }
@@ -280,7 +280,7 @@ impl Run {
 
     /// Handles a cancel. An active run goes to its report, and an idle run ends at once. A run on
     /// the way to its report only records the cause.
-    fn cancel(&mut self, cause: StopCause, said: String) -> Option<Next> {
+    fn cancel(&mut self, cause: StopCause, said: String) -> Option<NextState> {
         let message = Reason::Cancelled.row().meaning.to_owned();
         match self.state.name() {
             StateName::Reporting => {
@@ -290,8 +290,8 @@ impl Run {
                 None
             }
             StateName::Idle => {
-                let ended = Ended { reason: Reason::Cancelled, message, stopped_by: Some(cause), said };
-                self.state = State::rest(ended, &mut self.context);
+                let ended = EndedRun { reason: Reason::Cancelled, message, stopped_by: Some(cause), said };
+                self.state = RunState::rest(ended, &mut self.context);
                 None
             }
             StateName::Planning | StateName::Executing | StateName::Verifying => {
@@ -301,12 +301,12 @@ impl Run {
     }
 
     /// Ends an active run: stops the effects in flight and keeps the completed work.
-    fn abort(&mut self, reason: Reason, message: String, stopped_by: Option<StopCause>, said: String) -> Next {
-        let state = std::mem::replace(&mut self.state, State::new());
-        if matches!(state, State::CallingModel(_)) {
-            self.context.tell(AgentEvent::TurnDiscarded { error: message.clone() });
+    fn abort(&mut self, reason: Reason, message: String, stopped_by: Option<StopCause>, said: String) -> NextState {
+        let state = std::mem::replace(&mut self.state, RunState::new());
+        if matches!(state, RunState::CallingModel(_)) {
+            self.context.emit(AgentEvent::TurnDiscarded { error: message.clone() });
         }
         let late = state.awaited();
-        Next::End(Ending { reason, message, stopped_by, said, turn: state.into_turn(), late })
+        NextState::End(RunEnding { reason, message, stopped_by, said, turn: state.into_turn(), late })
     }
 }

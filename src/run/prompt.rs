@@ -1,9 +1,9 @@
 //! Messages of the machine to the model. They are in one place so that their wording can be
 //! reviewed as a whole.
 
-use super::context::Context;
+use super::context::RunContext;
 use crate::chat::{Message, text_of};
-use crate::verdict::{Finding, Verdict};
+use crate::verdict::{TamperFinding, Verdict};
 use serde_json::Value;
 
 /// Sent after an answer that met the output limit.
@@ -54,7 +54,7 @@ fn attempts_left(retries_left: u32) -> String {
 
 /// Returns the message after changes of protected paths. `feedback` says what happened to those
 /// paths.
-pub(super) fn tampered(findings: &[Finding], feedback: &str, retries_left: u32) -> String {
+pub(super) fn tampered(findings: &[TamperFinding], feedback: &str, retries_left: u32) -> String {
     let mut text = String::from(
         "Files that define the checks were changed, so the checks did not run. \
          Do the task without changing these files:\n",
@@ -74,7 +74,7 @@ pub(super) fn answered(answer: &str) -> String {
 
 /// Returns the replacement for the first `upto` messages: the task's text, the summary, and the
 /// last feedback of the checks. The feedback is left out if a later message still contains it.
-pub(super) fn summary(cx: &Context, summary: &str, upto: usize) -> String {
+pub(super) fn summary(cx: &RunContext, summary: &str, upto: usize) -> String {
     let mut text = format!("The task:\n\n{}\n\nThe conversation so far, summarised:\n\n{summary}", cx.charter.prompt);
     if let Some(schema) = &cx.plan.output_schema {
         text.push_str(&format!("\n\n{}", output_schema(schema)));

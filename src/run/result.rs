@@ -1,14 +1,14 @@
 //! Result of a run. The report, the exit code and the library's return value are all made from it.
 
-use super::difference::Difference;
+use super::difference::TreeDifference;
 use super::ledger::{Attempt, ToolTally};
-use super::state::Ended;
+use super::state::EndedRun;
 use super::workplace::Workplace;
-use super::{Run, context::Context};
+use super::{Run, context::RunContext};
 use crate::chat::{FileChange, ModelUsage};
 use crate::id::{RunId, TreeId};
 use crate::limits::Limits;
-use crate::process::wall::WallKind;
+use crate::process::sandbox::SandboxKind;
 use crate::verdict::{HeldBack, OutsideTree, Reason, Ruling, StopCause, Verification};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -55,7 +55,7 @@ pub struct TaskResult {
     /// The difference between the base and the tree that passed, or else the files that the run
     /// left. It includes changes from every source. `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub difference: Option<Box<Difference>>,
+    pub difference: Option<Box<TreeDifference>>,
     /// The limits of the run.
     #[serde(default)]
     pub limits: Limits,
@@ -97,7 +97,7 @@ pub struct TaskResult {
     pub worktree: Option<Workplace>,
     /// The sandbox around the agent. `None` if none was needed yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<WallKind>,
+    pub sandbox: Option<SandboxKind>,
     /// True if the agent could reach the network from the sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
@@ -120,11 +120,11 @@ impl Run {
     /// Returns the result of the run, or `None` while it has not ended.
     pub fn result(&self) -> Option<TaskResult> {
         let ended = self.state.ended()?;
-        Some(of(ended, &self.context))
+        Some(task_result(ended, &self.context))
     }
 }
 
-fn of(ended: &Ended, cx: &Context) -> TaskResult {
+fn task_result(ended: &EndedRun, cx: &RunContext) -> TaskResult {
     let said = Some(ended.said.clone()).filter(|said| !said.trim().is_empty());
     TaskResult {
         run: cx.charter.run.clone(),
@@ -165,7 +165,7 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
 
 /// Returns the protected paths that were reverted in any attempt or that tools refused to change,
 /// once each.
-fn protected(cx: &Context) -> Vec<HeldBack> {
+fn protected(cx: &RunContext) -> Vec<HeldBack> {
     let found = cx.ledger.attempts.iter().flat_map(|attempt| attempt.verdict.findings.iter());
     let found = found.map(|finding| HeldBack::new(&finding.path, &finding.change, &finding.rule));
     let refused = cx.ledger.refused.iter().map(|(path, rule)| HeldBack::new(path, "refused", rule));
@@ -174,7 +174,7 @@ fn protected(cx: &Context) -> Vec<HeldBack> {
 }
 
 /// Returns the warnings of the run, with one more if the cost leaves out models without a price.
-fn warnings(cx: &Context) -> Vec<String> {
+fn warnings(cx: &RunContext) -> Vec<String> {
     let mut warnings = cx.ledger.warnings.clone();
     let unpriced = cx.ledger.usage.unpriced();
     if !unpriced.is_empty() && !cx.is_before(3) {
@@ -185,7 +185,7 @@ fn warnings(cx: &Context) -> Vec<String> {
 
 /// Returns the result of the gate: from the reason where it determines it, else from the last
 /// verdict.
-fn verification(reason: Reason, cx: &Context) -> Verification {
+fn verification(reason: Reason, cx: &RunContext) -> Verification {
     let last = cx.ledger.attempts.last().map(|attempt| attempt.verdict.ruling);
     match (reason, last) {
         (Reason::Verified | Reason::NotDelivered, _) => Verification::Passed,

@@ -1,7 +1,7 @@
 //! Conversation of a run. It is valid at every model call: every tool use has exactly one result,
 //! in order. Providers reject a conversation that breaks this rule.
 
-use super::compaction::{self, Cleared};
+use super::compaction::{self, ClearedResults};
 use super::prompt;
 use crate::chat::{Block, Image, Message, Role, ToolInput, ToolResult, ToolSpec, text_of};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub(super) struct Transcript {
 
 impl Transcript {
     /// Creates a conversation from its first messages.
-    pub(super) fn begin(messages: Vec<Message>) -> Self {
+    pub(super) fn start(messages: Vec<Message>) -> Self {
         let mut transcript = Self::default();
         for message in messages {
             transcript.push(message);
@@ -103,7 +103,7 @@ impl Transcript {
 
     /// Replaces the content of older results with a marker; their calls keep an answer. Returns the
     /// number of results and the bytes removed.
-    pub(super) fn clear_results(&mut self, keep: usize) -> Cleared {
+    pub(super) fn clear_results(&mut self, keep: usize) -> ClearedResults {
         let cleared = compaction::clear(&mut self.messages, keep);
         self.bytes = self.bytes.saturating_sub(cleared.bytes);
         cleared
@@ -112,7 +112,7 @@ impl Transcript {
     /// Replaces the first `upto` messages with a summary.
     pub(super) fn summarise(&mut self, upto: usize, summary: String) {
         let tail = self.messages.split_off(upto.min(self.messages.len()));
-        *self = Self { ids: std::mem::take(&mut self.ids), ..Self::begin(vec![Message::user(summary)]) };
+        *self = Self { ids: std::mem::take(&mut self.ids), ..Self::start(vec![Message::user(summary)]) };
         for message in tail {
             self.push(message);
         }

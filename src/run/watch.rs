@@ -2,10 +2,10 @@
 //! `VerifyResult` and `Usage` are a contract with programs that match on them. New data goes into
 //! further variants or into the envelope.
 
-use crate::chat::{Detail, FileChange, Usage};
+use crate::chat::{FileChange, OutcomeDetail, Usage};
 use crate::id::TreeId;
 use crate::limits::Limits;
-use crate::verdict::{Finding, Proof, Reason, StepProgress};
+use crate::verdict::{Proof, Reason, StepProgress, TamperFinding};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -82,7 +82,7 @@ pub enum AgentEvent {
         /// The change that a file tool made.
         change: Option<FileChange>,
         /// Details for people, beyond the text.
-        detail: Detail,
+        detail: OutcomeDetail,
     },
     /// A running tool printed something.
     ToolOutput {
@@ -158,7 +158,7 @@ pub enum AgentEvent {
     /// Protected paths were changed.
     Tamper {
         /// The changes.
-        findings: Vec<Finding>,
+        findings: Vec<TamperFinding>,
     },
     /// The state of the files after a turn was saved.
     Checkpoint {

@@ -69,7 +69,7 @@ impl Workplace {
     }
 
     /// Describes the state of the worktree for people.
-    pub fn told(&self) -> String {
+    pub fn description(&self) -> String {
         let branch = if self.has_branch { format!(", its branch {} stays", self.branch) } else { String::new() };
         match (self.state, &self.why) {
             (WorkplaceState::Removed, _) => format!("removed{branch}"),

@@ -9,7 +9,7 @@ const COUNTED: u64 = 10_000;
 
 /// The due moments of a period.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Due {
+pub struct DueMoments {
     /// The newest moments, oldest first.
     pub newest: Vec<Timestamp>,
     /// The number of moments before these; 10 000 means that many or more.
@@ -19,8 +19,8 @@ pub struct Due {
 impl Schedule {
     /// Returns the moments that were due after `from` and up to and including `to`. Lists at most
     /// `most` of them.
-    pub fn due(&self, from: Timestamp, to: Timestamp, most: usize) -> Due {
-        let mut due = Due::default();
+    pub fn due(&self, from: Timestamp, to: Timestamp, most: usize) -> DueMoments {
+        let mut due = DueMoments::default();
         let mut at = self.latest(to).filter(|at| *at > from);
         while let Some(moment) = at {
             if due.newest.len() < most {

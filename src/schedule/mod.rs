@@ -10,12 +10,12 @@
 
 mod cron;
 mod due;
-mod fault;
+mod error;
 mod jitter;
 mod zone;
 
-pub use due::Due;
-pub use fault::ScheduleFault;
+pub use due::DueMoments;
+pub use error::ScheduleError;
 pub use jitter::jitter;
 
 use crate::duration::{parse_duration, show_duration};
@@ -54,12 +54,12 @@ impl Schedule {
     /// # Errors
     /// When the interval is shorter than a second, longer than 366 days, or has a fraction of a
     /// second.
-    pub fn every(interval: Duration) -> Result<Self, ScheduleFault> {
+    pub fn every(interval: Duration) -> Result<Self, ScheduleError> {
         let text = show_duration(interval);
         let timing = SignedDuration::try_from(interval).ok().filter(|_| INTERVALS.contains(&interval));
         match timing.filter(|timing| timing.subsec_nanos() == 0) {
             Some(timing) => Ok(Self { timing: Timing::Every(timing), text: format!("{EVERY}{text}") }),
-            None => Err(ScheduleFault::Interval { text }),
+            None => Err(ScheduleError::Interval { text }),
         }
     }
 
@@ -68,9 +68,9 @@ impl Schedule {
     ///
     /// # Errors
     /// When the expression is invalid or never due, or the time zone does not exist.
-    pub fn cron(text: &str, zone: Option<&str>) -> Result<Self, ScheduleFault> {
+    pub fn cron(text: &str, zone: Option<&str>) -> Result<Self, ScheduleError> {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let wrong = |why: String| ScheduleFault::Cron { text: text.chars().take(LONGEST).collect(), why };
+        let wrong = |why: String| ScheduleError::Cron { text: text.chars().take(LONGEST).collect(), why };
         if text.len() > LONGEST {
             return Err(wrong("too long".into()));
         }
@@ -83,13 +83,13 @@ impl Schedule {
             return Err(wrong(format!("expected five fields (minute, hour, day, month, weekday), found {has}")));
         }
         let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-        let cron = parser.parse(&text).map_err(|error| wrong(fault::said(&error)))?;
+        let cron = parser.parse(&text).map_err(|error| wrong(error::cron_error_text(&error)))?;
         let zone = zone::named(zone.unwrap_or("UTC"))?;
         let timing = Timing::Cron(Box::new(Calendar::new(cron, &text, zone)));
         let schedule = Self { timing, text: text.clone() };
         match schedule.next(Timestamp::UNIX_EPOCH) {
             Some(_) => Ok(schedule),
-            None => Err(ScheduleFault::Never { text }),
+            None => Err(ScheduleError::Never { text }),
         }
     }
 
@@ -98,12 +98,12 @@ impl Schedule {
     /// # Errors
     /// The errors of [`Schedule::every`] and [`Schedule::cron`]; also an interval that is not a
     /// duration, or one with a time zone other than UTC.
-    pub fn parse(text: &str, zone: Option<&str>) -> Result<Self, ScheduleFault> {
+    pub fn parse(text: &str, zone: Option<&str>) -> Result<Self, ScheduleError> {
         let Some(interval) = text.trim().strip_prefix(EVERY) else { return Self::cron(text, zone) };
         if zone.is_some_and(|zone| zone != "UTC") {
-            return Err(ScheduleFault::ZoneOfInterval { text: text.trim().into() });
+            return Err(ScheduleError::ZoneOfInterval { text: text.trim().into() });
         }
-        let unread = |why| ScheduleFault::Unread { why };
+        let unread = |why| ScheduleError::Unread { why };
         Self::every(parse_duration(interval.trim()).map_err(unread)?)
     }
 

@@ -93,7 +93,7 @@ fn the_29th_of_february_is_due_every_fourth_year_and_what_no_year_has_is_refused
     assert_eq!(years, ["2024-02-29T00:00:00Z", "2028-02-29T00:00:00Z", "2032-02-29T00:00:00Z"]);
     assert_eq!(leap.next(at("2096-03-01T00:00:00Z")), Some(at("2104-02-29T00:00:00Z")), "2100 has none");
     for never in ["0 0 31 2 *", "0 0 30 2 *", "0 0 31 4,6,9,11 *"] {
-        assert_eq!(Schedule::cron(never, None), Err(ScheduleFault::Never { text: never.into() }));
+        assert_eq!(Schedule::cron(never, None), Err(ScheduleError::Never { text: never.into() }));
     }
 }
 
@@ -151,8 +151,12 @@ fn a_long_time_is_told_by_its_newest_moments_and_a_number() {
     let due = minutely.due(at("2026-01-01T00:00:00Z"), at("2026-01-01T02:00:00Z"), 3);
     assert_eq!(due.newest, [at("2026-01-01T01:58:00Z"), at("2026-01-01T01:59:00Z"), at("2026-01-01T02:00:00Z")]);
     assert_eq!(due.earlier, 117);
-    assert_eq!(minutely.due(at("2026-01-01T00:00:00Z"), at("2026-01-01T00:00:00Z"), 3), Due::default());
-    assert_eq!(minutely.due(at("2026-01-02T00:00:00Z"), at("2026-01-01T00:00:00Z"), 3), Due::default(), "back in time");
+    assert_eq!(minutely.due(at("2026-01-01T00:00:00Z"), at("2026-01-01T00:00:00Z"), 3), DueMoments::default());
+    assert_eq!(
+        minutely.due(at("2026-01-02T00:00:00Z"), at("2026-01-01T00:00:00Z"), 3),
+        DueMoments::default(),
+        "back in time"
+    );
 }
 
 /// Generates fields of cron expressions, common and uncommon ones.
@@ -200,7 +204,7 @@ proptest! {
         prop_assert_eq!(schedule.latest(next), Some(next), "{} in {} at {}", text, zone, next);
         prop_assert_eq!(schedule.previous(after), Some(next), "{} in {} before {}", text, zone, after);
         let due = schedule.due(from, after, 5);
-        prop_assert_eq!(due, Due { newest: vec![next, after], earlier: 0 }, "{} in {} from {}", text, zone, from);
+        prop_assert_eq!(due, DueMoments { newest: vec![next, after], earlier: 0 }, "{} in {} from {}", text, zone, from);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Lookup of time zones by name.
 
-use super::ScheduleFault;
+use super::ScheduleError;
 use jiff::tz::{TimeZone, db};
 
 /// The largest edit distance of a suggested name.
@@ -9,10 +9,10 @@ const NEAR: usize = 3;
 const TOLD: usize = 2;
 
 /// Returns the time zone with this name, in any case.
-pub(super) fn named(name: &str) -> Result<TimeZone, ScheduleFault> {
+pub(super) fn named(name: &str) -> Result<TimeZone, ScheduleError> {
     match db().get(name) {
         Ok(zone) if zone.iana_name().is_some() => Ok(zone),
-        Ok(_) | Err(_) => Err(ScheduleFault::Zone { name: name.chars().take(40).collect(), near: near(name) }),
+        Ok(_) | Err(_) => Err(ScheduleError::Zone { name: name.chars().take(40).collect(), near: near(name) }),
     }
 }
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use std::fmt;
 
 /// A source of the current time.
-pub trait Clock: fmt::Debug + Send + Sync {
+pub trait WallClock: fmt::Debug + Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
@@ -14,7 +14,7 @@ pub trait Clock: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
-impl Clock for SystemClock {
+impl WallClock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }

@@ -2,12 +2,12 @@
 //! them.
 
 use super::monitors::{next_expected, row_of};
-use super::shown::Shown;
-use super::telling::OnChange;
-use crate::courier::Address;
+use super::notifications::HealthNotifier;
+use super::shown::ShownJob;
+use crate::http::Address;
 use crate::monitor::{LONGEST_RUN, MARGINS, Monitor, Slug, USUAL_MARGIN};
 use crate::schedule::Schedule;
-use crate::store::{CheckInRow, JobRun, MonitorRow, Store, StoreError};
+use crate::store::{CheckInRow, MonitorRow, Store, StoreError, StoredJobRun};
 use jiff::Timestamp;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
@@ -67,17 +67,17 @@ pub struct JobRunData {
 
 impl JobData {
     /// Creates the data of a job, with its newest run.
-    pub fn new(shown: Shown, last: Option<&JobRun>) -> Self {
-        let Shown { name, kind, schedule, next, state, monitor, fault } = shown;
+    pub fn new(shown: ShownJob, last: Option<&StoredJobRun>) -> Self {
+        let ShownJob { name, kind, schedule, next, state, monitor, fault } = shown;
         let (schedule, zone) = schedule.unzip();
         let (kind, state, next_at) = (kind.word(), state.word(), next.map(rfc3339));
-        Self { name, kind, schedule, zone, next_at, last: last.map(JobRunData::of), state, monitor, fault }
+        Self { name, kind, schedule, zone, next_at, last: last.map(JobRunData::from_run), state, monitor, fault }
     }
 }
 
 impl JobRunData {
     /// Converts a stored run.
-    pub fn of(run: &JobRun) -> Self {
+    pub fn from_run(run: &StoredJobRun) -> Self {
         Self {
             due_at: run.due_ms.map(of_ms),
             began_at: of_ms(run.began_ms),
@@ -148,7 +148,7 @@ pub struct CheckInData {
 
 impl CheckInData {
     /// Converts a stored check-in.
-    pub fn of(row: &CheckInRow) -> Self {
+    pub fn from_row(row: &CheckInRow) -> Self {
         Self {
             id: row.id.clone(),
             at: of_ms(row.at_ms),
@@ -166,7 +166,7 @@ impl MonitorData {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn of(store: &Store, row: &MonitorRow, strip: u32, now: Timestamp) -> Result<Self, StoreError> {
+    pub fn from_row(store: &Store, row: &MonitorRow, strip: u32, now: Timestamp) -> Result<Self, StoreError> {
         let heard = store.check_ins(&row.slug, strip.max(1))?;
         let known: BTreeSet<Timestamp> =
             heard.iter().filter_map(|one| Timestamp::from_millisecond(one.due_ms?).ok()).collect();
@@ -181,15 +181,15 @@ impl MonitorData {
             max_runtime_minutes: row.max_runtime_ms.map(minutes),
             health: row.health.clone(),
             since: of_ms(row.since_ms),
-            last_checkin: heard.first().map(CheckInData::of),
+            last_checkin: heard.first().map(CheckInData::from_row),
             next_expected_at: next.map(rfc3339),
             task: row.owner.clone(),
             task_gone: row.is_orphan,
-            on_change: OnChange::of(&row.on_change).ok().flatten().map(|how| match how {
-                OnChange::Command(_) => "command",
-                OnChange::Webhook { .. } => "webhook",
+            on_change: HealthNotifier::parse(&row.on_change).ok().flatten().map(|how| match how {
+                HealthNotifier::Command(_) => "command",
+                HealthNotifier::Webhook { .. } => "webhook",
             }),
-            strip: heard.iter().take(strip as usize).map(CheckInData::of).collect(),
+            strip: heard.iter().take(strip as usize).map(CheckInData::from_row).collect(),
         })
     }
 }
@@ -262,7 +262,7 @@ impl NewWebhook {
     ///
     /// # Errors
     /// A message on the first fault in the request.
-    pub fn checked(self) -> Result<(OnChange, Option<String>), String> {
+    pub fn checked(self) -> Result<(HealthNotifier, Option<String>), String> {
         let address = Address::parse(&self.url).map_err(|error| error.to_string())?;
         if !address.is_guarded() {
             return Err("a webhook needs an https address, or an address of this machine".into());
@@ -272,7 +272,7 @@ impl NewWebhook {
         if !(16..=200).contains(&secret.len()) {
             return Err("the secret of a webhook must have 16 to 200 characters".into());
         }
-        Ok((OnChange::Webhook { url: self.url, secret }, made))
+        Ok((HealthNotifier::Webhook { url: self.url, secret }, made))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::tasks::FOLDER;
 #[cfg(feature = "cli")]
-use crate::watch::Watch;
+use crate::file_watch::ProjectWatch;
 use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,10 +16,10 @@ const POLL: Duration = Duration::from_secs(2);
 /// minute.
 #[cfg(not(feature = "cli"))]
 #[derive(Debug)]
-enum Watch {}
+enum ProjectWatch {}
 
 #[cfg(not(feature = "cli"))]
-impl Watch {
+impl ProjectWatch {
     async fn start(_: &Path, _: Vec<PathBuf>) -> Result<Self, ()> {
         Err(())
     }
@@ -33,7 +33,7 @@ impl Watch {
 #[derive(Debug)]
 pub(super) struct TasksFolder {
     path: PathBuf,
-    watch: Option<Watch>,
+    watch: Option<ProjectWatch>,
 }
 
 impl TasksFolder {
@@ -46,7 +46,7 @@ impl TasksFolder {
         if self.watch.is_none()
             && let Ok(path) = self.path.canonicalize()
         {
-            self.watch = Watch::start(&path, Vec::new()).await.ok();
+            self.watch = ProjectWatch::start(&path, Vec::new()).await.ok();
         }
     }
 }

@@ -9,14 +9,14 @@ use tokio_util::sync::CancellationToken;
 
 /// The origin of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum JobKind {
     /// A built-in job of fledge.
     Builtin,
     /// A task of the project.
     Task,
 }
 
-impl Kind {
+impl JobKind {
     /// Returns the kind as a word.
     pub fn word(self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl Kind {
 }
 
 /// A job that runs by a schedule.
-pub trait Job: fmt::Debug + Send + Sync {
+pub trait ScheduledJob: fmt::Debug + Send + Sync {
     /// Returns the unique name of the job.
     fn name(&self) -> &str;
 
@@ -35,7 +35,7 @@ pub trait Job: fmt::Debug + Send + Sync {
     fn schedule(&self) -> &Schedule;
 
     /// Returns the origin of the job.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> JobKind;
 
     /// Returns how long after its due time the job may still begin. `None`: it begins whenever the
     /// scheduler notices, once, and missed due times are not recorded.
@@ -60,12 +60,12 @@ pub trait Job: fmt::Debug + Send + Sync {
     }
 
     /// Runs the job once. The future may be dropped at every await point.
-    fn run(&self, context: Context) -> BoxFuture<'_, Result<(), JobError>>;
+    fn run(&self, context: JobContext) -> BoxFuture<'_, Result<(), JobError>>;
 }
 
 /// The context of one run of a job.
 #[derive(Debug, Clone)]
-pub struct Context {
+pub struct JobContext {
     /// The number of this run. It stays the same for further tries and after a restart of the
     /// server.
     pub no: i64,
@@ -95,12 +95,12 @@ pub enum JobError {
 impl JobError {
     /// Returns a temporary failure with all causes of the error.
     pub fn retryable(error: &dyn std::error::Error) -> Self {
-        Self::Retryable(told(error))
+        Self::Retryable(error_line(error))
     }
 }
 
 /// Formats an error and its causes in one line.
-pub(super) fn told(error: &dyn std::error::Error) -> String {
+pub(super) fn error_line(error: &dyn std::error::Error) -> String {
     let (mut text, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {
         text = format!("{text}: {error}");

@@ -14,35 +14,37 @@
 //! most once per due time, even after a crash or a change of the clock. A due time without a run is
 //! recorded as missed.
 
-mod chore;
+mod builtin_job;
 mod clock;
-mod crew;
 mod data;
 mod folder;
 mod job;
-mod ledger;
+mod job_loop;
 mod monitors;
+mod notifications;
+mod scheduler_store;
+mod shared;
 mod shown;
 mod tasks;
-mod telling;
-mod tender;
 
-pub use chore::{Chore, DELIVERIES, deliveries, memory_expiry, missed_runs};
-pub use clock::{Clock, SystemClock};
-pub use crew::{Scheduler, Terms, Tidings};
+pub use builtin_job::{BuiltinJob, DELIVERIES, deliveries, memory_expiry, missed_runs};
+pub use clock::{SystemClock, WallClock};
 pub use data::{CheckInData, JobData, JobRunData, MonitorData, NewMonitor, NewWebhook, STRIP};
-pub use job::{Context, Job, JobError, Kind};
-pub use ledger::Ledger;
-pub use monitors::{Change, CheckIn, Heard, MonitorFault, check_in, look, monitor_of, next_expected, row_of};
-pub use shown::{JobState, Shown};
-pub use tasks::{FOLDER, Finding, Order, Submit, TaskEnd, scan};
-pub use telling::{OnChange, sign};
+pub use job::{JobContext, JobError, JobKind, ScheduledJob};
+pub use monitors::{
+    CheckIn, HealthChange, MonitorError, MonitorUpdate, check_in, look, monitor_of, next_expected, row_of,
+};
+pub use notifications::{HealthNotifier, sign};
+pub use scheduler_store::SchedulerStore;
+pub use shared::{Scheduler, SchedulerSettings, SchedulerUpdate};
+pub use shown::{JobState, ShownJob};
+pub use tasks::{FOLDER, RunOrder, TaskEnd, TaskFinding, TaskSubmitter, scan};
 
+#[cfg(test)]
+mod notifications_tests;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tasks_tests;
-#[cfg(test)]
-mod telling_tests;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,11 @@
 //! Check-ins and periodic checks of monitors. [`crate::monitor`] decides their effect, within the
 //! transaction that stores it.
 
-use super::telling::delivery;
-use crate::monitor::{self, Health, Judgement, Monitor, Seen, Slug, SlugFault, Source, Standing, Status, judge};
-use crate::schedule::{Schedule, ScheduleFault};
+use super::notifications::delivery;
+use crate::monitor::{
+    self, Health, Judgement, Monitor, MonitorHealth, MonitorHistory, Slug, SlugError, Source, Status, judge,
+};
+use crate::schedule::{Schedule, ScheduleError};
 use crate::store::{CheckInRow, MonitorChange, MonitorRow, MonitorView, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -19,16 +21,16 @@ const LONGEST_ID: usize = 64;
 /// A monitor that cannot be read or checked, or a check-in that is refused.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
-pub enum MonitorFault {
+pub enum MonitorError {
     /// There is no monitor of this name.
     #[error("there is no monitor `{slug}`")]
     Unknown { slug: String },
     /// The stored schedule cannot be parsed.
     #[error("cannot read the monitor `{slug}`")]
-    Schedule { slug: String, source: ScheduleFault },
+    Schedule { slug: String, source: ScheduleError },
     /// The name is invalid.
     #[error(transparent)]
-    Slug(#[from] SlugFault),
+    Slug(#[from] SlugError),
     /// The id of the check-in is invalid.
     #[error("invalid check-in id: expected 1 to 64 letters, digits, `-`, `_`, `.` and `:`")]
     Id,
@@ -65,7 +67,7 @@ impl CheckIn {
 /// A change of a monitor's health.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are named after what they hold")]
-pub struct Change {
+pub struct HealthChange {
     pub monitor: String,
     pub name: String,
     pub health: Health,
@@ -74,9 +76,9 @@ pub struct Change {
     pub since: String,
 }
 
-impl Change {
+impl HealthChange {
     /// Describes the change of a monitor from `was` to `health` at `since_ms`.
-    pub(super) fn of(row: &MonitorRow, was: Health, health: Health, since_ms: i64) -> Self {
+    pub(super) fn from_row(row: &MonitorRow, was: Health, health: Health, since_ms: i64) -> Self {
         let since = format!("{:.3}", at(since_ms));
         Self { monitor: row.slug.clone(), name: row.name.clone(), health, was, since }
     }
@@ -84,11 +86,11 @@ impl Change {
 
 /// The effect of a check-in or a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heard {
+pub struct MonitorUpdate {
     /// The health of the monitor now.
     pub health: Health,
     /// The change, if the health changed.
-    pub change: Option<Change>,
+    pub change: Option<HealthChange>,
     /// The number of check-ins that fledge added or closed.
     pub added: usize,
 }
@@ -97,10 +99,10 @@ pub struct Heard {
 ///
 /// # Errors
 /// When the name or the schedule cannot be parsed.
-pub fn monitor_of(row: &MonitorRow) -> Result<Monitor, MonitorFault> {
+pub fn monitor_of(row: &MonitorRow) -> Result<Monitor, MonitorError> {
     let zone = Some(row.zone.as_str());
     let schedule = Schedule::parse(&row.schedule, zone);
-    let schedule = schedule.map_err(|source| MonitorFault::Schedule { slug: row.slug.clone(), source })?;
+    let schedule = schedule.map_err(|source| MonitorError::Schedule { slug: row.slug.clone(), source })?;
     let (margin, max_runtime) = (length(row.margin_ms), row.max_runtime_ms.map(length));
     Ok(Monitor { slug: Slug::parse(&row.slug)?, schedule, margin, max_runtime })
 }
@@ -129,16 +131,16 @@ pub fn row_of(monitor: &Monitor, name: &str, owner: Option<&str>, now: Timestamp
 ///
 /// # Errors
 /// When there is no such monitor, the check-in is invalid, or the store cannot be read or written.
-pub fn check_in(store: &Store, slug: &str, said: &CheckIn, now: Timestamp) -> Result<Heard, MonitorFault> {
+pub fn check_in(store: &Store, slug: &str, said: &CheckIn, now: Timestamp) -> Result<MonitorUpdate, MonitorError> {
     if matches!(said.status, Status::Missed | Status::Timeout) {
-        return Err(MonitorFault::Status { status: said.status.word() });
+        return Err(MonitorError::Status { status: said.status.word() });
     }
     let is_id = |id: &String| {
         (1..=LONGEST_ID).contains(&id.len())
             && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':'))
     };
     if said.id.as_ref().is_some_and(|id| !is_id(id)) {
-        return Err(MonitorFault::Id);
+        return Err(MonitorError::Id);
     }
     weigh(store, slug, Some(said), now)
 }
@@ -148,7 +150,7 @@ pub fn check_in(store: &Store, slug: &str, said: &CheckIn, now: Timestamp) -> Re
 ///
 /// # Errors
 /// When there is no such monitor, or the store cannot be read or written.
-pub fn look(store: &Store, slug: &str, now: Timestamp) -> Result<Heard, MonitorFault> {
+pub fn look(store: &Store, slug: &str, now: Timestamp) -> Result<MonitorUpdate, MonitorError> {
     weigh(store, slug, None, now)
 }
 
@@ -160,19 +162,19 @@ pub fn next_expected(
     row: &MonitorRow,
     known: &BTreeSet<Timestamp>,
     now: Timestamp,
-) -> Result<Option<Timestamp>, MonitorFault> {
+) -> Result<Option<Timestamp>, MonitorError> {
     let monitor = monitor_of(row)?;
-    let seen = Seen { known: known.clone(), open: Vec::new() };
+    let seen = MonitorHistory { known: known.clone(), open: Vec::new() };
     Ok(judge(&monitor, standing(row, now), &seen, now).next)
 }
 
-fn weigh(store: &Store, slug: &str, said: Option<&CheckIn>, now: Timestamp) -> Result<Heard, MonitorFault> {
-    let unknown = || MonitorFault::Unknown { slug: slug.to_owned() };
+fn weigh(store: &Store, slug: &str, said: Option<&CheckIn>, now: Timestamp) -> Result<MonitorUpdate, MonitorError> {
+    let unknown = || MonitorError::Unknown { slug: slug.to_owned() };
     let back = now.checked_sub(BACK).unwrap_or(Timestamp::MIN).as_millisecond();
     let id = said.and_then(|said| said.id.as_deref());
     let decided = store.weigh_monitor(slug, back, id, |row, view| match monitor_of(row) {
         Ok(_) if said.is_none() && row.is_orphan => {
-            (Ok(Heard { health: health(&row.health), change: None, added: 0 }), Vec::new())
+            (Ok(MonitorUpdate { health: health(&row.health), change: None, added: 0 }), Vec::new())
         }
         Ok(monitor) => {
             let (heard, changes) = decide(&monitor, row, view, said, now);
@@ -189,8 +191,8 @@ fn decide(
     view: &MonitorView,
     said: Option<&CheckIn>,
     now: Timestamp,
-) -> (Heard, Vec<MonitorChange>) {
-    let mut seen = Seen {
+) -> (MonitorUpdate, Vec<MonitorChange>) {
+    let mut seen = MonitorHistory {
         known: view.known.iter().map(|ms| at(*ms)).collect(),
         open: view.open.iter().map(|one| (one.no, at(one.at_ms))).collect(),
     };
@@ -223,11 +225,11 @@ fn decide(
     }
     // Judge again with the new check-in: the monitor may no longer be late.
     let stands =
-        judge(monitor, Standing { health: health(&row.health), since: at(row.since_ms), ..stands }, &seen, now)
+        judge(monitor, MonitorHealth { health: health(&row.health), since: at(row.since_ms), ..stands }, &seen, now)
             .standing;
     let was = health(&row.health);
     let since = stands.since.as_millisecond();
-    let change = (stands.health != was).then(|| Change::of(row, was, stands.health, since));
+    let change = (stands.health != was).then(|| HealthChange::from_row(row, was, stands.health, since));
     let ms = |at: Timestamp| at.as_millisecond();
     let (base, now_is) = (stands.base.word().to_owned(), stands.health.word().to_owned());
     changes.push(MonitorChange::Stand(base, now_is, ms(stands.since), ms(stands.weighed)));
@@ -236,14 +238,14 @@ fn decide(
         let data = json!({ "type": "monitor", "delivery": id, "data": change }).to_string();
         changes.push(MonitorChange::Tell(id, data, ms(now)));
     }
-    (Heard { health: stands.health, change, added }, changes)
+    (MonitorUpdate { health: stands.health, change, added }, changes)
 }
 
 /// Returns the change that a check-in makes; `None` for a repetition.
 fn heard(
     monitor: &Monitor,
     view: &MonitorView,
-    seen: &mut Seen,
+    seen: &mut MonitorHistory,
     said: &CheckIn,
     now: Timestamp,
 ) -> Option<MonitorChange> {
@@ -299,9 +301,9 @@ fn of_system(status: Status, at: Timestamp) -> CheckInRow {
     CheckInRow { status, source, at_ms: at.as_millisecond(), count: 1, ..CheckInRow::default() }
 }
 
-fn standing(row: &MonitorRow, now: Timestamp) -> Standing {
+fn standing(row: &MonitorRow, now: Timestamp) -> MonitorHealth {
     let weighed = Timestamp::from_millisecond(row.weighed_ms).unwrap_or(now);
-    Standing { base: health(&row.base), health: health(&row.health), since: at(row.since_ms), weighed }
+    MonitorHealth { base: health(&row.base), health: health(&row.health), since: at(row.since_ms), weighed }
 }
 
 fn health(word: &str) -> Health {

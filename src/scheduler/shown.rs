@@ -1,6 +1,6 @@
 //! State of a job for display.
 
-use super::job::Kind;
+use super::job::JobKind;
 use jiff::Timestamp;
 
 /// The state of a job.
@@ -27,11 +27,11 @@ impl JobState {
 
 /// A job for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownJob {
     /// Its name.
     pub name: String,
     /// The origin of the job.
-    pub kind: Kind,
+    pub kind: JobKind,
     /// The schedule and its time zone; `None` if the task cannot be read.
     pub schedule: Option<(String, String)>,
     /// The next due time.

@@ -1,7 +1,7 @@
 //! Seeded simulation of a server that is killed and restarted while its clock jumps. Every due time
 //! of a task must begin at most once, and must either begin or be recorded as missed, once.
 
-use super::tasks::{Order, Submit, TaskEnd};
+use super::tasks::{RunOrder, TaskEnd, TaskSubmitter};
 use super::tests::{SetClock, at, ledger, quiet, write_task};
 use super::*;
 use crate::id::RunId;
@@ -30,8 +30,8 @@ struct Runner {
     length: Duration,
 }
 
-impl Submit for Runner {
-    fn submit(&self, order: Order) -> BoxFuture<'_, Result<RunId, JobError>> {
+impl TaskSubmitter for Runner {
+    fn submit(&self, order: RunOrder) -> BoxFuture<'_, Result<RunId, JobError>> {
         *self.runs.lock().unwrap().entry(order.key.clone()).or_default() += 1;
         async move { Ok(RunId::new(order.key)) }.boxed()
     }
@@ -145,10 +145,10 @@ fn judge(home: &Path, schedule: &Schedule, runner: &Runner, first: Timestamp, no
 
 fn server(home: &Path, clock: &Arc<SetClock>, runner: &Arc<Runner>) -> Scheduler {
     let ledger = ledger(home);
-    let shared: Arc<dyn Clock> = Arc::clone(clock) as Arc<dyn Clock>;
+    let shared: Arc<dyn WallClock> = Arc::clone(clock) as Arc<dyn WallClock>;
     let builtin = vec![missed_runs(&ledger, &shared, quiet()).unwrap()];
-    let submit: Arc<dyn Submit> = Arc::clone(runner) as Arc<dyn Submit>;
-    Scheduler::new(Terms {
+    let submit: Arc<dyn TaskSubmitter> = Arc::clone(runner) as Arc<dyn TaskSubmitter>;
+    Scheduler::new(SchedulerSettings {
         ledger,
         clock: shared,
         builtin,

@@ -1,10 +1,10 @@
 //! Tasks with a schedule: the scan of the project's task folder, and the job that runs such a task.
 
-use super::Clock;
-use super::crew::{Teller, Tidings};
-use super::job::{Context, Job, JobError, Kind};
-use super::ledger::Ledger;
-use super::monitors::{CheckIn, MonitorFault, check_in, row_of};
+use super::WallClock;
+use super::job::{JobContext, JobError, JobKind, ScheduledJob};
+use super::monitors::{CheckIn, MonitorError, check_in, row_of};
+use super::scheduler_store::SchedulerStore;
+use super::shared::{SchedulerListener, SchedulerUpdate};
 use crate::id::RunId;
 use crate::limits::MAX_SOURCE;
 use crate::monitor::{LONGEST_RUN, MARGINS, Monitor, Slug, Source, Status, USUAL_MARGIN};
@@ -30,7 +30,7 @@ const MOST: usize = 10_000;
 
 /// A request to run a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order {
+pub struct RunOrder {
     /// The task's file, relative to the workspace.
     pub path: String,
     /// The key of the request. All requests with the same key become one run.
@@ -47,9 +47,9 @@ pub struct TaskEnd {
 }
 
 /// A runner of tasks.
-pub trait Submit: fmt::Debug + Send + Sync {
+pub trait TaskSubmitter: fmt::Debug + Send + Sync {
     /// Submits a request and returns its run. A request with a known key returns the earlier run.
-    fn submit(&self, order: Order) -> BoxFuture<'_, Result<RunId, JobError>>;
+    fn submit(&self, order: RunOrder) -> BoxFuture<'_, Result<RunId, JobError>>;
 
     /// Waits until a run ends.
     fn ended(&self, run: RunId) -> BoxFuture<'_, Result<TaskEnd, JobError>>;
@@ -70,7 +70,7 @@ pub struct ScheduledTask {
 
 /// The result of scanning a file.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Finding {
+pub enum TaskFinding {
     /// A task with a schedule.
     Scheduled(Box<ScheduledTask>),
     /// A task with a schedule that cannot be run as written, and the reason.
@@ -79,9 +79,9 @@ pub enum Finding {
 
 /// The result of scanning a workspace.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundTasks {
     /// Tasks by the names of their jobs.
-    pub(super) all: BTreeMap<String, Finding>,
+    pub(super) all: BTreeMap<String, TaskFinding>,
     /// The jobs of files that could not be read.
     pub(super) unread: Vec<String>,
     /// True if every folder could be read.
@@ -89,13 +89,13 @@ pub(super) struct Found {
 }
 
 /// Scans for tasks with a schedule, and returns them by the names of their jobs. May block.
-pub fn scan(workspace: &Path) -> BTreeMap<String, Finding> {
+pub fn scan(workspace: &Path) -> BTreeMap<String, TaskFinding> {
     look_for(workspace).all
 }
 
 /// Scans for tasks with a schedule. Also returns what could not be read, since an unreadable task
 /// is not a deleted one.
-pub(super) fn look_for(workspace: &Path) -> Found {
+pub(super) fn look_for(workspace: &Path) -> FoundTasks {
     let folder = workspace.join(FOLDER);
     let mut found = BTreeMap::new();
     let (mut unread, mut is_whole) = (Vec::new(), true);
@@ -119,37 +119,43 @@ pub(super) fn look_for(workspace: &Path) -> Found {
         let Some(finding) = finding(&text, &path, inside) else { continue };
         let name = Slug::of_path(inside).map_or_else(|_| path.clone(), String::from);
         let finding = match found.remove(&name) {
-            Some(_) => Finding::Broken(format!("{path} and another file have the same job name: `{name}`")),
+            Some(_) => TaskFinding::Broken(format!("{path} and another file have the same job name: `{name}`")),
             None => finding,
         };
         found.insert(name, finding);
     }
-    Found { all: found, unread, is_whole }
+    FoundTasks { all: found, unread, is_whole }
 }
 
 /// Returns the task in a file; `None` if it has no schedule.
-fn finding(text: &str, path: &str, inside: &str) -> Option<Finding> {
+fn finding(text: &str, path: &str, inside: &str) -> Option<TaskFinding> {
     let timetable = match timetable(text, path) {
         Ok(timetable) => timetable?,
         // The front matter cannot be parsed. A line that looks like a schedule is enough to report
         // the fault.
         Err(fault) => {
-            return text.lines().any(|line| line.starts_with("schedule:")).then(|| Finding::Broken(fault.to_string()));
+            return text
+                .lines()
+                .any(|line| line.starts_with("schedule:"))
+                .then(|| TaskFinding::Broken(fault.to_string()));
         }
     };
     let task = match parse(text, path, &ParamValues::new()) {
         Ok(task) => task,
-        Err(fault) => return Some(Finding::Broken(fault.to_string())),
+        Err(fault) => return Some(TaskFinding::Broken(fault.to_string())),
     };
     if task.candidates.is_some() || !task.needs.is_empty() {
         let why = "a scheduled task cannot have `candidates` or `needs`: they are for batches";
-        return Some(Finding::Broken(format!("{path}: {why}")));
+        return Some(TaskFinding::Broken(format!("{path}: {why}")));
     }
     Some(match Slug::of_path(inside) {
-        Ok(slug) => {
-            Finding::Scheduled(Box::new(ScheduledTask { slug, path: path.to_owned(), title: task.title, timetable }))
-        }
-        Err(_) => Finding::Broken(format!(
+        Ok(slug) => TaskFinding::Scheduled(Box::new(ScheduledTask {
+            slug,
+            path: path.to_owned(),
+            title: task.title,
+            timetable,
+        })),
+        Err(_) => TaskFinding::Broken(format!(
             "{path}: the file name becomes the job's name: use at most 64 letters and digits"
         )),
     })
@@ -198,10 +204,10 @@ pub(super) fn settle_monitor(store: &Store, row: Option<&MonitorRow>, name: &str
 #[derive(Clone)]
 pub(super) struct TaskJob {
     task: ScheduledTask,
-    ledger: Ledger,
-    submit: Arc<dyn Submit>,
-    clock: Arc<dyn Clock>,
-    tell: Teller,
+    ledger: SchedulerStore,
+    submit: Arc<dyn TaskSubmitter>,
+    clock: Arc<dyn WallClock>,
+    tell: SchedulerListener,
 }
 
 impl fmt::Debug for TaskJob {
@@ -213,15 +219,15 @@ impl fmt::Debug for TaskJob {
 impl TaskJob {
     pub(super) fn new(
         task: ScheduledTask,
-        ledger: Ledger,
-        submit: Arc<dyn Submit>,
-        clock: Arc<dyn Clock>,
-        tell: Teller,
+        ledger: SchedulerStore,
+        submit: Arc<dyn TaskSubmitter>,
+        clock: Arc<dyn WallClock>,
+        tell: SchedulerListener,
     ) -> Self {
         Self { task, ledger, submit, clock, tell }
     }
 
-    async fn once(&self, context: Context) -> Result<(), JobError> {
+    async fn once(&self, context: JobContext) -> Result<(), JobError> {
         let name = self.task.slug.as_str();
         let key = match context.due {
             Some(due) => format!("schedule:{name}:{due}"),
@@ -239,8 +245,8 @@ impl TaskJob {
         done
     }
 
-    async fn run(&self, key: &str, context: &Context) -> Result<(), JobError> {
-        let order = Order { path: self.task.path.clone(), key: key.to_owned() };
+    async fn run(&self, key: &str, context: &JobContext) -> Result<(), JobError> {
+        let order = RunOrder { path: self.task.path.clone(), key: key.to_owned() };
         let run = self.submit.submit(order).await?;
         let (no, said) = (context.no, run.to_string());
         self.ledger.with(move |store| store.note_job(no, 0, None, Some(&said))).await?;
@@ -265,18 +271,18 @@ impl TaskJob {
             }
             match check_in(store, &slug, &said, now) {
                 Ok(heard) => Ok(Some(heard)),
-                Err(MonitorFault::Store(error)) => Err(error),
+                Err(MonitorError::Store(error)) => Err(error),
                 Err(_gone_or_unreadable) => Ok(None),
             }
         });
         if let Some(change) = heard.await?.and_then(|heard| heard.change) {
-            (self.tell)(Tidings::Monitor(change));
+            (self.tell)(SchedulerUpdate::Monitor(change));
         }
         Ok(())
     }
 }
 
-impl Job for TaskJob {
+impl ScheduledJob for TaskJob {
     fn name(&self) -> &str {
         self.task.slug.as_str()
     }
@@ -285,8 +291,8 @@ impl Job for TaskJob {
         &self.task.timetable.schedule
     }
 
-    fn kind(&self) -> Kind {
-        Kind::Task
+    fn kind(&self) -> JobKind {
+        JobKind::Task
     }
 
     fn tolerance(&self) -> Option<Duration> {
@@ -306,7 +312,7 @@ impl Job for TaskJob {
         true
     }
 
-    fn run(&self, context: Context) -> BoxFuture<'_, Result<(), JobError>> {
+    fn run(&self, context: JobContext) -> BoxFuture<'_, Result<(), JobError>> {
         self.once(context).boxed()
     }
 }

@@ -1,6 +1,6 @@
 //! Task files that vanish, return, or cannot be read while their jobs are running.
 
-use super::tasks::{Order, Submit, TaskEnd};
+use super::tasks::{RunOrder, TaskEnd, TaskSubmitter};
 use super::tests::{SetClock, at, ledger, monitor, quiet, write_task};
 use super::*;
 use crate::id::RunId;
@@ -23,8 +23,8 @@ struct Slow {
     most: AtomicU64,
 }
 
-impl Submit for Slow {
-    fn submit(&self, order: Order) -> BoxFuture<'_, Result<RunId, JobError>> {
+impl TaskSubmitter for Slow {
+    fn submit(&self, order: RunOrder) -> BoxFuture<'_, Result<RunId, JobError>> {
         self.begun.fetch_add(1, Ordering::Relaxed);
         async move { Ok(RunId::new(order.path)) }.boxed()
     }
@@ -41,12 +41,12 @@ impl Submit for Slow {
 }
 
 fn scheduler(home: &Path, clock: &Arc<SetClock>, submit: &Arc<Slow>) -> Scheduler {
-    Scheduler::new(Terms {
+    Scheduler::new(SchedulerSettings {
         ledger: ledger(home),
-        clock: Arc::clone(clock) as Arc<dyn Clock>,
+        clock: Arc::clone(clock) as Arc<dyn WallClock>,
         builtin: Vec::new(),
         workspace: home.to_owned(),
-        submit: Some(Arc::clone(submit) as Arc<dyn Submit>),
+        submit: Some(Arc::clone(submit) as Arc<dyn TaskSubmitter>),
         tell: quiet(),
     })
 }
@@ -149,7 +149,7 @@ async fn of_a_task_that_is_gone_nothing_is_expected_until_it_is_back() {
     assert!(row().is_orphan);
     let looked = look(&store, "often", clock.now()).unwrap();
     assert_eq!((looked.added, looked.change, row().health.as_str()), (0, None, "healthy"));
-    let data = MonitorData::of(&store, &row(), STRIP, clock.now()).unwrap();
+    let data = MonitorData::from_row(&store, &row(), STRIP, clock.now()).unwrap();
     assert_eq!((data.task_gone, data.next_expected_at), (true, None));
     write_task(home.path(), "often.md", front);
     work(5).await;

@@ -1,11 +1,11 @@
 //! Jobs and monitors with a settable clock and a real store.
 
-use super::tasks::{Finding, Order, Submit, TaskEnd};
+use super::tasks::{RunOrder, TaskEnd, TaskFinding, TaskSubmitter};
 use super::*;
 use crate::id::RunId;
 use crate::monitor::{Health, Source, Status};
 use crate::schedule::Schedule;
-use crate::store::{JobRow, MonitorRow, MonitorWrite, Store};
+use crate::store::{MonitorRow, MonitorWrite, Store, StoredJob};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
@@ -46,17 +46,17 @@ impl SetClock {
     }
 }
 
-impl Clock for SetClock {
+impl WallClock for SetClock {
     fn now(&self) -> Timestamp {
         *self.0.lock().unwrap()
     }
 }
 
-pub(super) fn ledger(home: &Path) -> Ledger {
-    Ledger::open(&home.join("state"), home).unwrap()
+pub(super) fn ledger(home: &Path) -> SchedulerStore {
+    SchedulerStore::open(&home.join("state"), home).unwrap()
 }
 
-pub(super) fn quiet() -> Arc<dyn Fn(Tidings) + Send + Sync> {
+pub(super) fn quiet() -> Arc<dyn Fn(SchedulerUpdate) + Send + Sync> {
     Arc::new(|_| ())
 }
 
@@ -74,7 +74,7 @@ struct Told {
     begun: AtomicU64,
 }
 
-impl Job for Told {
+impl ScheduledJob for Told {
     fn name(&self) -> &str {
         "told"
     }
@@ -83,19 +83,19 @@ impl Job for Told {
         &self.schedule
     }
 
-    fn kind(&self) -> Kind {
-        Kind::Builtin
+    fn kind(&self) -> JobKind {
+        JobKind::Builtin
     }
 
-    fn run(&self, _: Context) -> BoxFuture<'_, Result<(), JobError>> {
+    fn run(&self, _: JobContext) -> BoxFuture<'_, Result<(), JobError>> {
         self.begun.fetch_add(1, Ordering::Relaxed);
         async { self.ends.lock().unwrap().pop().unwrap_or(Ok(())) }.boxed()
     }
 }
 
-fn scheduler(home: &Path, clock: &Arc<SetClock>, builtin: Vec<Arc<dyn Job>>) -> Scheduler {
-    let clock: Arc<dyn Clock> = Arc::clone(clock) as Arc<dyn Clock>;
-    Scheduler::new(Terms {
+fn scheduler(home: &Path, clock: &Arc<SetClock>, builtin: Vec<Arc<dyn ScheduledJob>>) -> Scheduler {
+    let clock: Arc<dyn WallClock> = Arc::clone(clock) as Arc<dyn WallClock>;
+    Scheduler::new(SchedulerSettings {
         ledger: ledger(home),
         clock,
         builtin,
@@ -163,8 +163,8 @@ fn tasks_with_a_schedule_are_found_and_broken_ones_are_said_beside_them() {
     let said: Vec<String> = found
         .iter()
         .map(|(name, finding)| match finding {
-            Finding::Scheduled(task) => format!("{name}: {} {}", task.path, task.timetable.schedule),
-            Finding::Broken(why) => format!("{name} is broken: {why}"),
+            TaskFinding::Scheduled(task) => format!("{name}: {} {}", task.path, task.timetable.schedule),
+            TaskFinding::Broken(why) => format!("{name} is broken: {why}"),
         })
         .collect();
     insta::assert_snapshot!(said.join("\n"));
@@ -206,10 +206,10 @@ fn check_ins_are_written_once_and_what_the_system_adds_too() {
     assert_eq!(say(Status::Ok, "late", "04:31:00"), Health::Healthy);
     assert_eq!(say(Status::Error, "late", "04:32:00"), Health::Failing, "after all");
     let system = CheckIn { source: Source::System, ..CheckIn::new(Status::Missed) };
-    assert!(matches!(check_in(&store, "backup", &system, now("05:00:00")), Err(MonitorFault::Status { .. })));
-    assert!(matches!(look(&store, "none", now("05:00:00")), Err(MonitorFault::Unknown { .. })));
+    assert!(matches!(check_in(&store, "backup", &system, now("05:00:00")), Err(MonitorError::Status { .. })));
+    assert!(matches!(look(&store, "none", now("05:00:00")), Err(MonitorError::Unknown { .. })));
     let row = store.monitor("backup").unwrap().unwrap();
-    let data = MonitorData::of(&store, &row, STRIP, now("04:33:00")).unwrap();
+    let data = MonitorData::from_row(&store, &row, STRIP, now("04:33:00")).unwrap();
     insta::assert_snapshot!(serde_json::to_string_pretty(&data).unwrap());
 }
 
@@ -239,9 +239,9 @@ fn a_monitor_is_replaced_and_removed_by_nobody_but_its_owner() {
     assert_eq!(store.remove_monitor("backup", None).unwrap(), MonitorWrite::Done);
     assert_eq!(store.remove_monitor("backup", None).unwrap(), MonitorWrite::Unknown);
     assert_eq!(store.put_monitor(&tasks).unwrap(), MonitorWrite::New);
-    let job = JobRow {
+    let job = StoredJob {
         name: "backup".into(),
-        kind: Kind::Task.word().into(),
+        kind: JobKind::Task.word().into(),
         schedule: "every 1m".into(),
         zone: "UTC".into(),
         handled_ms: 0,
@@ -256,8 +256,8 @@ fn a_monitor_is_replaced_and_removed_by_nobody_but_its_owner() {
 #[derive(Debug, Default)]
 struct AtOnce(Mutex<Vec<String>>);
 
-impl Submit for AtOnce {
-    fn submit(&self, order: Order) -> BoxFuture<'_, Result<RunId, JobError>> {
+impl TaskSubmitter for AtOnce {
+    fn submit(&self, order: RunOrder) -> BoxFuture<'_, Result<RunId, JobError>> {
         self.0.lock().unwrap().push(order.key.clone());
         async move { Ok(RunId::new(order.path)) }.boxed()
     }
@@ -272,18 +272,18 @@ async fn a_scheduled_task_is_run_at_its_moment_and_its_monitor_hears_of_it() {
     let (home, clock) = (crate::test_support::temp_dir(), SetClock::at(at("2026-01-01T02:59:30Z")));
     write_task(home.path(), "nightly.md", "schedule: \"0 3 * * *\"");
     let submit = Arc::new(AtOnce::default());
-    let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
+    let shared: Arc<dyn WallClock> = Arc::clone(&clock) as Arc<dyn WallClock>;
     let heard = Arc::new(Mutex::new(Vec::new()));
     let tell = {
         let heard = Arc::clone(&heard);
         Arc::new(move |tidings| heard.lock().unwrap().push(tidings))
     };
-    let terms = Terms {
+    let terms = SchedulerSettings {
         ledger: ledger(home.path()),
         clock: shared,
         builtin: Vec::new(),
         workspace: home.path().to_owned(),
-        submit: Some(Arc::clone(&submit) as Arc<dyn Submit>),
+        submit: Some(Arc::clone(&submit) as Arc<dyn TaskSubmitter>),
         tell,
     };
     let (stop, scheduler) = (CancellationToken::new(), Scheduler::new(terms));
@@ -303,7 +303,7 @@ async fn a_scheduled_task_is_run_at_its_moment_and_its_monitor_hears_of_it() {
             .lock()
             .unwrap()
             .iter()
-            .any(|one| matches!(one, Tidings::Monitor(change) if change.health == Health::Failing))
+            .any(|one| matches!(one, SchedulerUpdate::Monitor(change) if change.health == Health::Failing))
     );
 }
 
@@ -312,15 +312,16 @@ async fn another_health_is_told_to_a_program_until_it_has_heard() {
     let home = crate::test_support::temp_dir();
     let store = Store::open(&home.path().join("state"), home.path()).unwrap();
     let script = "test -e ready || { touch ready; exit 3; }; echo \"$FLEDGE_MONITOR $FLEDGE_HEALTH_WAS $FLEDGE_HEALTH $FLEDGE_DELIVERY\" >> told";
-    let how = OnChange::Command(["sh", "-c", script].map(str::to_owned).into());
+    let how = HealthNotifier::Command(["sh", "-c", script].map(str::to_owned).into());
     monitor(&store, &how.text());
     let clock = SetClock::at(at("2026-03-01T01:00:10Z"));
     check_in(&store, "backup", &CheckIn::new(Status::Error), clock.now()).unwrap();
-    let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
+    let shared: Arc<dyn WallClock> = Arc::clone(&clock) as Arc<dyn WallClock>;
     let env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
-    let job = deliveries(&ledger(home.path()), &shared, home.path().to_owned(), env, crate::courier::Ways::default())
-        .unwrap();
-    let context = || Context { no: 1, due: None, is_last: true, stop: CancellationToken::new() };
+    let job =
+        deliveries(&ledger(home.path()), &shared, home.path().to_owned(), env, crate::http::HttpSettings::default())
+            .unwrap();
+    let context = || JobContext { no: 1, due: None, is_last: true, stop: CancellationToken::new() };
     job.run(context()).await.unwrap();
     assert!(!home.path().join("told").exists());
     job.run(context()).await.unwrap();

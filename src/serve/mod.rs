@@ -12,22 +12,22 @@
 //! ```
 
 mod api;
-mod bell;
+mod app_state;
+mod broadcast;
 mod clock;
 pub mod engine;
 mod entrance;
-mod fault;
-mod house;
+mod error;
 mod http;
 mod lease;
 mod page;
 
-pub use bell::{Bell, Ear, News, Topic};
-pub use entrance::{Entrance, Link, Token};
-pub use fault::ServeFault;
-pub use house::{House, Parts};
-pub use http::{Door, serve};
-pub use lease::Lease;
+pub use app_state::{AppParts, AppState};
+pub use broadcast::{Broadcaster, ServerNews, Subscription, Topic};
+pub use entrance::{AccessToken, LoginGuard, LoginLink};
+pub use error::ServeError;
+pub use http::{ServerListener, serve};
+pub use lease::ServeLease;
 
 use crate::store::project_dir;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The part of a spec below the front matter: sections under `## ` headings, and the laws in one of
 //! them.
 
-use crate::yaml::Place;
+use crate::yaml::FilePlace;
 
 /// The sections that a spec should have.
 pub(super) const SECTIONS: [&str; 7] =
@@ -20,7 +20,7 @@ pub(super) struct Section<'t> {
 /// An invariant, as an item of a list states it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Law {
-    pub(super) place: Place,
+    pub(super) place: FilePlace,
     /// The text, on one line.
     pub(super) text: String,
 }
@@ -55,7 +55,7 @@ impl Section<'_> {
             let is_more = text.starts_with([' ', '\t']) || (goes_on && !words.starts_with('#'));
             match laws.last_mut() {
                 _ if is_item(text) => {
-                    laws.push(Law { place: Place { line: *line, column: 1 }, text: words.into() });
+                    laws.push(Law { place: FilePlace { line: *line, column: 1 }, text: words.into() });
                     goes_on = true;
                 }
                 Some(law) if is_more && !words.is_empty() => {

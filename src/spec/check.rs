@@ -6,9 +6,9 @@ use super::Spec;
 use super::body::{LAWS, SECTIONS, sections};
 use super::coverage::Coverage;
 use super::depends::{circles, meant};
-use super::file::{Reading, read};
-use super::law::{Citation, Tests, cited, is_source};
-use crate::yaml::{Place, Problem, Problems, nearest};
+use super::file::{SpecReading, read};
+use super::law::{Citation, LawTests, cited, is_source};
+use crate::yaml::{FilePlace, Problem, Problems, nearest};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub enum Severity {
 /// Something wrong or missing. Shown as ``specs/dates/dates.spec.md:5:9: there is no file
 /// `src/dates.rs` (…)``.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct SpecFinding {
     /// The severity.
     pub severity: Severity,
     /// The spec's file. For a module without a spec, the file or folder of the module.
@@ -33,7 +33,7 @@ pub struct Finding {
     pub problem: Problem,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for SpecFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&Problems::from(self.problem.clone()).within(&self.file))
     }
@@ -41,25 +41,25 @@ impl fmt::Display for Finding {
 
 /// A check in progress.
 #[derive(Debug, Default)]
-pub struct Check {
+pub struct SpecCheck {
     specs: Vec<Placed>,
     /// The folders of specs that cannot be read. The modules of these specs are unknown.
     broken: Vec<String>,
-    cited: Vec<(String, Place, Citation)>,
+    cited: Vec<(String, FilePlace, Citation)>,
     coverage: Coverage,
-    tests: Tests,
-    findings: Vec<Finding>,
+    tests: LawTests,
+    findings: Vec<SpecFinding>,
 }
 
 /// A spec, and the places of the items in its lists.
 #[derive(Debug)]
 struct Placed {
     spec: Spec,
-    files: Vec<Place>,
-    depends_on: Vec<Place>,
+    files: Vec<FilePlace>,
+    depends_on: Vec<FilePlace>,
 }
 
-impl Check {
+impl SpecCheck {
     /// Begins a check with the path and the text of each spec.
     pub fn new<'t>(specs: impl IntoIterator<Item = (&'t str, &'t str)>) -> Self {
         let mut check = Self::default();
@@ -98,7 +98,7 @@ impl Check {
     }
 
     /// Returns the findings, sorted by file and place. Call it after every file was recorded.
-    pub fn findings(mut self) -> Vec<Finding> {
+    pub fn findings(mut self) -> Vec<SpecFinding> {
         if self.specs.is_empty() && self.broken.is_empty() {
             let none = Problem::of_file("there are no specs");
             self.say(Severity::Warning, "specs", none.hint("write specs/<module>/<module>.spec.md"));
@@ -113,8 +113,8 @@ impl Check {
     }
 
     /// Checks the text of a spec by itself and adds the spec.
-    fn take(&mut self, reading: Reading<'_>) {
-        let Reading { spec, module, files, depends_on, body: (body, line) } = reading;
+    fn take(&mut self, reading: SpecReading<'_>) {
+        let SpecReading { spec, module, files, depends_on, body: (body, line) } = reading;
         let (path, name) = (spec.path.clone(), spec.module.as_str());
         if !path.ends_with(&format!("/{name}/{name}.spec.md")) {
             let problem = Problem::at(module, format!("`{name}` does not match the names of its folder and file"));
@@ -125,7 +125,7 @@ impl Check {
             self.say(Severity::Error, &path, problem.hint("give each module one spec"));
         }
         let there = sections(body, line);
-        let end = Place { line: line + body.lines().count().saturating_sub(1), column: 1 };
+        let end = FilePlace { line: line + body.lines().count().saturating_sub(1), column: 1 };
         for title in SECTIONS.iter().filter(|title| !there.iter().any(|section| section.is(title))) {
             let problem = Problem::at(end, format!("missing section {title}"));
             self.say(Severity::Warning, &path, problem.hint(format!("add `## {title}`")));
@@ -133,7 +133,7 @@ impl Check {
         for section in there.iter().filter(|section| section.is(LAWS)) {
             let laws = section.laws();
             if laws.is_empty() {
-                let problem = Problem::at(Place { line: section.line, column: 1 }, "no invariants are listed");
+                let problem = Problem::at(FilePlace { line: section.line, column: 1 }, "no invariants are listed");
                 self.say(
                     Severity::Warning,
                     &path,
@@ -163,7 +163,7 @@ impl Check {
             for (item, place) in spec.files.iter().zip(files).filter(|(item, _)| missing.contains(item)) {
                 let problem = Problem::at(*place, format!("there is no file `{item}`"));
                 let problem = problem.hint("correct or remove the path");
-                self.findings.push(Finding { severity: Severity::Error, file: spec.path.clone(), problem });
+                self.findings.push(SpecFinding { severity: Severity::Error, file: spec.path.clone(), problem });
             }
         }
     }
@@ -225,7 +225,7 @@ impl Check {
     }
 
     fn say(&mut self, severity: Severity, file: &str, problem: Problem) {
-        self.findings.push(Finding { severity, file: file.into(), problem });
+        self.findings.push(SpecFinding { severity, file: file.into(), problem });
     }
 }
 

@@ -16,11 +16,11 @@ fn spec(front: &str) -> String {
 /// `src/main.rs` and `src/dates.rs`.
 fn found(specs: &[(&str, &str)], files: &[(&str, &str)]) -> Vec<String> {
     let specs: Vec<_> = specs.iter().map(|(name, text)| (format!("specs/{name}/{name}.spec.md"), *text)).collect();
-    let mut check = Check::new(specs.iter().map(|(path, text)| (path.as_str(), *text)));
+    let mut check = SpecCheck::new(specs.iter().map(|(path, text)| (path.as_str(), *text)));
     check.see("src/main.rs", "");
     check.see("src/dates.rs", SOURCE);
     files.iter().for_each(|(path, text)| check.see(path, text));
-    let said = |finding: Finding| format!("{:?}: {finding}", finding.severity);
+    let said = |finding: SpecFinding| format!("{:?}: {finding}", finding.severity);
     check.findings().into_iter().map(said).collect()
 }
 

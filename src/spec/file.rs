@@ -1,41 +1,41 @@
 //! The parser of spec files: `specs/<module>/<module>.spec.md` in spec-sync's layout.
 
-use super::{Spec, SpecFault};
-use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
+use super::{Spec, SpecError};
+use crate::yaml::{FilePlace, MarkdownDocument, Problem, Problems, TableReader, YamlNode, YamlValue, document};
 
 /// Parses a spec. Messages name it by `path`.
 ///
 /// # Errors
-/// [`SpecFault::Invalid`] with all problems.
-pub fn parse(text: &str, path: &str) -> Result<Spec, SpecFault> {
-    read(text, path).map(|reading| reading.spec).map_err(|problems| SpecFault::Invalid { file: path.into(), problems })
+/// [`SpecError::Invalid`] with all problems.
+pub fn parse(text: &str, path: &str) -> Result<Spec, SpecError> {
+    read(text, path).map(|reading| reading.spec).map_err(|problems| SpecError::Invalid { file: path.into(), problems })
 }
 
 /// A spec with the places of its values in the file.
 #[derive(Debug)]
-pub(super) struct Reading<'t> {
+pub(super) struct SpecReading<'t> {
     pub(super) spec: Spec,
-    pub(super) module: Place,
+    pub(super) module: FilePlace,
     /// The place of each item of `files`.
-    pub(super) files: Vec<Place>,
-    pub(super) depends_on: Vec<Place>,
+    pub(super) files: Vec<FilePlace>,
+    pub(super) depends_on: Vec<FilePlace>,
     /// The text below the front matter, and the number of its first line.
     pub(super) body: (&'t str, usize),
 }
 
 /// Parses a spec with its places, or returns all its problems.
-pub(super) fn read<'t>(text: &'t str, path: &str) -> Result<Reading<'t>, Problems> {
+pub(super) fn read<'t>(text: &'t str, path: &str) -> Result<SpecReading<'t>, Problems> {
     front(text, path).map_err(|problems| problems.seen_in(text))
 }
 
-fn front<'t>(text: &'t str, path: &str) -> Result<Reading<'t>, Problems> {
-    let Document { front, body, body_line } = document(text)?;
+fn front<'t>(text: &'t str, path: &str) -> Result<SpecReading<'t>, Problems> {
+    let MarkdownDocument { front, body, body_line } = document(text)?;
     let mut problems = Problems::default();
     let Some(front) = front else {
-        let none = Problem::at(Place { line: 1, column: 1 }, "the spec has no front matter");
+        let none = Problem::at(FilePlace { line: 1, column: 1 }, "the spec has no front matter");
         return Err(none.hint("write `---`, `module: name`, `version: 1`, `files: [src/name.rs]`, `---`").into());
     };
-    let Some(mut table) = Table::open(&front, "the front matter", &mut problems) else { return Err(problems) };
+    let Some(mut table) = TableReader::open(&front, "the front matter", &mut problems) else { return Err(problems) };
     for key in ["module", "version", "files"] {
         if table.place_of(key).is_none() {
             problems.push(Problem::at(table.place, format!("`{key}` is missing")).hint(format!("add `{key}: …`")));
@@ -51,8 +51,8 @@ fn front<'t>(text: &'t str, path: &str) -> Result<Reading<'t>, Problems> {
         body: body.trim().into(),
         purpose: purpose(body),
     };
-    let places = |node: Option<&Node>| {
-        let Some(Node { value: Value::List(items), .. }) = node else { return Vec::new() };
+    let places = |node: Option<&YamlNode>| {
+        let Some(YamlNode { value: YamlValue::List(items), .. }) = node else { return Vec::new() };
         items.iter().map(|item| item.place).collect()
     };
     let module = table.take("module").map_or(table.place, |node| node.place);
@@ -60,19 +60,19 @@ fn front<'t>(text: &'t str, path: &str) -> Result<Reading<'t>, Problems> {
     table.take("db_tables"); // a key of spec-sync without meaning here
     table.finish(&mut problems);
     if problems.is_empty() {
-        Ok(Reading { spec, module, files, depends_on, body: (body, body_line) })
+        Ok(SpecReading { spec, module, files, depends_on, body: (body, body_line) })
     } else {
         Err(problems)
     }
 }
 
 /// Accepts `1`, `1.0` and `1.0.2`, all written without quotes.
-fn version(node: &Node, problems: &mut Problems) -> Option<String> {
+fn version(node: &YamlNode, problems: &mut Problems) -> Option<String> {
     match &node.value {
-        Value::Int(number) => Some(number.to_string()),
-        Value::Float(number) => Some(format!("{number:?}")),
-        Value::Text(text) => Some(text.clone()),
-        Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) | Value::Other(_) => {
+        YamlValue::Int(number) => Some(number.to_string()),
+        YamlValue::Float(number) => Some(format!("{number:?}")),
+        YamlValue::Text(text) => Some(text.clone()),
+        YamlValue::Null | YamlValue::Bool(_) | YamlValue::List(_) | YamlValue::Map(_) | YamlValue::Other(_) => {
             let message = format!("expected `version` to be a number or a text, found {}", node.describe());
             problems.push(Problem::at(node.place, message).hint("write `version: 1`"));
             None

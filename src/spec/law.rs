@@ -17,7 +17,7 @@ pub(super) struct Citation {
 
 /// The tests that laws name, and whether a source file contains them.
 #[derive(Debug, Default)]
-pub(super) struct Tests {
+pub(super) struct LawTests {
     seen: BTreeMap<Citation, bool>,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for Citation {
     }
 }
 
-impl Tests {
+impl LawTests {
     /// Adds a test that a law names.
     pub(super) fn want(&mut self, citation: Citation) {
         self.seen.entry(citation).or_default();

@@ -1,5 +1,5 @@
 //! Specs: the promises of a project's modules, for people and for the model. This module reads no
-//! files: [`parse`] reads a spec from text, and a [`Check`] receives the project's files.
+//! files: [`parse`] reads a spec from text, and a [`SpecCheck`] receives the project's files.
 
 mod body;
 mod check;
@@ -8,7 +8,7 @@ mod depends;
 mod file;
 mod law;
 
-pub use check::{Check, Finding, Severity};
+pub use check::{Severity, SpecCheck, SpecFinding};
 pub use file::parse;
 
 use crate::task::SpecChoice;
@@ -39,7 +39,7 @@ pub struct Spec {
 
 /// The reason why a spec is missing or invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SpecFault {
+pub enum SpecError {
     /// A spec file is invalid. The message has one line per problem, with file and place.
     #[error("{}", .problems.within(.file))]
     Invalid {
@@ -71,8 +71,8 @@ pub fn index(specs: &[Spec]) -> String {
 /// paths and globs in the text of the task (see [`paths_in`]), its `files` and its `context`.
 ///
 /// # Errors
-/// [`SpecFault::Unknown`] if the choice names a module without a spec.
-pub fn select<'a>(specs: &'a [Spec], choice: &SpecChoice, mentioned: &[String]) -> Result<Vec<&'a Spec>, SpecFault> {
+/// [`SpecError::Unknown`] if the choice names a module without a spec.
+pub fn select<'a>(specs: &'a [Spec], choice: &SpecChoice, mentioned: &[String]) -> Result<Vec<&'a Spec>, SpecError> {
     match choice {
         SpecChoice::None => Ok(Vec::new()),
         SpecChoice::All => Ok(specs.iter().collect()),
@@ -84,7 +84,7 @@ pub fn select<'a>(specs: &'a [Spec], choice: &SpecChoice, mentioned: &[String]) 
     }
 }
 
-fn find<'a>(specs: &'a [Spec], name: &str) -> Result<&'a Spec, SpecFault> {
+fn find<'a>(specs: &'a [Spec], name: &str) -> Result<&'a Spec, SpecError> {
     specs.iter().find(|spec| spec.module == name).ok_or_else(|| {
         let names: Vec<&str> = specs.iter().map(|spec| spec.module.as_str()).collect();
         let hint = match nearest(name, names.iter().copied()) {
@@ -92,7 +92,7 @@ fn find<'a>(specs: &'a [Spec], name: &str) -> Result<&'a Spec, SpecFault> {
             None if names.is_empty() => "the project has no specs".into(),
             None => format!("known: {}", names.join(", ")),
         };
-        SpecFault::Unknown { module: name.into(), hint }
+        SpecError::Unknown { module: name.into(), hint }
     })
 }
 

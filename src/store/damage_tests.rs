@@ -19,7 +19,7 @@ impl Picture {
     }
 
     /// Reads the records of the run `r` from this copy.
-    fn records(&self, home: &Path) -> Result<Vec<Record>, StoreError> {
+    fn records(&self, home: &Path) -> Result<Vec<JournalRecord>, StoreError> {
         let project = project_dir(home, Path::new("/a/app"));
         make_private(&project).unwrap();
         let _there_may_be_none = fs::remove_file(project.join("fledge.db-shm"));
@@ -61,7 +61,7 @@ fn a_block_of_zeros_anywhere_is_refused_or_was_of_no_account() {
     for at in 0..40 {
         journal.append(at, "A", &format!("{at} {}", "x".repeat(100 * usize::try_from(at).unwrap()))).unwrap();
     }
-    journal.finish(&Outcome::default()).unwrap();
+    journal.finish(&RunOutcome::default()).unwrap();
     store.db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     let all = records(&store, "r").unwrap();
     let Picture { db, .. } = Picture::of(&store);

@@ -1,7 +1,7 @@
 //! Reading of journals, record by record, each checked against the chain. It takes no lock, so it
 //! also works while the run is under way.
 
-use super::chain::{self, Link};
+use super::chain::{self, ChainLink};
 use super::{Store, StoreError};
 use crate::id::RunId;
 use rusqlite::{OptionalExtension, Row};
@@ -12,7 +12,7 @@ const PAGE: u32 = 64;
 
 /// A record of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct JournalRecord {
     /// The record's number, from 1.
     pub seq: u64,
     /// Milliseconds since the start of the run.
@@ -29,7 +29,7 @@ impl Store {
     ///
     /// # Errors
     /// When the run or the record `after` does not exist, or the database cannot be read.
-    pub fn events(&self, run: &RunId, after: u64) -> Result<Events<'_>, StoreError> {
+    pub fn events(&self, run: &RunId, after: u64) -> Result<JournalEvents<'_>, StoreError> {
         let (head, task) = (self.head_of(run)?, self.task(run)?);
         let sql = "SELECT no, safe_seq, safe_hash FROM runs WHERE id = ?1";
         let found = self.db.query_row(sql, [run.as_str()], |row| Ok((row.get(0)?, (unsigned(row, 1)?, row.get(2)?))));
@@ -42,7 +42,7 @@ impl Store {
         };
         let none = || StoreError::Damaged { run: run.clone(), seq: after, what: "the record is missing".into() };
         let before = before.ok_or_else(none)?;
-        Ok(Events {
+        Ok(JournalEvents {
             store: self,
             run: run.clone(),
             no,
@@ -57,14 +57,14 @@ impl Store {
 
 /// An iterator over the records of a run, in order. It ends after an error.
 #[derive(Debug)]
-pub struct Events<'a> {
+pub struct JournalEvents<'a> {
     store: &'a Store,
     run: RunId,
     no: i64,
     seq: u64,
-    link: Link,
+    link: ChainLink,
     /// The last record that was safe when the iterator was created.
-    safe: (u64, Link),
+    safe: (u64, ChainLink),
     /// Records that were read and not returned yet, the last record first.
     page: Vec<Raw>,
     is_over: bool,
@@ -77,12 +77,12 @@ struct Raw {
     at_ms: u64,
     kind: String,
     data: Option<String>,
-    blob: Option<Link>,
-    link: Link,
+    blob: Option<ChainLink>,
+    link: ChainLink,
 }
 
-impl Iterator for Events<'_> {
-    type Item = Result<Record, StoreError>;
+impl Iterator for JournalEvents<'_> {
+    type Item = Result<JournalRecord, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_over {
@@ -94,7 +94,7 @@ impl Iterator for Events<'_> {
     }
 }
 
-impl Events<'_> {
+impl JournalEvents<'_> {
     /// Returns the link of the last returned record, in hexadecimal; before the first record, that
     /// of the run's head and task. A link is the SHA-256 digest of the previous link, number and
     /// time (8 bytes each, big-endian), the SHA-256 digest of the data, and the kind.
@@ -102,7 +102,7 @@ impl Events<'_> {
         chain::hex(&self.link)
     }
 
-    fn advance(&mut self) -> Result<Option<Record>, StoreError> {
+    fn advance(&mut self) -> Result<Option<JournalRecord>, StoreError> {
         if self.page.is_empty() {
             self.page = self.read().map_err(self.store.fault("read"))?;
         }
@@ -123,7 +123,7 @@ impl Events<'_> {
             return Err(self.damage("the record was changed"));
         }
         (self.seq, self.link) = (raw.seq, link);
-        Ok(Some(Record { seq: raw.seq, at_ms: raw.at_ms, kind: raw.kind, data }))
+        Ok(Some(JournalRecord { seq: raw.seq, at_ms: raw.at_ms, kind: raw.kind, data }))
     }
 
     fn read(&self) -> rusqlite::Result<Vec<Raw>> {
@@ -140,7 +140,7 @@ impl Events<'_> {
         Ok(page)
     }
 
-    fn blob(&self, digest: &Link) -> Result<String, StoreError> {
+    fn blob(&self, digest: &ChainLink) -> Result<String, StoreError> {
         let path = self.store.folder(&self.run).blobs().join(chain::hex(digest));
         fs::read_to_string(&path)
             .map_err(|source| self.damage(&format!("cannot read its data in {}: {source}", path.display())))
@@ -152,7 +152,7 @@ impl Events<'_> {
     }
 
     /// Returns the number and the link of the last returned record.
-    pub(super) fn end(&self) -> (u64, Link) {
+    pub(super) fn end(&self) -> (u64, ChainLink) {
         (self.seq, self.link)
     }
 }

@@ -1,6 +1,6 @@
 //! Filters for lists of runs: by state and by text.
 
-use super::runs::{RunRow, RunState};
+use super::runs::{RunRow, StoredRunState};
 use crate::id::RunId;
 
 /// The columns in which text is searched.
@@ -8,13 +8,13 @@ const TEXTS: [&str; 7] = ["title", "source", "models", "id", "run_key", "reason"
 
 /// A filter for a list of runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Filter {
+pub struct RunListFilter {
     /// The most runs to return.
     pub limit: u32,
     /// Only runs that began before this one, to get the next page.
     pub before: Option<RunId>,
     /// Only runs with this property.
-    pub only: Option<Only>,
+    pub only: Option<RunProperty>,
     /// Only runs with this text in their title, task, model, id, key, reason or branch, in either
     /// case of ASCII letters.
     pub text: Option<String>,
@@ -24,7 +24,7 @@ pub struct Filter {
 
 /// A property by which runs are filtered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Only {
+pub enum RunProperty {
     /// The run ended with an exit code other than 0.
     Failed,
     /// The run ended, with any outcome.
@@ -39,7 +39,7 @@ pub enum Only {
     Lost,
 }
 
-impl Only {
+impl RunProperty {
     /// Returns the part of the condition that SQL can check.
     pub(super) fn condition(self) -> &'static str {
         match self {
@@ -52,21 +52,21 @@ impl Only {
 
     pub(super) fn is(self, row: &RunRow) -> bool {
         match self {
-            Self::Ended | Self::Failed | Self::Verified => matches!(row.state, RunState::Ended(_)),
-            Self::Interrupted => row.state == RunState::Interrupted,
-            Self::Running => matches!(row.state, RunState::Running { .. }) && !row.is_lost,
+            Self::Ended | Self::Failed | Self::Verified => matches!(row.state, StoredRunState::Ended(_)),
+            Self::Interrupted => row.state == StoredRunState::Interrupted,
+            Self::Running => matches!(row.state, StoredRunState::Running { .. }) && !row.is_lost,
             Self::Lost => row.is_lost,
         }
     }
 }
 
-impl Default for Filter {
+impl Default for RunListFilter {
     fn default() -> Self {
         Self { limit: 50, before: None, only: None, text: None, now_ms: 0 }
     }
 }
 
-impl Filter {
+impl RunListFilter {
     /// Returns the SQL condition that a row contains the text in the second parameter.
     pub(super) fn has_text() -> String {
         TEXTS.map(|text| format!("{text} LIKE '%' || ?2 || '%' ESCAPE '\\'")).join(" OR ")

@@ -15,7 +15,7 @@ const COLUMNS: &str = "no, job, due, began, ended, state, tries, count, said, ru
 
 /// A known job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct JobRow {
+pub struct StoredJob {
     /// The job's name.
     pub name: String,
     /// `builtin` or `task`.
@@ -30,7 +30,7 @@ pub struct JobRow {
 
 /// A run of a job: for a due moment, or on request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct JobRun {
+pub struct StoredJobRun {
     /// The run's number.
     pub no: i64,
     /// The job's name.
@@ -55,10 +55,10 @@ pub struct JobRun {
 
 /// The end of a job's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JobEnd<'a> {
+pub struct StoredJobEnd<'a> {
     /// The time of the end, in milliseconds since 1970.
     pub ended_ms: i64,
-    /// The final state, as in [`JobRun::state`].
+    /// The final state, as in [`StoredJobRun::state`].
     pub state: &'a str,
     /// The number of tries.
     pub tries: u32,
@@ -71,8 +71,8 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn jobs(&self) -> Result<Vec<JobRow>, StoreError> {
-        let read = || -> rusqlite::Result<Vec<JobRow>> {
+    pub fn jobs(&self) -> Result<Vec<StoredJob>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<StoredJob>> {
             let sql = "SELECT name, kind, schedule, zone, handled FROM jobs ORDER BY name";
             self.db.prepare(sql)?.query_map([], job)?.collect()
         };
@@ -85,12 +85,12 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn settle_job(&self, row: &JobRow) -> Result<JobRow, StoreError> {
+    pub fn settle_job(&self, row: &StoredJob) -> Result<StoredJob, StoreError> {
         self.alter("job", |db| {
             let sql = "INSERT INTO jobs (name, kind, schedule, zone, handled) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (name) DO UPDATE SET \
                  kind = excluded.kind, schedule = excluded.schedule, zone = excluded.zone, handled = iif(schedule = excluded.schedule \
                  AND zone = excluded.zone, handled, excluded.handled)";
-            let JobRow { name, kind, schedule, zone, handled_ms } = row;
+            let StoredJob { name, kind, schedule, zone, handled_ms } = row;
             let comes = "UPDATE monitors SET weighed = max(weighed, ?2) WHERE owner = ?1 AND NOT EXISTS (SELECT 1 FROM jobs WHERE name = ?1)";
             db.execute(comes, params![name, handled_ms])?;
             db.execute(sql, params![name, kind, schedule, zone, handled_ms])?;
@@ -104,7 +104,7 @@ impl Store {
     /// # Errors
     /// When the database cannot be written.
     pub fn drop_jobs_but(&self, kind: &str, kept: &[String], now_ms: i64) -> Result<(), StoreError> {
-        let gone = |job: &JobRow| job.kind == kind && !kept.contains(&job.name);
+        let gone = |job: &StoredJob| job.kind == kind && !kept.contains(&job.name);
         for job in self.jobs()?.into_iter().filter(gone) {
             self.alter("job", |db| db.execute("DELETE FROM jobs WHERE name = ?1", [&job.name]).map(drop))?;
         }
@@ -179,8 +179,8 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn end_job(&self, no: i64, end: &JobEnd<'_>) -> Result<(), StoreError> {
-        let JobEnd { ended_ms, state, tries, said } = end;
+    pub fn end_job(&self, no: i64, end: &StoredJobEnd<'_>) -> Result<(), StoreError> {
+        let StoredJobEnd { ended_ms, state, tries, said } = end;
         let sql = "UPDATE job_runs SET ended = ?2, state = ?3, tries = max(tries, ?4), said = ?5 WHERE no = ?1 AND ended IS NULL";
         self.alter("job", |db| db.execute(sql, params![no, ended_ms, state, tries, said]).map(drop))
     }
@@ -189,7 +189,7 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn open_job_runs(&self, name: &str) -> Result<Vec<JobRun>, StoreError> {
+    pub fn open_job_runs(&self, name: &str) -> Result<Vec<StoredJobRun>, StoreError> {
         self.job_runs(
             &format!("SELECT {COLUMNS} FROM job_runs WHERE job = ?1 AND ended IS NULL ORDER BY no LIMIT ?2"),
             name,
@@ -201,12 +201,12 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn job_history(&self, name: &str, limit: u32) -> Result<Vec<JobRun>, StoreError> {
+    pub fn job_history(&self, name: &str, limit: u32) -> Result<Vec<StoredJobRun>, StoreError> {
         self.job_runs(&format!("SELECT {COLUMNS} FROM job_runs WHERE job = ?1 ORDER BY no DESC LIMIT ?2"), name, limit)
     }
 
-    fn job_runs(&self, sql: &str, name: &str, limit: u32) -> Result<Vec<JobRun>, StoreError> {
-        let read = || -> rusqlite::Result<Vec<JobRun>> {
+    fn job_runs(&self, sql: &str, name: &str, limit: u32) -> Result<Vec<StoredJobRun>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<StoredJobRun>> {
             self.db.prepare(sql)?.query_map(params![name, limit], job_run)?.collect()
         };
         read().map_err(self.fault("read"))
@@ -245,8 +245,8 @@ fn forget(db: &Connection, name: &str) -> rusqlite::Result<()> {
     db.execute(sql, params![name, KEPT]).map(drop)
 }
 
-fn job(row: &Row<'_>) -> rusqlite::Result<JobRow> {
-    Ok(JobRow {
+fn job(row: &Row<'_>) -> rusqlite::Result<StoredJob> {
+    Ok(StoredJob {
         name: row.get(0)?,
         kind: row.get(1)?,
         schedule: row.get(2)?,
@@ -255,8 +255,8 @@ fn job(row: &Row<'_>) -> rusqlite::Result<JobRow> {
     })
 }
 
-fn job_run(row: &Row<'_>) -> rusqlite::Result<JobRun> {
-    Ok(JobRun {
+fn job_run(row: &Row<'_>) -> rusqlite::Result<StoredJobRun> {
+    Ok(StoredJobRun {
         no: row.get(0)?,
         job: row.get(1)?,
         due_ms: row.get(2)?,
@@ -283,11 +283,11 @@ mod tests {
     #[test]
     fn what_became_of_a_job_that_is_gone_is_kept_for_thirty_days() {
         let (_home, store) = store();
-        let row = |name: &str| JobRow {
+        let row = |name: &str| StoredJob {
             name: name.into(),
             kind: "task".into(),
             schedule: "@daily".into(),
-            ..JobRow::default()
+            ..StoredJob::default()
         };
         for name in ["stays", "goes", "runs"] {
             store.settle_job(&row(name)).unwrap();

@@ -4,12 +4,12 @@
 //! this process; after [`Journal::sync`], it survives a crash of the machine. After a failed write
 //! or sync, nothing more is written.
 
-use super::chain::{self, Link};
+use super::chain::{self, ChainLink};
 use super::events::{number, number_of, place as place_of};
 use super::files::{make_private, sync_folder, tidy_beside, write_whole};
-use super::lock::Lock;
+use super::lock::RunLock;
 use super::prune::{in_files, in_rows};
-use super::{Outcome, Record, RunDir, RunHead, Store, StoreError, TaskCopy, schema};
+use super::{JournalRecord, RunDir, RunHead, RunOutcome, Store, StoreError, TaskCopy, schema};
 use crate::fail_point::reach;
 use crate::id::RunId;
 use rusqlite::Connection;
@@ -37,14 +37,14 @@ pub struct Journal {
     no: i64,
     /// The number of the last record.
     seq: u64,
-    link: Link,
+    link: ChainLink,
     /// The bytes that the records take in the database.
     bytes: u64,
     /// The last record that is safe from a crash of the machine; `None` while even the run's row is
     /// not.
     safe: Option<u64>,
     is_broken: bool,
-    _lock: Lock,
+    _lock: RunLock,
 }
 
 impl Journal {
@@ -58,7 +58,7 @@ impl Journal {
         let place = |how_far| reach("journal create", how_far).map_err(|e| StoreError::new("begin", folder.path(), e));
         place("begun")?;
         folder.make()?;
-        let lock = Lock::take(&folder, &head.id)?;
+        let lock = RunLock::take(&folder, &head.id)?;
         place("locked")?;
         let store = store.again()?;
         let link = chain::first(head, task);
@@ -80,7 +80,7 @@ impl Journal {
     pub fn reopen<E: From<StoreError>>(
         store: &Store,
         run: &RunId,
-        mut each: impl FnMut(Record) -> Result<(), E>,
+        mut each: impl FnMut(JournalRecord) -> Result<(), E>,
     ) -> Result<Self, E> {
         let no = number_of(store, run)?;
         if let Some(machine) = store.machine_of(run)? {
@@ -90,7 +90,7 @@ impl Journal {
         let place = |how_far| reach("journal reopen", how_far).map_err(|e| StoreError::new("reopen", folder.path(), e));
         place("begun")?;
         folder.make()?;
-        let lock = Lock::take(&folder, run)?;
+        let lock = RunLock::take(&folder, run)?;
         [folder.report(), folder.blobs().join("any"), folder.outputs().join("any")]
             .iter()
             .for_each(|path| tidy_beside(path));
@@ -154,10 +154,10 @@ impl Journal {
     ///
     /// # Errors
     /// The errors of [`Journal::sync`].
-    pub fn finish(&mut self, outcome: &Outcome) -> Result<(), StoreError> {
+    pub fn finish(&mut self, outcome: &RunOutcome) -> Result<(), StoreError> {
         self.guard("journal finish", |journal| {
             let bytes = journal.bytes.saturating_add(in_files(&journal.folder()));
-            let Outcome { reason, summary, ended_at_ms, cost_micros, .. } = outcome;
+            let RunOutcome { reason, summary, ended_at_ms, cost_micros, .. } = outcome;
             let cost = cost_micros.map(number);
             let counts = [outcome.attempts, outcome.turns, outcome.tokens_in, outcome.tokens_out, outcome.tokens_cached];
             let [attempts, turns, tokens_in, tokens_out, cached] = counts.map(number);

@@ -18,11 +18,11 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// The right to write to a run, as long as the lock is held.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(super) struct RunLock {
     file: File,
 }
 
-impl Drop for Lock {
+impl Drop for RunLock {
     /// Unlocks the file before it is closed: a program that another thread is starting has a copy
     /// of the handle until it begins, and would hold the lock until then.
     fn drop(&mut self) {
@@ -30,13 +30,13 @@ impl Drop for Lock {
     }
 }
 
-impl Lock {
+impl RunLock {
     /// Takes the lock of a run whose folder exists.
     pub(super) fn take(folder: &RunDir, run: &RunId) -> Result<Self, StoreError> {
         Self::take_within(TRIES, folder, run)
     }
 
-    /// Takes the lock like [`Lock::take`], but without a wait, for callers that can try again
+    /// Takes the lock like [`RunLock::take`], but without a wait, for callers that can try again
     /// later.
     pub(super) fn take_now(folder: &RunDir, run: &RunId) -> Result<Self, StoreError> {
         Self::take_within(0, folder, run)
@@ -66,8 +66,8 @@ impl Lock {
 /// The right to change the remains of a run that no process drives. While it is held, the run
 /// cannot be resumed.
 #[derive(Debug)]
-pub struct Hold {
-    _lock: Lock,
+pub struct RunHold {
+    _lock: RunLock,
 }
 
 impl Store {
@@ -76,8 +76,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::Held`] if a process drives the run; [`StoreError::File`] if it cannot be
     /// locked.
-    pub fn hold(&self, run: &RunId) -> Result<Hold, StoreError> {
-        Ok(Hold { _lock: Lock::take(&self.folder(run), run)? })
+    pub fn hold(&self, run: &RunId) -> Result<RunHold, StoreError> {
+        Ok(RunHold { _lock: RunLock::take(&self.folder(run), run)? })
     }
 }
 

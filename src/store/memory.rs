@@ -27,7 +27,7 @@ const COLUMNS: &str = "m.id, m.text, m.run, m.created_at, m.expires_at, m.task";
 
 /// A memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Memory {
+pub struct StoredMemory {
     /// The id: 32 hexadecimal characters.
     pub id: String,
     /// The remembered text.
@@ -43,7 +43,7 @@ pub struct Memory {
     pub expires_at_ms: Option<i64>,
 }
 
-impl Memory {
+impl StoredMemory {
     /// Creates a memory that does not expire. Equal texts are the same memory.
     pub fn fact(text: String, run: Option<RunId>, now_ms: i64) -> Self {
         let id = id_of("text", &text);
@@ -78,7 +78,7 @@ impl Memory {
 
 /// The memories to forget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Forget<'a> {
+pub enum ForgetSelector<'a> {
     /// The memory with this id.
     One(&'a str),
     /// All memories that have expired at this time, in milliseconds since 1970.
@@ -94,12 +94,12 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn remember(&self, memory: &Memory) -> Result<(), StoreError> {
+    pub fn remember(&self, memory: &StoredMemory) -> Result<(), StoreError> {
         let sql = "INSERT INTO memory (id, text, run, created_at, expires_at, task) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
              ON CONFLICT (id) DO UPDATE SET text = excluded.text, run = iif(memory.run IS NULL, NULL, excluded.run), created_at = excluded.created_at, \
              expires_at = max(expires_at, excluded.expires_at)"; // null if either is null: never
         let older = "DELETE FROM memory WHERE task IS NOT NULL AND (id = ?1 OR run = ?2)";
-        let Memory { id, text, run, task, created_at_ms, expires_at_ms } = memory;
+        let StoredMemory { id, text, run, task, created_at_ms, expires_at_ms } = memory;
         let run = run.as_ref().map(RunId::as_str);
         let row = params![id, text, run, created_at_ms, expires_at_ms, task];
         self.change("remember in", |db| {
@@ -117,9 +117,9 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn recall(&self, text: &str, now_ms: i64) -> Result<Vec<Memory>, StoreError> {
+    pub fn recall(&self, text: &str, now_ms: i64) -> Result<Vec<StoredMemory>, StoreError> {
         let words = words::queries(text);
-        let read = || -> rusqlite::Result<Vec<Memory>> {
+        let read = || -> rusqlite::Result<Vec<StoredMemory>> {
             let mut all = Vec::new();
             for origin in ORIGINS {
                 all.extend(self.recall_of(origin, words.clone(), now_ms)?);
@@ -129,7 +129,7 @@ impl Store {
         read().map_err(self.fault("read"))
     }
 
-    fn recall_of(&self, origin: &str, words: Vec<String>, now_ms: i64) -> rusqlite::Result<Vec<Memory>> {
+    fn recall_of(&self, origin: &str, words: Vec<String>, now_ms: i64) -> rusqlite::Result<Vec<StoredMemory>> {
         let (words, oldest) = self.telling(origin, words)?;
         if words.is_empty() {
             return Ok(Vec::new());
@@ -171,7 +171,7 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn memories(&self) -> Result<Vec<Memory>, StoreError> {
+    pub fn memories(&self) -> Result<Vec<StoredMemory>, StoreError> {
         self.memories_called("")
     }
 
@@ -179,8 +179,8 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn memories_called(&self, start: &str) -> Result<Vec<Memory>, StoreError> {
-        let read = || -> rusqlite::Result<Vec<Memory>> {
+    pub fn memories_called(&self, start: &str) -> Result<Vec<StoredMemory>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<StoredMemory>> {
             let sql = format!(
                 "SELECT {COLUMNS} FROM memory m WHERE substr(id, 1, length(?1)) = ?1 ORDER BY created_at DESC, no DESC"
             );
@@ -201,12 +201,12 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn forget(&self, what: Forget<'_>) -> Result<u64, StoreError> {
+    pub fn forget(&self, what: ForgetSelector<'_>) -> Result<u64, StoreError> {
         self.change("forget in", |db| {
             let forgotten = match what {
-                Forget::One(id) => db.execute("DELETE FROM memory WHERE id = ?1", [id]),
-                Forget::Expired(now_ms) => db.execute(EXPIRED, [now_ms]),
-                Forget::All => db.execute("DELETE FROM memory", []),
+                ForgetSelector::One(id) => db.execute("DELETE FROM memory WHERE id = ?1", [id]),
+                ForgetSelector::Expired(now_ms) => db.execute(EXPIRED, [now_ms]),
+                ForgetSelector::All => db.execute("DELETE FROM memory", []),
             };
             forgotten.map(|count| count as u64)
         })
@@ -236,8 +236,8 @@ fn id_of(of_what: &str, text: &str) -> String {
     id
 }
 
-fn memory(row: &Row<'_>) -> rusqlite::Result<Memory> {
+fn memory(row: &Row<'_>) -> rusqlite::Result<StoredMemory> {
     let run = row.get::<_, Option<String>>(2)?.map(RunId::new);
     let (created_at_ms, expires_at_ms) = (row.get(3)?, row.get(4)?);
-    Ok(Memory { id: row.get(0)?, text: row.get(1)?, run, task: row.get(5)?, created_at_ms, expires_at_ms })
+    Ok(StoredMemory { id: row.get(0)?, text: row.get(1)?, run, task: row.get(5)?, created_at_ms, expires_at_ms })
 }

@@ -9,8 +9,8 @@ fn open(home: &Path) -> Store {
     Store::open(home, Path::new("/a/app")).unwrap()
 }
 
-fn fact(text: &str, now_ms: i64) -> Memory {
-    Memory::fact(text.into(), None, now_ms)
+fn fact(text: &str, now_ms: i64) -> StoredMemory {
+    StoredMemory::fact(text.into(), None, now_ms)
 }
 
 /// Returns the texts that are recalled.
@@ -53,7 +53,7 @@ fn a_run_has_one_memory_which_says_what_was_kept_last() {
     let home = crate::test_support::temp_dir();
     let store = open(home.path());
     let of = |outcome: &str, now_ms| note("t", outcome, "r", now_ms);
-    let found_by_the_run = Memory::fact("dates are in UTC".into(), Some(RunId::new("r")), 1);
+    let found_by_the_run = StoredMemory::fact("dates are in UTC".into(), Some(RunId::new("r")), 1);
     store.remember(&found_by_the_run).unwrap();
     store.remember(&of("failed", 2)).unwrap();
     store.remember(&of("verified", 3)).unwrap();
@@ -62,8 +62,8 @@ fn a_run_has_one_memory_which_says_what_was_kept_last() {
 }
 
 /// Creates a note of how a run ended.
-fn note(task: &str, outcome: &str, run: &str, now_ms: i64) -> Memory {
-    Memory::of_task(task, outcome, RunId::new(run), format!("parser {task}: {outcome}"), now_ms).ephemeral(1000)
+fn note(task: &str, outcome: &str, run: &str, now_ms: i64) -> StoredMemory {
+    StoredMemory::of_task(task, outcome, RunId::new(run), format!("parser {task}: {outcome}"), now_ms).ephemeral(1000)
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn what_a_person_keeps_stays_theirs_when_a_model_keeps_the_same() {
     let home = crate::test_support::temp_dir();
     let store = open(home.path());
     store.remember(&fact("the sky is grey", 1)).unwrap();
-    store.remember(&Memory::fact("the sky is grey".into(), Some(RunId::new("r")), 2)).unwrap();
+    store.remember(&StoredMemory::fact("the sky is grey".into(), Some(RunId::new("r")), 2)).unwrap();
     let runs: Vec<Option<RunId>> = store.memories().unwrap().into_iter().map(|memory| memory.run).collect();
     assert_eq!(runs, [None]);
 }
@@ -124,11 +124,12 @@ fn one_all_or_the_expired_ones_are_forgotten_and_their_words_too() {
     let (a, b, c) = (fact("a red door", 1), fact("a red car", 2), fact("a red sky", 3).ephemeral(4));
     [&a, &b, &c].iter().for_each(|memory| store.remember(memory).unwrap());
     assert_eq!(
-        [Forget::One(&a.id), Forget::One(&a.id), Forget::Expired(7)].map(|f| store.forget(f).unwrap()),
+        [ForgetSelector::One(&a.id), ForgetSelector::One(&a.id), ForgetSelector::Expired(7)]
+            .map(|f| store.forget(f).unwrap()),
         [1, 0, 1]
     );
     assert_eq!(recalled(&store, "red", 5), ["a red car"]);
-    assert_eq!((store.forget(Forget::All).unwrap(), recalled(&store, "red", 5)), (1, Vec::new()));
+    assert_eq!((store.forget(ForgetSelector::All).unwrap(), recalled(&store, "red", 5)), (1, Vec::new()));
 }
 
 #[test]

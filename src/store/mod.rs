@@ -4,8 +4,8 @@
 
 mod chain;
 mod durations;
+mod error;
 mod events;
-mod fault;
 mod files;
 mod filter;
 mod folder;
@@ -24,21 +24,21 @@ mod unsent;
 mod words;
 
 pub use durations::Durations;
-pub use events::{Events, Record};
-pub use fault::StoreError;
+pub use error::StoreError;
+pub use events::{JournalEvents, JournalRecord};
 pub use files::{NotUtf8, clear, is_inside, make_private, read_text, sha256, write_new, write_shared, write_whole};
-pub use filter::{Filter, Only};
+pub use filter::{RunListFilter, RunProperty};
 pub use folder::{RunDir, project_dir};
-pub use jobs::{JobEnd, JobRow, JobRun};
+pub use jobs::{StoredJob, StoredJobEnd, StoredJobRun};
 pub use journal::Journal;
 pub use lane_dir::{LaneDir, forget_lane_logs};
-pub use lock::Hold;
-pub use memory::{Forget, Memory};
+pub use lock::RunHold;
+pub use memory::{ForgetSelector, StoredMemory};
 pub use monitors::{CheckInRow, MonitorChange, MonitorRow, MonitorView, MonitorWrite, NewsRow};
 pub use prune::{Pruned, Retention};
 pub use queue::SqliteQueue;
-pub use received::{Delivery, Untaken};
-pub use runs::{Outcome, RunHead, RunRow, RunState, TaskCopy};
+pub use received::{SyncDelivery, Untaken};
+pub use runs::{RunHead, RunOutcome, RunRow, StoredRunState, TaskCopy};
 pub use unsent::{Unsent, WhichUnsent};
 
 use crate::id::RunId;

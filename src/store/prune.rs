@@ -2,7 +2,7 @@
 //! driven is never removed, nor is a recent one that can be resumed.
 
 use super::events::{place, unsigned};
-use super::lock::{self, Lock};
+use super::lock::{self, RunLock};
 use super::{RunDir, Store, StoreError, clear, make_private, schema};
 use crate::fail_point::reach;
 use crate::id::RunId;
@@ -104,7 +104,7 @@ impl Store {
             if !is_old || is_known()? {
                 continue;
             }
-            if let Ok(_lock) = Lock::take_now(&folder, &run)
+            if let Ok(_lock) = RunLock::take_now(&folder, &run)
                 && !is_known()?
             {
                 remove_all(folder.path())?;
@@ -118,7 +118,7 @@ impl Store {
     fn clear_rooms(&self, run: &Kept) -> Result<(), StoreError> {
         let folder = self.folder(&run.id);
         let rooms = folder.path().join(ROOMS);
-        match rooms.exists().then(|| Lock::take_now(&folder, &run.id)) {
+        match rooms.exists().then(|| RunLock::take_now(&folder, &run.id)) {
             Some(Ok(_lock)) => remove_all(&rooms),
             Some(Err(_)) | None => Ok(()),
         }
@@ -152,7 +152,7 @@ impl Store {
     /// interruption, the row still marks the run for removal, and the rest of the folder is found.
     fn remove(&self, run: &Kept) -> Result<bool, StoreError> {
         let folder = self.folder(&run.id);
-        let _lock = match Lock::take_now(&folder, &run.id) {
+        let _lock = match RunLock::take_now(&folder, &run.id) {
             Ok(lock) => Some(lock),
             Err(StoreError::Held { .. }) => return Ok(false),
             Err(_) if !folder.path().exists() => None,

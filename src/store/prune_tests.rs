@@ -11,7 +11,7 @@ fn old_runs_go_with_everything_that_they_took() {
     for (id, at) in [("a", 10), ("b", 20), ("c", 30)] {
         let mut journal = begin(&store, id);
         (0..50).for_each(|at| journal.append(at, "A", &"x".repeat(4_000)).unwrap());
-        journal.finish(&Outcome { ended_at_ms: at, ..Outcome::default() }).unwrap();
+        journal.finish(&RunOutcome { ended_at_ms: at, ..RunOutcome::default() }).unwrap();
     }
     store.db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     let before = fs::metadata(store.path()).unwrap().len();
@@ -21,7 +21,7 @@ fn old_runs_go_with_everything_that_they_took() {
     assert!((400_000..420_000).contains(&pruned.bytes), "{}", pruned.bytes);
     store.db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     assert!(fs::metadata(store.path()).unwrap().len() < before / 2);
-    assert_eq!(ids(&store.runs(&Filter::default()).unwrap()), ["c"]);
+    assert_eq!(ids(&store.runs(&RunListFilter::default()).unwrap()), ["c"]);
     let left: Vec<_> =
         fs::read_dir(store.project.join("runs")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["c"]);
@@ -44,7 +44,7 @@ fn beyond_the_number_or_the_size_only_ended_runs_go() {
     assert_eq!(store.prune(&everything, 5_000).unwrap().runs, [RunId::new("b")]);
     let old = Retention { age_ms: Some(0), ..everything };
     assert_eq!(store.prune(&old, 5_000).unwrap().runs, [RunId::new("interrupted")]);
-    assert_eq!(ids(&store.runs(&Filter::default()).unwrap()), ["running"]);
+    assert_eq!(ids(&store.runs(&RunListFilter::default()).unwrap()), ["running"]);
     drop(running);
 }
 
@@ -93,7 +93,7 @@ fn a_removal_that_was_interrupted_is_finished() {
     fs::rename(store.folder(&RunId::new("a")).path(), gone.join("a")).unwrap();
     let pruned = store.prune(&Retention { runs: Some(0), ..Retention::default() }, 5_000).unwrap();
     assert_eq!((pruned.runs, gone.exists()), (vec![RunId::new("a")], false));
-    assert!(store.runs(&Filter::default()).unwrap().is_empty());
+    assert!(store.runs(&RunListFilter::default()).unwrap().is_empty());
 }
 
 #[test]
@@ -123,14 +123,14 @@ fn what_many_runs_leave_stays_within_what_is_kept_of_them() {
         (0..100).for_each(|at| journal.append(at, "A", &"x".repeat(usize::try_from(at).unwrap() * 40)).unwrap());
         journal.append(100, "A", &format!("{at}{}", "x".repeat(200_000))).unwrap();
         fs::write(journal.folder().logs().join("log"), "x".repeat(100_000)).unwrap();
-        journal.finish(&Outcome { ended_at_ms: at, ..Outcome::default() }).unwrap();
+        journal.finish(&RunOutcome { ended_at_ms: at, ..RunOutcome::default() }).unwrap();
         drop(journal);
         store.prune(&keep, at).unwrap();
         // The rest is unused space in pages, and the write-ahead log, which has its own limit.
         let taken = size_of(&store.project);
         assert!(taken < 8 << 20, "{taken} after {at}");
     }
-    assert_eq!(store.runs(&Filter::default()).unwrap().len(), 3);
+    assert_eq!(store.runs(&RunListFilter::default()).unwrap().len(), 3);
 }
 
 fn size_of(path: &Path) -> u64 {

@@ -2,12 +2,12 @@
 //! process here drives them. A delivery must fit the hash chain. It is taken whole or not at all,
 //! and a repeated delivery changes nothing.
 
-use super::chain::{self, Link};
+use super::chain::{self, ChainLink};
 use super::events::{number, place, unsigned};
 use super::journal::{LARGEST_IN_ROW, write_blob};
-use super::lock::Lock;
+use super::lock::RunLock;
 use super::prune::in_rows;
-use super::{Outcome, Record, RunDir, RunHead, RunRow, RunState, Store, StoreError, TaskCopy};
+use super::{JournalRecord, RunDir, RunHead, RunOutcome, RunRow, Store, StoreError, StoredRunState, TaskCopy};
 use crate::duration::milliseconds;
 use crate::id::RunId;
 use crate::limits::SILENCE;
@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 /// A piece of the journal of a run that another machine drives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivery {
+pub struct SyncDelivery {
     /// The run.
     pub run: RunId,
     /// The machine that drives the run.
@@ -27,9 +27,9 @@ pub struct Delivery {
     /// The link of that record, in hexadecimal.
     pub link: String,
     /// The records, in order and without a gap, each with its link.
-    pub records: Vec<(Record, String)>,
+    pub records: Vec<(JournalRecord, String)>,
     /// The outcome of the run, if it ended with the last record.
-    pub end: Option<Outcome>,
+    pub end: Option<RunOutcome>,
 }
 
 /// A delivery was refused.
@@ -87,7 +87,7 @@ impl Store {
     /// # Errors
     /// When the delivery does not follow the records here, breaks the chain, or cannot be stored.
     /// Then nothing of it is stored.
-    pub fn receive(&self, delivery: &Delivery, now_ms: i64) -> Result<(), Untaken> {
+    pub fn receive(&self, delivery: &SyncDelivery, now_ms: i64) -> Result<(), Untaken> {
         let links = checked(delivery)?;
         if let Some(known) = self.known(&delivery.run)? {
             self.follows(delivery, &known, &links)?; // before a file is written that no record would name
@@ -96,7 +96,7 @@ impl Store {
         }
         let folder = self.folder(&delivery.run);
         folder.make()?;
-        let _lock = Lock::take(&folder, &delivery.run)?;
+        let _lock = RunLock::take(&folder, &delivery.run)?;
         write_large(&folder, delivery)?;
         let fail = self.fault("keep a run of another machine in");
         self.db.execute_batch("PRAGMA synchronous = FULL").map_err(&fail)?;
@@ -105,7 +105,7 @@ impl Store {
         taken
     }
 
-    fn take(&self, delivery: &Delivery, links: &[Link], now_ms: i64) -> Result<(), Untaken> {
+    fn take(&self, delivery: &SyncDelivery, links: &[ChainLink], now_ms: i64) -> Result<(), Untaken> {
         let fail = self.fault("keep a run of another machine in");
         let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate).map_err(&fail)?;
         let known = match (self.known(&delivery.run)?, &delivery.begin) {
@@ -131,7 +131,7 @@ impl Store {
             transaction.execute(sql, params![known.no, number(last), link, number(bytes)]).map_err(&fail)?;
         }
         // A late delivery takes nothing back: neither newer records of the run nor a later end.
-        let is_new = |end: &&Outcome| last > known.have || known.ended_at.is_none_or(|at| end.ended_at_ms >= at);
+        let is_new = |end: &&RunOutcome| last > known.have || known.ended_at.is_none_or(|at| end.ended_at_ms >= at);
         if let Some(end) = delivery.end.as_ref().filter(is_new).filter(|_| last >= known.have) {
             write_end(&transaction, known.no, end).map_err(&fail)?;
         }
@@ -152,7 +152,7 @@ impl Store {
     /// Checks that a delivery belongs to another machine's run, begins no later than the journal
     /// here ends, and agrees with the records here, including the one that it follows. The link of
     /// the head is that before the first record.
-    fn follows(&self, delivery: &Delivery, known: &Known, links: &[Link]) -> Result<(), Untaken> {
+    fn follows(&self, delivery: &SyncDelivery, known: &Known, links: &[ChainLink]) -> Result<(), Untaken> {
         if known.machine.is_none() {
             return Err(Untaken::Own { run: delivery.run.clone() });
         }
@@ -164,8 +164,8 @@ impl Store {
     }
 
     /// Checks that a record here has this link.
-    fn must_be(&self, run: &RunId, known: &Known, seq: u64, link: &Link) -> Result<(), Untaken> {
-        let ours: Option<Link> = match seq {
+    fn must_be(&self, run: &RunId, known: &Known, seq: u64, link: &ChainLink) -> Result<(), Untaken> {
+        let ours: Option<ChainLink> = match seq {
             0 => Some(chain::first(&self.head_of(run)?, &self.task(run)?)),
             _ => {
                 let sql = "SELECT hash FROM events WHERE place = ?1";
@@ -192,7 +192,7 @@ impl Store {
         &self,
         head: &RunHead,
         task: &TaskCopy,
-        link: &Link,
+        link: &ChainLink,
         machine: &str,
         now_ms: i64,
     ) -> rusqlite::Result<Known> {
@@ -218,7 +218,7 @@ impl RunRow {
     /// Returns the row with `is_lost` as of this time, in milliseconds since 1970.
     #[must_use]
     pub fn seen_at(self, now_ms: i64) -> Self {
-        let is_open = matches!(self.state, RunState::Running { .. });
+        let is_open = matches!(self.state, StoredRunState::Running { .. });
         let silent_ms = self.heard_at_ms.map_or(0, |heard| now_ms.saturating_sub(heard));
         Self { is_lost: is_open && u64::try_from(silent_ms).unwrap_or(0) > milliseconds(SILENCE), ..self }
     }
@@ -226,7 +226,7 @@ impl RunRow {
 
 /// Checks that each record of a delivery fits the one before it. Returns the link that the delivery
 /// follows, and the links of its records.
-fn checked(delivery: &Delivery) -> Result<Vec<Link>, Untaken> {
+fn checked(delivery: &SyncDelivery) -> Result<Vec<ChainLink>, Untaken> {
     let torn = |seq| Untaken::Torn { run: delivery.run.clone(), seq };
     let mut link = chain::from_hex(&delivery.link).ok_or_else(|| torn(delivery.after))?;
     if let Some((head, task)) = &delivery.begin
@@ -252,13 +252,13 @@ fn checked(delivery: &Delivery) -> Result<Vec<Link>, Untaken> {
 }
 
 /// Writes the files of large data, before the records that name them.
-fn write_large(folder: &RunDir, delivery: &Delivery) -> Result<(), StoreError> {
+fn write_large(folder: &RunDir, delivery: &SyncDelivery) -> Result<(), StoreError> {
     let large = delivery.records.iter().map(|(record, _)| &record.data).filter(|data| data.len() > LARGEST_IN_ROW);
     large.into_iter().try_for_each(|data| write_blob(folder, &chain::hex(&chain::of(data)), data))
 }
 
 /// Adds a record, and returns the bytes that it takes.
-fn append(db: &Connection, no: i64, record: &Record, link: &Link) -> rusqlite::Result<u64> {
+fn append(db: &Connection, no: i64, record: &JournalRecord, link: &ChainLink) -> rusqlite::Result<u64> {
     let is_large = record.data.len() > LARGEST_IN_ROW;
     let (data, blob) = if is_large { (None, Some(chain::of(&record.data))) } else { (Some(&record.data), None) };
     let sql = "INSERT INTO events (place, at, kind, data, blob, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -268,8 +268,8 @@ fn append(db: &Connection, no: i64, record: &Record, link: &Link) -> rusqlite::R
     Ok(in_rows(record.data.len()).saturating_add(file))
 }
 
-fn write_end(db: &Connection, no: i64, outcome: &Outcome) -> rusqlite::Result<()> {
-    let Outcome { ended_at_ms, reason, exit_code, verified, cancelled, summary, cost_micros, .. } = outcome;
+fn write_end(db: &Connection, no: i64, outcome: &RunOutcome) -> rusqlite::Result<()> {
+    let RunOutcome { ended_at_ms, reason, exit_code, verified, cancelled, summary, cost_micros, .. } = outcome;
     let counts = [outcome.attempts, outcome.turns, outcome.tokens_in, outcome.tokens_out, outcome.tokens_cached];
     let [attempts, turns, tokens_in, tokens_out, cached] = counts.map(number);
     let sql = "UPDATE runs SET ended_at = ?2, reason = ?3, exit_code = ?4, verified = ?5, cancelled = ?6, attempts = ?7, turns = ?8, \

@@ -6,7 +6,7 @@ use super::tests::{begin, copy, head, records, reopen, store};
 use super::*;
 
 /// Returns the delivery that a machine would send of a run after this record.
-fn delivery(from: &Store, id: &str, after: u64) -> Delivery {
+fn delivery(from: &Store, id: &str, after: u64) -> SyncDelivery {
     let run = RunId::new(id);
     let mut events = from.events(&run, after).unwrap();
     let (link, mut records) = (events.hash(), Vec::new());
@@ -14,9 +14,9 @@ fn delivery(from: &Store, id: &str, after: u64) -> Delivery {
         records.push((record.unwrap(), events.hash()));
     }
     let row = from.run(&run).unwrap();
-    let end = if let RunState::Ended(outcome) = row.state { Some(outcome) } else { None };
+    let end = if let StoredRunState::Ended(outcome) = row.state { Some(outcome) } else { None };
     let begin = (after == 0).then(|| (row.head, from.task(&run).unwrap()));
-    Delivery { run, machine: "ci-7".into(), begin, after, link, records, end }
+    SyncDelivery { run, machine: "ci-7".into(), begin, after, link, records, end }
 }
 
 fn filled(store: &Store, id: &str, count: u64) -> Journal {
@@ -36,7 +36,7 @@ fn a_run_of_another_machine_is_here_as_it_is_there_and_nobody_here_goes_on_with_
     here.receive(&delivery(&there, "r", 0), 7).unwrap();
     let row = here.run(&RunId::new("r")).unwrap();
     assert_eq!((row.machine.as_deref(), row.head.run_key.as_deref()), (Some("ci-7"), None));
-    assert_eq!(row.state, RunState::Running { holder: "the machine ci-7".into() });
+    assert_eq!(row.state, StoredRunState::Running { holder: "the machine ci-7".into() });
     // Its key does not count here, and it is not the last run here.
     let own = RunHead { run_key: Some("nightly".into()), ..head("own") };
     drop(Journal::create(&here, &own, &copy()).unwrap());
@@ -45,7 +45,12 @@ fn a_run_of_another_machine_is_here_as_it_is_there_and_nobody_here_goes_on_with_
     assert_eq!(here.find("last").unwrap(), RunId::new("own"));
     journal.append(3, "C", "{}").unwrap();
     journal
-        .finish(&Outcome { reason: "verified".into(), ended_at_ms: 9, cost_micros: Some(3), ..Outcome::default() })
+        .finish(&RunOutcome {
+            reason: "verified".into(),
+            ended_at_ms: 9,
+            cost_micros: Some(3),
+            ..RunOutcome::default()
+        })
         .unwrap();
     here.receive(&delivery(&there, "r", 2), 9).unwrap();
     assert_eq!(records(&here, "r").unwrap(), records(&there, "r").unwrap());
@@ -70,13 +75,13 @@ fn a_run_whose_machine_is_silent_is_lost_until_the_machine_is_heard_again() {
     let run = RunId::new("r");
     let silence = 5 * 60 * 1_000;
     let ids = |only, now_ms| {
-        let filter = Filter { only: Some(only), now_ms, ..Filter::default() };
+        let filter = RunListFilter { only: Some(only), now_ms, ..RunListFilter::default() };
         here.runs(&filter).unwrap().into_iter().map(|row| row.head.id).collect::<Vec<_>>()
     };
     let is_lost = |now_ms| {
         let is_lost = here.run(&run).unwrap().seen_at(now_ms).is_lost;
         let expected = if is_lost { [vec![run.clone()], vec![]] } else { [vec![], vec![run.clone()]] };
-        assert_eq!([ids(Only::Lost, now_ms), ids(Only::Running, now_ms)], expected);
+        assert_eq!([ids(RunProperty::Lost, now_ms), ids(RunProperty::Running, now_ms)], expected);
         is_lost
     };
     assert_eq!([1_000, 1_000 + silence, 1_001 + silence].map(is_lost), [false, false, true]);
@@ -86,7 +91,7 @@ fn a_run_whose_machine_is_silent_is_lost_until_the_machine_is_heard_again() {
     here.receive(&beat, 2_000 + silence).unwrap();
     assert!(!is_lost(1_001 + 2 * silence) && is_lost(2_001 + 2 * silence));
     assert_eq!(here.run(&run).unwrap().heard_at_ms, Some(2_000 + silence));
-    journal.finish(&Outcome::default()).unwrap();
+    journal.finish(&RunOutcome::default()).unwrap();
     here.receive(&delivery(&there, "r", 2), 1).unwrap();
     assert!(!here.run(&run).unwrap().seen_at(i64::MAX).is_lost, "it is over");
 }
@@ -96,22 +101,22 @@ fn what_comes_again_or_late_changes_nothing() {
     let ((_there, there), (_here, here)) = (store(), store());
     let mut journal = filled(&there, "r", 3);
     let first = delivery(&there, "r", 0);
-    journal.finish(&Outcome { ended_at_ms: 5, reason: "gate_failed".into(), ..Outcome::default() }).unwrap();
+    journal.finish(&RunOutcome { ended_at_ms: 5, reason: "gate_failed".into(), ..RunOutcome::default() }).unwrap();
     let ended = delivery(&there, "r", 0);
     drop(journal);
     let (mut journal, _) = reopen(&there, "r").unwrap();
     let state = |store: &Store| store.run(&RunId::new("r")).unwrap().state;
     here.receive(&ended, 1).unwrap();
     here.receive(&first, 2).unwrap();
-    assert!(matches!(state(&here), RunState::Ended(outcome) if outcome.reason == "gate_failed"));
+    assert!(matches!(state(&here), StoredRunState::Ended(outcome) if outcome.reason == "gate_failed"));
     journal.append(4, "A", "{}").unwrap();
     here.receive(&delivery(&there, "r", 3), 3).unwrap();
-    assert!(matches!(state(&here), RunState::Running { .. }), "its end was taken back");
+    assert!(matches!(state(&here), StoredRunState::Running { .. }), "its end was taken back");
     [&ended, &first].into_iter().for_each(|late| here.receive(late, 4).unwrap());
-    assert!(matches!(state(&here), RunState::Running { .. }));
-    journal.finish(&Outcome { ended_at_ms: 9, reason: "verified".into(), ..Outcome::default() }).unwrap();
+    assert!(matches!(state(&here), StoredRunState::Running { .. }));
+    journal.finish(&RunOutcome { ended_at_ms: 9, reason: "verified".into(), ..RunOutcome::default() }).unwrap();
     let last = delivery(&there, "r", 4);
-    let older = Delivery { end: Some(Outcome { ended_at_ms: 6, ..Outcome::default() }), ..last.clone() };
+    let older = SyncDelivery { end: Some(RunOutcome { ended_at_ms: 6, ..RunOutcome::default() }), ..last.clone() };
     [&last, &older].into_iter().for_each(|end| here.receive(end, 5).unwrap());
     assert_eq!(state(&here), state(&there));
     assert_eq!(records(&here, "r").unwrap(), records(&there, "r").unwrap());
@@ -122,7 +127,7 @@ fn what_does_not_follow_or_does_not_fit_is_refused_and_nothing_of_it_is_kept() {
     let ((_there, there), (_here, here)) = (store(), store());
     drop(filled(&there, "r", 4));
     let whole = delivery(&there, "r", 0);
-    let torn_at = |seq, change: &dyn Fn(&mut Delivery)| {
+    let torn_at = |seq, change: &dyn Fn(&mut SyncDelivery)| {
         let mut changed = whole.clone();
         change(&mut changed);
         let refused = here.receive(&changed, 1);
@@ -138,14 +143,14 @@ fn what_does_not_follow_or_does_not_fit_is_refused_and_nothing_of_it_is_kept() {
     torn_at(0, &|one| one.begin.as_mut().unwrap().1.text.push('!'));
     torn_at(0, &|one| one.link = "zz".into());
     torn_at(0, &|one| one.run = RunId::new("other"));
-    assert_eq!(here.runs(&Filter::default()).unwrap(), []);
-    let gap = |delivery: &Delivery| match here.receive(delivery, 1) {
+    assert_eq!(here.runs(&RunListFilter::default()).unwrap(), []);
+    let gap = |delivery: &SyncDelivery| match here.receive(delivery, 1) {
         Err(Untaken::Gap { have, .. }) => have,
         other => panic!("{other:?}"),
     };
     assert_eq!(gap(&delivery(&there, "r", 2)), 0);
-    assert_eq!(gap(&Delivery { begin: None, ..whole.clone() }), 0);
-    here.receive(&Delivery { records: whole.records[..1].to_vec(), ..whole.clone() }, 1).unwrap();
+    assert_eq!(gap(&SyncDelivery { begin: None, ..whole.clone() }), 0);
+    here.receive(&SyncDelivery { records: whole.records[..1].to_vec(), ..whole.clone() }, 1).unwrap();
     assert_eq!(gap(&delivery(&there, "r", 2)), 1);
     assert_eq!(records(&here, "r").unwrap().len(), 1);
 }
@@ -161,7 +166,7 @@ fn one_id_is_one_run_whoever_tells_of_it() {
     let mut other = filled(&two, "r", 2);
     here.receive(&delivery(&one, "r", 0), 1).unwrap();
     other.append(3, "A", "{\"by\":2}").unwrap();
-    here.receive(&Delivery { machine: "ci-8".into(), ..delivery(&two, "r", 2) }, 2).unwrap();
+    here.receive(&SyncDelivery { machine: "ci-8".into(), ..delivery(&two, "r", 2) }, 2).unwrap();
     let (mut journal, _) = reopen(&one, "r").unwrap();
     journal.append(3, "A", "{\"by\":1}").unwrap();
     for after in [0, 2] {

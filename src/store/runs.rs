@@ -1,8 +1,8 @@
 //! The rows of runs: creation, lists, and lookup by name.
 
-use super::chain::Link;
+use super::chain::ChainLink;
 use super::events::{number, unsigned};
-use super::filter::{Filter, Only};
+use super::filter::{RunListFilter, RunProperty};
 use super::{Store, StoreError, lock};
 use crate::id::RunId;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
@@ -56,7 +56,7 @@ pub struct TaskCopy {
 
 /// The outcome of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The end of the run, in milliseconds since 1970.
     pub ended_at_ms: i64,
     /// The name of the reason.
@@ -89,7 +89,7 @@ pub struct RunRow {
     /// The properties of the run from its beginning.
     pub head: RunHead,
     /// The state of the run.
-    pub state: RunState,
+    pub state: StoredRunState,
     /// The other machine that drives the run; `None` for a run of this machine.
     pub machine: Option<String>,
     /// The branch of the run's worktree, if it has one.
@@ -103,7 +103,7 @@ pub struct RunRow {
 
 /// The state of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RunState {
+pub enum StoredRunState {
     /// The run is being driven.
     Running {
         /// A description of the process or machine that drives it.
@@ -112,7 +112,7 @@ pub enum RunState {
     /// The run did not end, and no process drives it.
     Interrupted,
     /// The run has ended.
-    Ended(Outcome),
+    Ended(RunOutcome),
 }
 
 impl Store {
@@ -120,12 +120,12 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn runs(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
-        let condition = filter.only.map_or("1", Only::condition);
+    pub fn runs(&self, filter: &RunListFilter) -> Result<Vec<RunRow>, StoreError> {
+        let condition = filter.only.map_or("1", RunProperty::condition);
         let sql = format!(
             "SELECT {COLUMNS} FROM runs WHERE (?1 IS NULL OR no < (SELECT no FROM runs WHERE id = ?1)) \
              AND ({condition}) AND (?2 IS NULL OR {}) ORDER BY no DESC",
-            Filter::has_text()
+            RunListFilter::has_text()
         );
         let escape = |text: &str| text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
         let text = filter.text.as_deref().map(escape);
@@ -246,7 +246,7 @@ impl Store {
     }
 
     /// Writes the row of a new run, and returns its number.
-    pub(super) fn begin(&self, head: &RunHead, task: &TaskCopy, link: &Link) -> Result<i64, StoreError> {
+    pub(super) fn begin(&self, head: &RunHead, task: &TaskCopy, link: &ChainLink) -> Result<i64, StoreError> {
         let fail = self.fault("begin a run in");
         let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate).map_err(&fail)?;
         if let Some(key) = &head.run_key {
@@ -284,12 +284,12 @@ impl Store {
         };
         let machine: Option<String> = row.get(23)?;
         let state = match (row.get::<_, Option<i64>>(11)?, &machine) {
-            (Some(ended_at_ms), _) => RunState::Ended(outcome(row, ended_at_ms)?),
+            (Some(ended_at_ms), _) => StoredRunState::Ended(outcome(row, ended_at_ms)?),
             // Only that machine knows whether the run continues.
-            (None, Some(machine)) => RunState::Running { holder: format!("the machine {machine}") },
+            (None, Some(machine)) => StoredRunState::Running { holder: format!("the machine {machine}") },
             (None, None) => match lock::holder(&self.folder(&head.id)) {
-                Some(holder) => RunState::Running { holder },
-                None => RunState::Interrupted,
+                Some(holder) => StoredRunState::Running { holder },
+                None => StoredRunState::Interrupted,
             },
         };
         Ok(RunRow { head, state, machine, branch: row.get(25)?, heard_at_ms: row.get(24)?, is_lost: false })
@@ -297,7 +297,7 @@ impl Store {
 }
 
 /// Writes the rows of a new run, and returns its number.
-pub(super) fn insert(db: &Connection, head: &RunHead, task: &TaskCopy, link: &Link) -> rusqlite::Result<i64> {
+pub(super) fn insert(db: &Connection, head: &RunHead, task: &TaskCopy, link: &ChainLink) -> rusqlite::Result<i64> {
     let sql = "INSERT INTO runs (id, run_key, parent, title, source, task_digest, workspace, models, fledge, journal_version, \
          started_at, bytes, safe_seq, safe_hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 0, 0, ?12)";
     let RunHead { title, source, task_digest, workspace, fledge, journal_version, started_at_ms, .. } = head;
@@ -324,8 +324,8 @@ pub(super) fn insert(db: &Connection, head: &RunHead, task: &TaskCopy, link: &Li
     Ok(no)
 }
 
-fn outcome(row: &Row<'_>, ended_at_ms: i64) -> rusqlite::Result<Outcome> {
-    Ok(Outcome {
+fn outcome(row: &Row<'_>, ended_at_ms: i64) -> rusqlite::Result<RunOutcome> {
+    Ok(RunOutcome {
         ended_at_ms,
         reason: row.get(12)?,
         exit_code: row.get(13)?,

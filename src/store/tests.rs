@@ -37,11 +37,11 @@ pub(super) fn begin(store: &Store, id: &str) -> Journal {
 }
 
 pub(super) fn end(store: &Store, id: &str, exit_code: u8, ended_at_ms: i64) {
-    begin(store, id).finish(&Outcome { exit_code, ended_at_ms, ..Outcome::default() }).unwrap();
+    begin(store, id).finish(&RunOutcome { exit_code, ended_at_ms, ..RunOutcome::default() }).unwrap();
 }
 
 /// Reopens a journal, and returns its records.
-pub(super) fn reopen(store: &Store, id: &str) -> Result<(Journal, Vec<Record>), StoreError> {
+pub(super) fn reopen(store: &Store, id: &str) -> Result<(Journal, Vec<JournalRecord>), StoreError> {
     let mut records = Vec::new();
     let journal = Journal::reopen(store, &RunId::new(id), |record| {
         records.push(record);
@@ -51,7 +51,7 @@ pub(super) fn reopen(store: &Store, id: &str) -> Result<(Journal, Vec<Record>), 
 }
 
 /// Returns every record of a run, or the first error.
-pub(super) fn records(store: &Store, id: &str) -> Result<Vec<Record>, StoreError> {
+pub(super) fn records(store: &Store, id: &str) -> Result<Vec<JournalRecord>, StoreError> {
     store.events(&RunId::new(id), 0)?.collect()
 }
 
@@ -67,14 +67,19 @@ pub(super) fn ids(rows: &[RunRow]) -> Vec<&str> {
 fn records_come_back_in_order_and_as_they_were() {
     let (_home, store) = store();
     let mut journal = begin(&store, "r");
-    let wanted: Vec<Record> = (1..=200_u64)
-        .map(|seq| Record { seq, at_ms: seq * 3, kind: format!("K{}", seq % 7), data: format!("\n\u{2028}\0{seq}") })
+    let wanted: Vec<JournalRecord> = (1..=200_u64)
+        .map(|seq| JournalRecord {
+            seq,
+            at_ms: seq * 3,
+            kind: format!("K{}", seq % 7),
+            data: format!("\n\u{2028}\0{seq}"),
+        })
         .collect();
     for record in &wanted {
         journal.append(record.at_ms, &record.kind, &record.data).unwrap();
     }
     assert_eq!(records(&store, "r").unwrap(), wanted);
-    let rest: Vec<Record> = store.events(&RunId::new("r"), 150).unwrap().map(Result::unwrap).collect();
+    let rest: Vec<JournalRecord> = store.events(&RunId::new("r"), 150).unwrap().map(Result::unwrap).collect();
     assert_eq!(rest, wanted[150..]);
     assert!(store.events(&RunId::new("r"), 200).unwrap().next().is_none());
     assert!(matches!(store.events(&RunId::new("r"), 201), Err(StoreError::Damaged { seq: 201, .. })));
@@ -85,14 +90,14 @@ fn a_journal_is_taken_up_where_it_ended() {
     let (_home, store) = store();
     let mut journal = begin(&store, "r");
     journal.append(1, "A", "1").unwrap();
-    journal.finish(&Outcome::default()).unwrap();
+    journal.finish(&RunOutcome::default()).unwrap();
     drop(journal);
     let (mut journal, found) = reopen(&store, "r").unwrap();
-    assert_eq!(found, [Record { seq: 1, at_ms: 1, kind: "A".into(), data: "1".into() }]);
-    assert!(matches!(store.run(&RunId::new("r")).unwrap().state, RunState::Running { .. }));
+    assert_eq!(found, [JournalRecord { seq: 1, at_ms: 1, kind: "A".into(), data: "1".into() }]);
+    assert!(matches!(store.run(&RunId::new("r")).unwrap().state, StoredRunState::Running { .. }));
     journal.append(2, "B", "2").unwrap();
     drop(journal);
-    assert_eq!(store.run(&RunId::new("r")).unwrap().state, RunState::Interrupted);
+    assert_eq!(store.run(&RunId::new("r")).unwrap().state, StoredRunState::Interrupted);
     assert_eq!(data(&store, "r"), ["1", "2"]);
 }
 
@@ -101,15 +106,15 @@ fn who_takes_a_journal_up_may_stop_at_a_record_and_then_nothing_is_taken_up() {
     let (_home, store) = store();
     let mut journal = begin(&store, "r");
     (1..=3).for_each(|at| journal.append(at, "A", &at.to_string()).unwrap());
-    journal.finish(&Outcome::default()).unwrap();
+    journal.finish(&RunOutcome::default()).unwrap();
     drop(journal);
-    let unclear = |record: Record| {
+    let unclear = |record: JournalRecord| {
         let is_clear = record.seq < 2;
         is_clear.then_some(()).ok_or_else(|| StoreError::Unknown { name: record.data })
     };
     let error = Journal::reopen(&store, &RunId::new("r"), unclear).unwrap_err();
     assert!(matches!(&error, StoreError::Unknown { name } if name == "2"), "{error:?}");
-    assert!(matches!(store.run(&RunId::new("r")).unwrap().state, RunState::Ended(_)));
+    assert!(matches!(store.run(&RunId::new("r")).unwrap().state, StoredRunState::Ended(_)));
 }
 
 #[test]
@@ -149,7 +154,7 @@ fn after_a_failed_write_nothing_is_written_again() {
     store.db.execute_batch("ALTER TABLE elsewhere RENAME TO events").unwrap();
     assert!(matches!(journal.append(3, "C", "3"), Err(StoreError::Broken { .. })));
     assert!(matches!(journal.sync(), Err(StoreError::Broken { .. })));
-    assert!(matches!(journal.finish(&Outcome::default()), Err(StoreError::Broken { .. })));
+    assert!(matches!(journal.finish(&RunOutcome::default()), Err(StoreError::Broken { .. })));
     assert_eq!(data(&store, "r"), ["1"]);
 }
 
@@ -168,7 +173,7 @@ fn several_runs_write_to_one_database_at_once() {
                         journal.sync().unwrap();
                     }
                 }
-                journal.finish(&Outcome::default()).unwrap();
+                journal.finish(&RunOutcome::default()).unwrap();
             });
         }
     });
@@ -217,17 +222,17 @@ fn runs_are_listed_newest_first_and_page_by_page() {
         end(&store, id, exit_code, 2_000);
     }
     let running = begin(&store, "e");
-    let page = store.runs(&Filter { limit: 3, ..Filter::default() }).unwrap();
+    let page = store.runs(&RunListFilter { limit: 3, ..RunListFilter::default() }).unwrap();
     assert_eq!(ids(&page), ["e", "d", "c"]);
-    assert!(matches!(page[0].state, RunState::Running { .. }));
+    assert!(matches!(page[0].state, StoredRunState::Running { .. }));
     assert_eq!(
         (&page[0].head, &page[2].state),
-        (&head("e"), &RunState::Ended(Outcome { ended_at_ms: 2_000, ..Outcome::default() }))
+        (&head("e"), &StoredRunState::Ended(RunOutcome { ended_at_ms: 2_000, ..RunOutcome::default() }))
     );
     let before = Some(page[2].head.id.clone());
-    assert_eq!(ids(&store.runs(&Filter { before, ..Filter::default() }).unwrap()), ["b", "a"]);
+    assert_eq!(ids(&store.runs(&RunListFilter { before, ..RunListFilter::default() }).unwrap()), ["b", "a"]);
     drop(running);
-    assert_eq!(store.run(&RunId::new("e")).unwrap().state, RunState::Interrupted);
+    assert_eq!(store.run(&RunId::new("e")).unwrap().state, StoredRunState::Interrupted);
 }
 
 #[test]
@@ -239,8 +244,9 @@ fn runs_are_found_by_the_texts_of_their_rows() {
     drop(Journal::create(&store, &one, &copy(settings)).unwrap());
     let other = RunHead { models: vec!["ollama/small".into()], run_key: Some("nightly".into()), ..head("0198-bb") };
     drop(Journal::create(&store, &other, &copy("no JSON")).unwrap());
-    let found =
-        |text: &str| ids(&store.runs(&Filter { text: Some(text.into()), ..Filter::default() }).unwrap()).join(" ");
+    let found = |text: &str| {
+        ids(&store.runs(&RunListFilter { text: Some(text.into()), ..RunListFilter::default() }).unwrap()).join(" ")
+    };
     for text in ["100%", "DATES.md", "fix-dates-a1", "0198-a"] {
         assert_eq!(found(text), "0198-aa", "{text}");
     }
@@ -248,7 +254,7 @@ fn runs_are_found_by_the_texts_of_their_rows() {
         assert_eq!(found(text), "0198-bb", "{text}");
     }
     assert_eq!((found("0198"), found("1_8")), ("0198-bb 0198-aa".into(), String::new()));
-    let branches: Vec<_> = store.runs(&Filter::default()).unwrap().into_iter().map(|row| row.branch).collect();
+    let branches: Vec<_> = store.runs(&RunListFilter::default()).unwrap().into_iter().map(|row| row.branch).collect();
     assert_eq!(branches, [None, Some("fledge/fix-dates-a1".to_owned())]);
 }
 
@@ -256,18 +262,19 @@ fn runs_are_found_by_the_texts_of_their_rows() {
 fn runs_are_listed_by_how_they_ended_or_did_not() {
     let (_home, store) = store();
     for id in ["a", "b"] {
-        begin(&store, id).finish(&Outcome { verified: true, ..Outcome::default() }).unwrap();
+        begin(&store, id).finish(&RunOutcome { verified: true, ..RunOutcome::default() }).unwrap();
         end(&store, &format!("{id}-failed"), 1, 1);
         drop(begin(&store, &format!("{id}-interrupted")));
     }
     let running = begin(&store, "r");
-    let only =
-        |only, limit| ids(&store.runs(&Filter { limit, only: Some(only), ..Filter::default() }).unwrap()).join(" ");
-    assert_eq!(only(Only::Failed, 9), "b-failed a-failed");
-    assert_eq!(only(Only::Verified, 9), "b a");
-    assert_eq!(only(Only::Interrupted, 9), "b-interrupted a-interrupted");
-    assert_eq!(only(Only::Interrupted, 1), "b-interrupted");
-    assert_eq!(only(Only::Running, 1), "r");
+    let only = |only, limit| {
+        ids(&store.runs(&RunListFilter { limit, only: Some(only), ..RunListFilter::default() }).unwrap()).join(" ")
+    };
+    assert_eq!(only(RunProperty::Failed, 9), "b-failed a-failed");
+    assert_eq!(only(RunProperty::Verified, 9), "b a");
+    assert_eq!(only(RunProperty::Interrupted, 9), "b-interrupted a-interrupted");
+    assert_eq!(only(RunProperty::Interrupted, 1), "b-interrupted");
+    assert_eq!(only(RunProperty::Running, 1), "r");
     drop(running);
 }
 
@@ -278,7 +285,7 @@ fn the_short_form_of_an_id_is_that_of_no_other_run() {
         end(&store, id, 0, 1);
     }
     let shorts: Vec<(String, String)> = store
-        .runs(&Filter::default())
+        .runs(&RunListFilter::default())
         .unwrap()
         .into_iter()
         .map(|row| (store.short(&row.head.id).unwrap(), row.head.id.to_string()))
@@ -302,7 +309,7 @@ fn who_only_looks_makes_nothing_and_finds_every_project() {
     fs::create_dir(state.join("else")).unwrap();
     let stores: Vec<Store> = Store::all(&state).unwrap().into_iter().map(Result::unwrap).collect();
     let mut found: Vec<String> =
-        stores.iter().map(|store| ids(&store.runs(&Filter::default()).unwrap()).join(" ")).collect();
+        stores.iter().map(|store| ids(&store.runs(&RunListFilter::default()).unwrap()).join(" ")).collect();
     found.sort();
     assert_eq!(found, ["0198-aa", "0198-ab"]);
     assert!(Store::existing(&state, Path::new("/a/app")).unwrap().is_some());
@@ -375,7 +382,7 @@ fn a_run_that_is_let_go_is_not_held_by_programs_that_are_being_started() {
         let held = (0..300).filter(|number| {
             let id = format!("run-{number}");
             drop(begin(&store, &id));
-            store.run(&RunId::new(&id)).unwrap().state != RunState::Interrupted
+            store.run(&RunId::new(&id)).unwrap().state != StoredRunState::Interrupted
         });
         let held = held.count();
         over.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -106,7 +106,7 @@ impl Store {
 mod tests {
     use super::super::tests::{begin, reopen, store};
     use super::*;
-    use crate::store::Outcome;
+    use crate::store::RunOutcome;
 
     fn queue(store: &Store) -> Vec<(String, u64, u64, bool)> {
         let unsent = store.unsent(WhichUnsent::All).unwrap().into_iter();
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(queue(&store), [("one".into(), 3, 3, false)]);
         store.mark_sent(&one, 3, false).unwrap();
         assert_eq!(queue(&store), []);
-        journal.finish(&Outcome::default()).unwrap();
+        journal.finish(&RunOutcome::default()).unwrap();
         assert_eq!(queue(&store), [("one".into(), 4, 3, true)]);
         store.mark_sent(&one, 3, true).unwrap();
         assert_eq!(queue(&store), []);
@@ -140,7 +140,7 @@ mod tests {
         let (_home, store) = store();
         let mut journal = begin(&store, "r");
         journal.append(1, "A", "{}").unwrap();
-        journal.finish(&Outcome::default()).unwrap();
+        journal.finish(&RunOutcome::default()).unwrap();
         drop(journal);
         store.mark_sent(&RunId::new("r"), 1, true).unwrap();
         assert_eq!(queue(&store), []);

@@ -1,7 +1,7 @@
 //! The receiving side of sync: checks each parcel against the chain, and stores it whole or not at
 //! all.
 
-use super::wire::{Parcel, Receipt, WIRE_VERSION};
+use super::wire::{SyncBatch, SyncReceipt, WIRE_VERSION};
 use crate::store::{Store, StoreError, Untaken};
 
 /// The longest name of a machine, in bytes.
@@ -35,7 +35,7 @@ pub enum Refused {
 /// # Errors
 /// When the parcel is invalid, contradicts what is stored, or cannot be stored. Then nothing of it
 /// is stored.
-pub fn take(store: &Store, parcel: Parcel, now_ms: i64) -> Result<Receipt, Refused> {
+pub fn take(store: &Store, parcel: SyncBatch, now_ms: i64) -> Result<SyncReceipt, Refused> {
     sound(&parcel).map_err(Refused::Wrong)?;
     let receipt = parcel.receipt();
     let newer = parcel.begin.as_ref().map(|begin| begin.head.fledge.clone());
@@ -59,8 +59,8 @@ pub fn take(store: &Store, parcel: Parcel, now_ms: i64) -> Result<Receipt, Refus
 
 /// Checks a parcel by itself. The run's id is checked strictly, since it becomes the name of a
 /// folder.
-fn sound(parcel: &Parcel) -> Result<(), String> {
-    let Parcel { schema_version, machine, run, records, after, .. } = parcel;
+fn sound(parcel: &SyncBatch) -> Result<(), String> {
+    let SyncBatch { schema_version, machine, run, records, after, .. } = parcel;
     if *schema_version != WIRE_VERSION {
         return Err(format!("unsupported parcel version {schema_version}: this server expects version {WIRE_VERSION}"));
     }

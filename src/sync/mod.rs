@@ -11,17 +11,17 @@
 //! A server neither delays a run nor changes its outcome. Data counts as sent only if the server
 //! confirms it by its link in the chain.
 
-mod fault;
+mod error;
 mod intake;
 mod outbox;
 mod sender;
 mod wire;
 
-pub use fault::SyncFault;
+pub use error::SyncError;
 pub use intake::{Refused, take};
-pub use outbox::Outbox;
-pub use sender::{Said, Sender};
-pub use wire::{Begin, End, LARGEST_PARCEL, Parcel, Receipt, Refusal, WIRE_VERSION, WireRecord};
+pub use outbox::SyncOutbox;
+pub use sender::{Said, SyncSender};
+pub use wire::{LARGEST_PARCEL, SyncBatch, SyncBegin, SyncEnd, SyncReceipt, SyncRefusal, WIRE_VERSION, WireRecord};
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,9 @@
 //! The sending side of sync: run by run, parcel by parcel. A parcel counts as sent only if the
 //! server confirms its last link.
 
-use super::wire::{Parcel, Receipt, Refusal};
-use super::{Outbox, SyncFault};
-use crate::courier::{Address, Courier, Letter, Ways};
+use super::wire::{SyncBatch, SyncReceipt, SyncRefusal};
+use super::{SyncError, SyncOutbox};
+use crate::http::{Address, HttpClient, HttpRequest, HttpSettings};
 use crate::id::RunId;
 use crate::limits::HEARTBEAT;
 use crate::store::{Unsent, WhichUnsent};
@@ -21,17 +21,17 @@ const SLOWEST_PACE: Duration = Duration::from_secs(60);
 
 /// The sender of one project's runs to a server.
 #[derive(Debug, Clone)]
-pub struct Sender {
-    outbox: Outbox,
-    courier: Courier,
-    token: Token,
+pub struct SyncSender {
+    outbox: SyncOutbox,
+    courier: HttpClient,
+    token: SyncToken,
 }
 
 /// The token, hidden in debug output.
 #[derive(Clone)]
-struct Token(String);
+struct SyncToken(String);
 
-impl std::fmt::Debug for Token {
+impl std::fmt::Debug for SyncToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("***")
     }
@@ -48,23 +48,23 @@ pub struct Said {
     pub left: u64,
     /// The errors. An error of one run does not keep the next run from being sent; any other error
     /// ends the sending.
-    pub faults: Vec<SyncFault>,
+    pub faults: Vec<SyncError>,
 }
 
-impl Sender {
+impl SyncSender {
     /// Prepares to send to a server. `server` is the server's address, without the path of the
     /// request.
     ///
     /// # Errors
     /// When the address is invalid, a token may not be sent to it, or the connection cannot be set
     /// up.
-    pub fn new(server: &str, token: &str, outbox: Outbox, ways: &Ways) -> Result<Self, SyncFault> {
+    pub fn new(server: &str, token: &str, outbox: SyncOutbox, ways: &HttpSettings) -> Result<Self, SyncError> {
         let address = Address::parse(server)?;
         if !address.is_guarded() {
-            return Err(SyncFault::Unguarded { host: address.host() });
+            return Err(SyncError::Unguarded { host: address.host() });
         }
-        let courier = Courier::to(address.join("v1/sync"), ways)?;
-        Ok(Self { outbox, courier, token: Token(token.to_owned()) })
+        let courier = HttpClient::to(address.join("v1/sync"), ways)?;
+        Ok(Self { outbox, courier, token: SyncToken(token.to_owned()) })
     }
 
     /// Returns the server's host, which may be shown.
@@ -73,7 +73,7 @@ impl Sender {
     }
 
     /// Returns the source of the runs.
-    pub fn outbox(&self) -> &Outbox {
+    pub fn outbox(&self) -> &SyncOutbox {
         &self.outbox
     }
 
@@ -112,7 +112,7 @@ impl Sender {
     ///
     /// # Errors
     /// When the server does not take a heartbeat.
-    pub async fn beat(&self) -> Result<(), SyncFault> {
+    pub async fn beat(&self) -> Result<(), SyncError> {
         for one in self.outbox.sent_and_driven().await? {
             self.send_run(&one, &mut 0).await?;
         }
@@ -120,7 +120,7 @@ impl Sender {
     }
 
     /// Sends unsent data repeatedly, at this interval, and less often while sending fails. Never
-    /// returns. It reports no errors: the final call of [`Sender::send`] does.
+    /// returns. It reports no errors: the final call of [`SyncSender::send`] does.
     pub async fn follow(&self, usual: Duration) -> Infallible {
         let (mut pace, mut since_beat) = (usual, Duration::ZERO);
         loop {
@@ -136,7 +136,7 @@ impl Sender {
         }
     }
 
-    async fn send_run(&self, unsent: &Unsent, records: &mut u64) -> Result<(), SyncFault> {
+    async fn send_run(&self, unsent: &Unsent, records: &mut u64) -> Result<(), SyncError> {
         let run = &unsent.run;
         // If only the end of the run is unsent, it is sent after the last record.
         let (mut after, mut rewinds) = ((unsent.from - 1).min(unsent.upto), 0);
@@ -165,35 +165,35 @@ impl Sender {
         }
     }
 
-    async fn send_parcel(&self, parcel: &Parcel) -> Result<Reply, SyncFault> {
+    async fn send_parcel(&self, parcel: &SyncBatch) -> Result<Reply, SyncError> {
         let host = self.host();
         let body = serde_json::to_vec(parcel).unwrap_or_default();
-        let letter = Letter { time: PARCEL_TIME, max_answer: LARGEST_ANSWER, ..Letter::json(body) };
+        let letter = HttpRequest { time: PARCEL_TIME, max_answer: LARGEST_ANSWER, ..HttpRequest::json(body) };
         let answer = self.courier.send(&letter.with("authorization", format!("Bearer {}", self.token.0))).await?;
-        let refusal = || serde_json::from_slice::<Refusal>(&answer.body).unwrap_or_default();
+        let refusal = || serde_json::from_slice::<SyncRefusal>(&answer.body).unwrap_or_default();
         let said = || crate::yaml::excerpt(&refusal().detail).to_string();
         match answer.status {
             200 => {
-                let no = |what: &str| SyncFault::NoReceipt { host: host.clone(), what: what.to_owned() };
-                let receipt: Receipt = serde_json::from_slice(&answer.body).map_err(|_| no("unexpected format"))?;
+                let no = |what: &str| SyncError::NoReceipt { host: host.clone(), what: what.to_owned() };
+                let receipt: SyncReceipt = serde_json::from_slice(&answer.body).map_err(|_| no("unexpected format"))?;
                 match receipt == parcel.receipt() {
                     true => Ok(Reply::Taken),
                     false => Err(no("wrong run, record or link of the chain")),
                 }
             }
-            401 | 403 => Err(SyncFault::Token { host, status: answer.status }),
+            401 | 403 => Err(SyncError::Token { host, status: answer.status }),
             409 => match refusal().send_from {
                 Some(from) => Ok(Reply::SendFrom(from, said())),
                 None => Err(self.refused(&parcel.run, 409, said())),
             },
             400 | 413 | 422 => Err(self.refused(&parcel.run, answer.status, said())),
-            status @ (408 | 429 | 500..) => Err(SyncFault::Later { host, status, detail: said() }),
-            status => Err(SyncFault::NoServer { host, status }),
+            status @ (408 | 429 | 500..) => Err(SyncError::Later { host, status, detail: said() }),
+            status => Err(SyncError::NoServer { host, status }),
         }
     }
 
-    fn refused(&self, run: &RunId, status: u16, detail: String) -> SyncFault {
-        SyncFault::Refused { run: run.clone(), host: self.host(), status, detail }
+    fn refused(&self, run: &RunId, status: u16, detail: String) -> SyncError {
+        SyncError::Refused { run: run.clone(), host: self.host(), status, detail }
     }
 }
 

@@ -3,10 +3,10 @@
 mod astray;
 mod beats;
 
-use super::{LARGEST_PARCEL, Outbox, Parcel, Refused, Sender, SyncFault, take};
-use crate::courier::Ways;
+use super::{LARGEST_PARCEL, Refused, SyncBatch, SyncError, SyncOutbox, SyncSender, take};
+use crate::http::HttpSettings;
 use crate::id::RunId;
-use crate::store::{Journal, Outcome, Record, RunHead, RunState, Store, TaskCopy, WhichUnsent};
+use crate::store::{Journal, JournalRecord, RunHead, RunOutcome, Store, StoredRunState, TaskCopy, WhichUnsent};
 use crate::test_support::PATIENCE;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -82,7 +82,7 @@ fn serve(mut socket: TcpStream, state: &Path, fates: &Mutex<VecDeque<Fate>>, hea
     let fate = fates.lock().unwrap().pop_front().unwrap_or(Fate::Fine);
     // Opens the store for each request, as a restarted server would.
     let store = Store::open(state, project()).unwrap();
-    let answer = |body: &[u8]| match serde_json::from_slice::<Parcel>(body) {
+    let answer = |body: &[u8]| match serde_json::from_slice::<SyncBatch>(body) {
         Err(_) => (400, "{}".to_owned()),
         Ok(parcel) => match take(&store, parcel, 1) {
             Ok(receipt) => (200, serde_json::to_string(&receipt).unwrap()),
@@ -160,13 +160,13 @@ impl Machine {
         Store::open(self.home.path(), project()).unwrap()
     }
 
-    fn sender(&self, url: &str) -> Sender {
-        let outbox = Outbox {
+    fn sender(&self, url: &str) -> SyncSender {
+        let outbox = SyncOutbox {
             state_dir: self.home.path().to_owned(),
             project: project().to_owned(),
             machine: self.name.clone(),
         };
-        Sender::new(url, "t0ken", outbox, &Ways::default()).unwrap()
+        SyncSender::new(url, "t0ken", outbox, &HttpSettings::default()).unwrap()
     }
 
     fn begin(&self, run: u8) -> Journal {
@@ -202,7 +202,7 @@ fn head(run: u8) -> RunHead {
     }
 }
 
-fn all(store: &Store, run: &RunId) -> (Vec<Record>, RunState) {
+fn all(store: &Store, run: &RunId) -> (Vec<JournalRecord>, StoredRunState) {
     let records = store.events(run, 0).unwrap().collect::<Result<_, _>>().unwrap();
     (records, store.run(run).unwrap().state)
 }
@@ -260,7 +260,7 @@ proptest! {
                     }
                 }
                 Step::Finish { machine, run } if begun.contains(&(machine, run)) => {
-                    let outcome = Outcome { ended_at_ms: at as i64, reason: format!("end {at}"), ..Outcome::default() };
+                    let outcome = RunOutcome { ended_at_ms: at as i64, reason: format!("end {at}"), ..RunOutcome::default() };
                     machines[machine].reopen(number(machine, run)).finish(&outcome).unwrap();
                 }
                 Step::Finish { .. } => {}
@@ -281,9 +281,9 @@ proptest! {
             let (theirs, ours) = (all(&machines[machine].store(), &run), all(&server.store(), &run));
             prop_assert_eq!(&theirs.0, &ours.0);
             match theirs.1 {
-                RunState::Ended(_) => prop_assert_eq!(&theirs.1, &ours.1),
+                StoredRunState::Ended(_) => prop_assert_eq!(&theirs.1, &ours.1),
                 // The server learns only with the next record that an end was taken back.
-                RunState::Running { .. } | RunState::Interrupted => {}
+                StoredRunState::Running { .. } | StoredRunState::Interrupted => {}
             }
         }
     }
@@ -292,7 +292,7 @@ proptest! {
 fn ended(machine: &Machine, run: u8, records: u64) {
     let mut journal = machine.begin(run);
     (0..records).for_each(|at| journal.append(at, "A", "{}").unwrap());
-    journal.finish(&Outcome { ended_at_ms: 3, reason: "verified".into(), ..Outcome::default() }).unwrap();
+    journal.finish(&RunOutcome { ended_at_ms: 3, reason: "verified".into(), ..RunOutcome::default() }).unwrap();
 }
 
 #[tokio::test]
@@ -344,7 +344,7 @@ async fn a_server_that_lies_has_nothing_marked_as_sent() {
     machine.reopen(1).append(9, "A", "{}").unwrap();
     server.will((0..9).map(|_| back()));
     let said = machine.sender(&server.url).send(WhichUnsent::Begun).await;
-    assert!(matches!(said.faults.as_slice(), [SyncFault::Refused { .. }]) && server.asked() < asked + 5, "{said:?}");
+    assert!(matches!(said.faults.as_slice(), [SyncError::Refused { .. }]) && server.asked() < asked + 5, "{said:?}");
 }
 
 #[tokio::test]
@@ -360,7 +360,7 @@ async fn a_run_that_is_refused_holds_up_no_other_and_a_server_that_is_down_ends_
     assert_eq!((said.runs, said.left, server.asked() - asked), (0, 1, 1), "{said:?}");
     let slow = machine.sender("http://127.0.0.1:9"); // nothing listens there
     let said = tokio::time::timeout(PATIENCE, slow.send(WhichUnsent::Begun)).await.unwrap();
-    assert!(matches!(said.faults.as_slice(), [SyncFault::Courier(_)]), "{said:?}");
+    assert!(matches!(said.faults.as_slice(), [SyncError::Courier(_)]), "{said:?}");
 }
 
 #[tokio::test]
@@ -386,15 +386,15 @@ async fn parcels_are_bounded_and_a_record_that_fits_into_none_is_said() {
     assert!(server.asked.lock().unwrap().iter().all(|body| body.len() <= LARGEST_PARCEL));
     journal.append(9, "A", &format!("\"{}\"", "x".repeat(LARGEST_PARCEL))).unwrap();
     let said = machine.sender(&server.url).send(WhichUnsent::Begun).await;
-    assert!(matches!(said.faults.as_slice(), [SyncFault::TooLarge { seq: 9, .. }]), "{said:?}");
+    assert!(matches!(said.faults.as_slice(), [SyncError::TooLarge { seq: 9, .. }]), "{said:?}");
     assert_eq!(server.asked(), 2);
 }
 
 #[test]
 fn a_token_goes_to_no_server_in_the_open() {
-    let outbox = || Outbox { state_dir: "/s".into(), project: "/p".into(), machine: "m".into() };
-    let sender = |url| Sender::new(url, "t0ken", outbox(), &Ways::default());
-    assert!(matches!(sender("http://fledge.example.com"), Err(SyncFault::Unguarded { .. })));
-    assert!(matches!(sender("fledge.example.com"), Err(SyncFault::Courier(_))));
+    let outbox = || SyncOutbox { state_dir: "/s".into(), project: "/p".into(), machine: "m".into() };
+    let sender = |url| SyncSender::new(url, "t0ken", outbox(), &HttpSettings::default());
+    assert!(matches!(sender("http://fledge.example.com"), Err(SyncError::Unguarded { .. })));
+    assert!(matches!(sender("fledge.example.com"), Err(SyncError::Courier(_))));
     assert!(!format!("{:?}", sender("http://127.0.0.1:1").unwrap()).contains("t0ken"));
 }

@@ -1,7 +1,7 @@
 //! The messages between sender and server, as JSON.
 
 use crate::id::RunId;
-use crate::store::{Delivery, Outcome, Record, RunHead, TaskCopy};
+use crate::store::{JournalRecord, RunHead, RunOutcome, SyncDelivery, TaskCopy};
 use serde::{Deserialize, Serialize};
 
 /// The version of the message format.
@@ -12,7 +12,7 @@ pub const LARGEST_PARCEL: usize = 6 * 1024 * 1024;
 /// A piece of a run's journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-pub struct Parcel {
+pub struct SyncBatch {
     /// The version of the message format.
     pub schema_version: u32,
     /// The machine that drives the run.
@@ -21,7 +21,7 @@ pub struct Parcel {
     pub run: RunId,
     /// The start of the run; only if `after` is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub begin: Option<Begin>,
+    pub begin: Option<SyncBegin>,
     /// The number of the record before the first one in `records`; 0 for the head of the run.
     pub after: u64,
     /// The link of that record, in hexadecimal.
@@ -30,13 +30,13 @@ pub struct Parcel {
     pub records: Vec<WireRecord>,
     /// The outcome of the run, if it ended with the last record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub end: Option<End>,
+    pub end: Option<SyncEnd>,
 }
 
 /// The start of a run, and of its chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-pub struct Begin {
+pub struct SyncBegin {
     /// The run's head.
     #[cfg_attr(feature = "cli", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     pub head: RunHead,
@@ -64,7 +64,7 @@ pub struct WireRecord {
 /// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-pub struct End {
+pub struct SyncEnd {
     /// The end of the run, in milliseconds since 1970.
     pub ended_at_ms: i64,
     /// The name of the reason.
@@ -94,7 +94,7 @@ pub struct End {
 /// A server's receipt: the parcel is safe there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-pub struct Receipt {
+pub struct SyncReceipt {
     /// The run.
     pub run: RunId,
     /// The number of the last record of the parcel.
@@ -107,7 +107,7 @@ pub struct Receipt {
 
 /// The body of a refusal. Every field is optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct SyncRefusal {
     /// A message for people.
     #[serde(default)]
     pub detail: String,
@@ -116,39 +116,40 @@ pub struct Refusal {
     pub send_from: Option<u64>,
 }
 
-impl Parcel {
+impl SyncBatch {
     /// Returns the number of the last record, or `after` if the parcel has none.
     pub fn last(&self) -> u64 {
         self.records.last().map_or(self.after, |record| record.seq)
     }
 
     /// Returns the receipt that the server must answer for the parcel to count as sent.
-    pub fn receipt(&self) -> Receipt {
+    pub fn receipt(&self) -> SyncReceipt {
         let link = self.records.last().map_or(&self.link, |record| &record.link).clone();
-        Receipt { run: self.run.clone(), upto: self.last(), link, end: self.end.is_some() }
+        SyncReceipt { run: self.run.clone(), upto: self.last(), link, end: self.end.is_some() }
     }
 
     /// Converts the parcel for the store.
-    pub fn delivery(self) -> Delivery {
+    pub fn delivery(self) -> SyncDelivery {
         let Self { machine, run, begin, after, link, records, end, schema_version: _ } = self;
-        let record = |WireRecord { seq, at_ms, kind, data, link }| (Record { seq, at_ms, kind, data }, link);
-        Delivery {
+        let record = |WireRecord { seq, at_ms, kind, data, link }| (JournalRecord { seq, at_ms, kind, data }, link);
+        SyncDelivery {
             run,
             machine,
-            begin: begin.map(|Begin { head, task }| (head, task)),
+            begin: begin.map(|SyncBegin { head, task }| (head, task)),
             after,
             link,
             records: records.into_iter().map(record).collect(),
-            end: end.map(Outcome::from),
+            end: end.map(RunOutcome::from),
         }
     }
 }
 
-impl From<End> for Outcome {
-    fn from(end: End) -> Self {
-        let End { ended_at_ms, reason, exit_code, verified, cancelled, attempts, turns, tokens_in, tokens_out, .. } =
-            end;
-        let End { tokens_cached, cost_micros, summary, .. } = end;
+impl From<SyncEnd> for RunOutcome {
+    fn from(end: SyncEnd) -> Self {
+        let SyncEnd {
+            ended_at_ms, reason, exit_code, verified, cancelled, attempts, turns, tokens_in, tokens_out, ..
+        } = end;
+        let SyncEnd { tokens_cached, cost_micros, summary, .. } = end;
         Self {
             ended_at_ms,
             reason,
@@ -166,12 +167,21 @@ impl From<End> for Outcome {
     }
 }
 
-impl From<Outcome> for End {
-    fn from(outcome: Outcome) -> Self {
-        let Outcome {
-            ended_at_ms, reason, exit_code, verified, cancelled, attempts, turns, tokens_in, tokens_out, ..
+impl From<RunOutcome> for SyncEnd {
+    fn from(outcome: RunOutcome) -> Self {
+        let RunOutcome {
+            ended_at_ms,
+            reason,
+            exit_code,
+            verified,
+            cancelled,
+            attempts,
+            turns,
+            tokens_in,
+            tokens_out,
+            ..
         } = outcome;
-        let Outcome { tokens_cached, cost_micros, summary, .. } = outcome;
+        let RunOutcome { tokens_cached, cost_micros, summary, .. } = outcome;
         Self {
             ended_at_ms,
             reason,

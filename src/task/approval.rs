@@ -2,7 +2,7 @@
 //! line runs, however they are quoted or wrapped. A command line that cannot be parsed needs
 //! approval. So does one that runs code which is not part of it.
 
-use super::command_line::{Word, commands};
+use super::command_line::{CommandWord, commands};
 use globset::{GlobBuilder, GlobMatcher};
 
 /// The longest command line that is parsed, in bytes.
@@ -72,7 +72,7 @@ impl Rule {
 
     /// Returns whether the pattern may mean the command that begins with the first word. `is_fed`
     /// means that further, unknown words may follow.
-    fn means(&self, words: &[Word], is_fed: bool) -> bool {
+    fn means(&self, words: &[CommandWord], is_fed: bool) -> bool {
         let Some((name, rest)) = words.split_first() else { return false };
         let text = |name: &str| {
             let rest = rest.iter().map(|word| word.text.as_str());
@@ -128,8 +128,9 @@ fn is_asked(text: &str, rules: &[Rule], is_run: bool, depth: u32) -> bool {
     }
 }
 
-fn must_ask(words: &[Word], rules: &[Rule], is_run: bool, depth: u32) -> bool {
-    let stands_before = |word: &Word| is_in(OPENERS, &word.text) && word.is_whole || assigned(&word.text).is_some();
+fn must_ask(words: &[CommandWord], rules: &[Rule], is_run: bool, depth: u32) -> bool {
+    let stands_before =
+        |word: &CommandWord| is_in(OPENERS, &word.text) && word.is_whole || assigned(&word.text).is_some();
     let begin = words.iter().take_while(|word| stands_before(word)).count();
     if is_run && (words.iter().any(leads_astray) || words.get(begin).is_some_and(is_unclear)) {
         return true;
@@ -190,14 +191,14 @@ fn assigned(word: &str) -> Option<&str> {
 }
 
 /// Returns whether a word changes the meaning of program names.
-fn leads_astray(word: &Word) -> bool {
+fn leads_astray(word: &CommandWord) -> bool {
     let is_leading =
         |name: &str| is_in(LEADING, name) || ["LD_", "DYLD_", "GIT_"].iter().any(|start| name.starts_with(start));
     assigned(&word.text).is_some_and(is_leading) || word.text.to_ascii_lowercase().contains("alias.")
 }
 
 /// Returns whether the name of a command does not tell what it runs.
-fn is_unclear(name: &Word) -> bool {
+fn is_unclear(name: &CommandWord) -> bool {
     let is_known_place = |place: &str| name.text.starts_with(place);
     !name.is_whole
         || is_in(EVALUATORS, &name.text)
@@ -206,7 +207,7 @@ fn is_unclear(name: &Word) -> bool {
 
 /// Returns whether a shell with these arguments runs a text in its arguments that needs no
 /// approval. A shell that reads a file or its input does not.
-fn is_clear_script(arguments: &[Word], rules: &[Rule], depth: u32) -> bool {
+fn is_clear_script(arguments: &[CommandWord], rules: &[Rule], depth: u32) -> bool {
     let mut arguments = arguments.iter();
     let has_script = arguments
         .by_ref()
@@ -218,14 +219,14 @@ fn is_clear_script(arguments: &[Word], rules: &[Rule], depth: u32) -> bool {
 
 /// Returns whether a program is an interpreter that runs code from these arguments or, without
 /// arguments, from its input. Such code may start other programs.
-fn runs_a_text(name: &str, arguments: &[Word]) -> bool {
+fn runs_a_text(name: &str, arguments: &[CommandWord]) -> bool {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     let starts =
-        |word: &Word| !word.is_whole || ["system", "|", "getline", "-f"].iter().any(|it| word.text.contains(it));
+        |word: &CommandWord| !word.is_whole || ["system", "|", "getline", "-f"].iter().any(|it| word.text.contains(it));
     if is_in(AWKS, plain) {
         return arguments.iter().any(starts);
     }
-    let is_inline = |word: &Word| {
+    let is_inline = |word: &CommandWord| {
         is_in(INLINE, &word.text) || ["-c", "-e", "-r", "--eval="].iter().any(|it| word.text.starts_with(it))
     };
     is_in(INTERPRETERS, plain) && (arguments.is_empty() || arguments.iter().any(is_inline))

@@ -1,6 +1,6 @@
 //! Candidates: several runs of one task. The first verified run wins.
 
-use crate::yaml::{Node, Problem, Problems, Table, Value};
+use crate::yaml::{Problem, Problems, TableReader, YamlNode, YamlValue};
 use serde::{Deserialize, Serialize};
 
 /// The allowed number of candidates.
@@ -27,17 +27,17 @@ impl Candidates {
 }
 
 /// Reads `candidates` and reports all problems.
-pub(super) fn read(table: &mut Table<'_>, problems: &mut Problems) -> Option<Candidates> {
+pub(super) fn read(table: &mut TableReader<'_>, problems: &mut Problems) -> Option<Candidates> {
     let node = table.take("candidates")?;
     let wrong = |message: String| {
         Problem::at(node.place, message).hint("write `candidates: 3`, or `candidates: [claude, gpt]`")
     };
     match node {
-        Node { value: Value::Int(_), .. } => {
+        YamlNode { value: YamlValue::Int(_), .. } => {
             let count = table.int("candidates", CANDIDATES, problems)?;
             u32::try_from(count).ok().map(Candidates::Count)
         }
-        Node { value: Value::List(items), .. } => {
+        YamlNode { value: YamlValue::List(items), .. } => {
             let most = usize::try_from(*CANDIDATES.end()).unwrap_or(usize::MAX);
             if items.is_empty() || items.len() > most {
                 problems.push(wrong(format!("`candidates` names {} models: expected 1 to {most}", items.len())));
@@ -45,8 +45,7 @@ pub(super) fn read(table: &mut Table<'_>, problems: &mut Problems) -> Option<Can
             }
             if table.place_of("model").is_some() {
                 problems.push(
-                    Problem::at(node.place, "both `candidates` and `model` name models")
-                        .hint("remove one of the two"),
+                    Problem::at(node.place, "both `candidates` and `model` name models").hint("remove one of the two"),
                 );
             }
             table.texts("candidates", problems).map(Candidates::Models)

@@ -9,7 +9,7 @@ const DEPTH: u32 = 8;
 
 /// A word of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct CommandWord {
     /// The known beginning of the word, without quotes.
     pub(super) text: String,
     /// Whether `text` is the complete word. Otherwise, the rest depends on variables, files or the
@@ -19,13 +19,13 @@ pub(super) struct Word {
 
 /// Returns the simple commands of a text, including those in substitutions and subshells. `None` if
 /// the text cannot be parsed.
-pub(super) fn commands(text: &str) -> Option<Vec<Vec<Word>>> {
+pub(super) fn commands(text: &str) -> Option<Vec<Vec<CommandWord>>> {
     let mut found = Vec::new();
     take(text, DEPTH, &mut found)?;
     Some(found)
 }
 
-fn take(text: &str, depth: u32, found: &mut Vec<Vec<Word>>) -> Option<()> {
+fn take(text: &str, depth: u32, found: &mut Vec<Vec<CommandWord>>) -> Option<()> {
     let depth = depth.checked_sub(1)?;
     let is_odd = |c: char| c.is_control() && c != '\n' && c != '\t';
     if text.contains(is_odd) {
@@ -37,9 +37,9 @@ fn take(text: &str, depth: u32, found: &mut Vec<Vec<Word>>) -> Option<()> {
 struct Reader<'t, 'f> {
     rest: Chars<'t>,
     depth: u32,
-    found: &'f mut Vec<Vec<Word>>,
+    found: &'f mut Vec<Vec<CommandWord>>,
     /// The words of the current command.
-    words: Vec<Word>,
+    words: Vec<CommandWord>,
     /// The here-documents whose bodies follow the current line.
     bodies: Vec<Body>,
 }
@@ -143,8 +143,8 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    fn word(&mut self) -> Option<Word> {
-        let (mut word, mut in_braces) = (Word { text: String::new(), is_whole: true }, false);
+    fn word(&mut self) -> Option<CommandWord> {
+        let (mut word, mut in_braces) = (CommandWord { text: String::new(), is_whole: true }, false);
         let mut is_there = false;
         while let Some(c) = self.peek() {
             if matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>') {
@@ -178,7 +178,7 @@ impl Reader<'_, '_> {
     }
 
     /// Reads the text in double quotes.
-    fn quoted(&mut self, word: &mut Word) -> Option<()> {
+    fn quoted(&mut self, word: &mut CommandWord) -> Option<()> {
         loop {
             match self.rest.next()? {
                 '"' => return Some(()),
@@ -198,7 +198,7 @@ impl Reader<'_, '_> {
     }
 
     /// Reads an expansion after a dollar sign.
-    fn dollar(&mut self, word: &mut Word, is_quoted: bool) -> Option<()> {
+    fn dollar(&mut self, word: &mut CommandWord, is_quoted: bool) -> Option<()> {
         match self.peek() {
             Some('(') => {
                 self.rest.next();
@@ -230,7 +230,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    fn backtick(&mut self, word: &mut Word) -> Option<()> {
+    fn backtick(&mut self, word: &mut CommandWord) -> Option<()> {
         let mut inner = String::new();
         loop {
             match self.rest.next()? {
@@ -272,7 +272,7 @@ impl Reader<'_, '_> {
     }
 }
 
-impl Word {
+impl CommandWord {
     /// Appends a character, unless an unknown part precedes it.
     fn add(&mut self, c: char) {
         if self.is_whole {
@@ -287,8 +287,8 @@ mod tests {
 
     /// Formats the commands, with a `?` after each incomplete word.
     fn apart(text: &str) -> Option<Vec<String>> {
-        let word = |word: &Word| if word.is_whole { word.text.clone() } else { format!("{}?", word.text) };
-        let line = |words: Vec<Word>| words.iter().map(word).collect::<Vec<_>>().join("|");
+        let word = |word: &CommandWord| if word.is_whole { word.text.clone() } else { format!("{}?", word.text) };
+        let line = |words: Vec<CommandWord>| words.iter().map(word).collect::<Vec<_>>().join("|");
         commands(text).map(|all| all.into_iter().map(line).collect())
     }
 

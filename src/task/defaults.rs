@@ -1,10 +1,10 @@
 //! Defaults for tasks from layers of the configuration, and the combination of layers.
 
-use super::{Budget, Commit, Conduct, GateChoice, Isolation, OnTamper, Task, Tier};
+use super::{Commit, GateChoice, Isolation, OnTamper, Task, TaskBudget, TaskSettings, Tier};
 
 /// The defaults of one layer. A lower layer supplies what is missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Defaults {
+pub struct TaskDefaults {
     /// The lanes of the gate.
     pub lanes: Option<Vec<String>>,
     /// The number of further attempts after the gate fails the first one.
@@ -20,7 +20,7 @@ pub struct Defaults {
     /// The place where agents work.
     pub isolation: Option<Isolation>,
     /// The budget of a run.
-    pub budget: Budget,
+    pub budget: TaskBudget,
     /// Calls that need a person's approval, in addition to those of the task.
     pub approve: Vec<String>,
     /// Whether adjacent read-only calls may run in parallel.
@@ -37,7 +37,7 @@ pub struct Defaults {
     pub max_wait_ms: Option<u64>,
 }
 
-impl Defaults {
+impl TaskDefaults {
     /// Puts this layer over the one below it.
     #[must_use]
     pub fn over(self, below: Self) -> Self {
@@ -89,7 +89,7 @@ impl Defaults {
             isolation: self.isolation.unwrap_or(task.isolation),
             budget: self.budget.over(&task.budget),
             approve,
-            conduct: Conduct {
+            conduct: TaskSettings {
                 parallel_reads: self.parallel_reads.unwrap_or(task.conduct.parallel_reads),
                 loop_threshold: self.loop_threshold.or(task.conduct.loop_threshold),
                 compact_at_percent: self.compact_at_percent.or(task.conduct.compact_at_percent),
@@ -102,7 +102,7 @@ impl Defaults {
     }
 }
 
-impl Budget {
+impl TaskBudget {
     /// Returns this budget, with missing limits from the one below.
     #[must_use]
     pub fn over(&self, below: &Self) -> Self {
@@ -138,8 +138,8 @@ mod tests {
     use super::*;
     use crate::task::{ParamValues, parse_with};
 
-    fn said() -> Defaults {
-        Defaults {
+    fn said() -> TaskDefaults {
+        TaskDefaults {
             lanes: Some(vec!["check".into()]),
             max_retries: Some(7),
             stuck_after: Some(3),
@@ -147,7 +147,7 @@ mod tests {
             tier: Some(Tier::Tool),
             commit: Some(Commit::OnSuccess),
             isolation: Some(Isolation::Worktree),
-            budget: Budget { turns: Some(10), tokens: Some(1000), usd_micros: Some(5), time_ms: None },
+            budget: TaskBudget { turns: Some(10), tokens: Some(1000), usd_micros: Some(5), time_ms: None },
             approve: vec!["shell-exec:git push*".into()],
             parallel_reads: Some(true),
             loop_threshold: Some(12),
@@ -173,7 +173,7 @@ mod tests {
             isolation: Isolation::Worktree,
             budget: said().budget,
             approve: said().approve,
-            conduct: Conduct {
+            conduct: TaskSettings {
                 parallel_reads: true,
                 loop_threshold: Some(12),
                 compact_at_percent: Some(60),
@@ -195,7 +195,7 @@ mod tests {
             tier: Tier::Code,
             commit: Some(Commit::None),
             isolation: Isolation::InPlace,
-            budget: Budget { turns: Some(99), time_ms: Some(60_000), ..said().budget },
+            budget: TaskBudget { turns: Some(99), time_ms: Some(60_000), ..said().budget },
             approve: vec!["shell-exec:git push*".into(), "files-delete".into()],
             mcp: vec!["docs".into()],
             ..expected
@@ -205,12 +205,12 @@ mod tests {
 
     #[test]
     fn a_layer_that_is_not_trusted_narrows_and_never_widens() {
-        let budget = Budget { turns: Some(50), tokens: Some(10), usd_micros: None, time_ms: Some(9) };
-        let wide = Defaults { max_tries: Some(50), max_wait_ms: Some(600_000), ..Defaults::default() };
-        let project = Defaults { tier: Some(Tier::Code), on_tamper: Some(OnTamper::Restore), budget, ..wide };
-        let smaller = Budget { turns: Some(10), tokens: Some(10), usd_micros: Some(5), time_ms: Some(9) };
-        assert_eq!(project.clone().within(said()), Defaults { budget: smaller, ..said() });
-        let free = project.clone().within(Defaults::default());
+        let budget = TaskBudget { turns: Some(50), tokens: Some(10), usd_micros: None, time_ms: Some(9) };
+        let wide = TaskDefaults { max_tries: Some(50), max_wait_ms: Some(600_000), ..TaskDefaults::default() };
+        let project = TaskDefaults { tier: Some(Tier::Code), on_tamper: Some(OnTamper::Restore), budget, ..wide };
+        let smaller = TaskBudget { turns: Some(10), tokens: Some(10), usd_micros: Some(5), time_ms: Some(9) };
+        assert_eq!(project.clone().within(said()), TaskDefaults { budget: smaller, ..said() });
+        let free = project.clone().within(TaskDefaults::default());
         assert_eq!((free.tier, free.on_tamper), (Some(Tier::Code), Some(OnTamper::Restore)));
         let trusted = project.clone().over(said());
         assert_eq!((trusted.tier, trusted.budget.turns), (Some(Tier::Code), Some(50)));

@@ -2,10 +2,12 @@
 //! key and reports all problems at once.
 
 use super::tools::{check_ask, check_tool};
-use super::{Baseline, Budget, Commit, Defaults, Expect, GateChoice, Isolation, OnTamper, ParamValues, STUCK_AFTER};
+use super::{
+    Baseline, Commit, Expect, GateChoice, Isolation, OnTamper, ParamValues, STUCK_AFTER, TaskBudget, TaskDefaults,
+};
 use super::{ParamSpec, candidates, params, timetable};
 use super::{SpecChoice, Task, Tier, ToolChoice};
-use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
+use crate::yaml::{FilePlace, MarkdownDocument, Problem, Problems, TableReader, YamlNode, YamlValue, document};
 use std::path::Path;
 
 /// Keys of the configuration and of other tools, each with the name of the key here.
@@ -33,7 +35,7 @@ const OF_THE_PROJECT: &[&str] = &["hooks", "limits", "sync", "trust"];
 /// and the place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .problems.within(.file))]
-pub struct TaskFault {
+pub struct TaskError {
     /// The file, as the caller named it.
     pub file: String,
     /// The problems in the file.
@@ -45,21 +47,24 @@ pub struct TaskFault {
 /// meaning.
 ///
 /// # Errors
-/// [`TaskFault`] with all problems.
-pub fn parse(text: &str, source: &str, values: &ParamValues) -> Result<Task, TaskFault> {
-    parse_with(text, source, values, &Defaults::default())
+/// [`TaskError`] with all problems.
+pub fn parse(text: &str, source: &str, values: &ParamValues) -> Result<Task, TaskError> {
+    parse_with(text, source, values, &TaskDefaults::default())
 }
 
 /// Parses a task with these defaults for missing keys. See [`parse`].
 ///
 /// # Errors
-/// [`TaskFault`] with all problems.
-pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Defaults) -> Result<Task, TaskFault> {
-    let fault = |problems: Problems| TaskFault { file: source.into(), problems: problems.seen_in(text) };
-    let Document { front, body, body_line } = document(text).map_err(|problem| fault(problem.into()))?;
+/// [`TaskError`] with all problems.
+pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &TaskDefaults) -> Result<Task, TaskError> {
+    let fault = |problems: Problems| TaskError { file: source.into(), problems: problems.seen_in(text) };
+    let MarkdownDocument { front, body, body_line } = document(text).map_err(|problem| fault(problem.into()))?;
     let mut problems = Problems::default();
-    let front = front.unwrap_or(Node { place: Place { line: 1, column: 1 }, value: Value::Map(Vec::new()) });
-    let Some(mut table) = Table::open(&front, "the front matter", &mut problems) else { return Err(fault(problems)) };
+    let front =
+        front.unwrap_or(YamlNode { place: FilePlace { line: 1, column: 1 }, value: YamlValue::Map(Vec::new()) });
+    let Some(mut table) = TableReader::open(&front, "the front matter", &mut problems) else {
+        return Err(fault(problems));
+    };
     let prompt = match table.take("params").map(|node| params::declared(node, &mut problems)) {
         None if values.is_empty() => body.to_owned(),
         Some(None) => String::new(), // the problems of the parameters are already recorded
@@ -72,7 +77,7 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Def
         }
     };
     if body.trim().is_empty() {
-        let empty = Problem::at(Place { line: body_line, column: 1 }, "the task has no text");
+        let empty = Problem::at(FilePlace { line: body_line, column: 1 }, "the task has no text");
         problems.push(empty.hint("write the task below the front matter"));
     }
     let mut task = Task { source: source.into(), ..defaults.of(Task::from_prompt(prompt.trim())) };
@@ -97,11 +102,11 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Def
 /// Returns the parameters that a task declares.
 ///
 /// # Errors
-/// [`TaskFault`] if the front matter or one of its parameters is invalid.
-pub fn declared_params(text: &str, source: &str) -> Result<Vec<ParamSpec>, TaskFault> {
-    let fault = |problems: Problems| TaskFault { file: source.into(), problems: problems.seen_in(text) };
-    let Document { front, .. } = document(text).map_err(|problem| fault(problem.into()))?;
-    let Some(Node { value: Value::Map(entries), .. }) = front else { return Ok(Vec::new()) };
+/// [`TaskError`] if the front matter or one of its parameters is invalid.
+pub fn declared_params(text: &str, source: &str) -> Result<Vec<ParamSpec>, TaskError> {
+    let fault = |problems: Problems| TaskError { file: source.into(), problems: problems.seen_in(text) };
+    let MarkdownDocument { front, .. } = document(text).map_err(|problem| fault(problem.into()))?;
+    let Some(YamlNode { value: YamlValue::Map(entries), .. }) = front else { return Ok(Vec::new()) };
     let mut problems = Problems::default();
     let node = entries.iter().find(|(key, _)| key.text == "params").map(|(_, node)| node);
     let specs = node.and_then(|node| params::declared(node, &mut problems)).unwrap_or_default();
@@ -110,29 +115,29 @@ pub fn declared_params(text: &str, source: &str) -> Result<Vec<ParamSpec>, TaskF
 
 /// Returns the entries of a task's `needs`, each with its place. Returns nothing if they cannot be
 /// read; [`parse`] reports the reason.
-pub fn needs(text: &str) -> Vec<(String, Place)> {
+pub fn needs(text: &str) -> Vec<(String, FilePlace)> {
     let front = document(text).ok().and_then(|document| document.front);
-    let Some(Node { value: Value::Map(entries), .. }) = front else { return Vec::new() };
+    let Some(YamlNode { value: YamlValue::Map(entries), .. }) = front else { return Vec::new() };
     let listed = entries.into_iter().find(|(key, _)| key.text == "needs").map(|(_, node)| node.value);
-    let Some(Value::List(items)) = listed else { return Vec::new() };
+    let Some(YamlValue::List(items)) = listed else { return Vec::new() };
     items.iter().filter_map(|item| Some((item.as_text()?.to_owned(), item.place))).collect()
 }
 
 /// Returns whether a task has `candidates`. [`parse`] reports their problems.
 pub fn races(text: &str) -> bool {
     let front = document(text).ok().and_then(|document| document.front);
-    matches!(front, Some(Node { value: Value::Map(entries), .. }) if entries.iter().any(|(key, _)| key.text == "candidates"))
+    matches!(front, Some(YamlNode { value: YamlValue::Map(entries), .. }) if entries.iter().any(|(key, _)| key.text == "candidates"))
 }
 
-fn read_gate(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
+fn read_gate(table: &mut TableReader<'_>, task: &mut Task, problems: &mut Problems) {
     match table.take("lane") {
         None => {}
-        Some(Node { value: Value::Bool(false), .. }) => task.gate = GateChoice::Skip,
-        Some(Node { value: Value::List(items), place }) if items.is_empty() => {
+        Some(YamlNode { value: YamlValue::Bool(false), .. }) => task.gate = GateChoice::Skip,
+        Some(YamlNode { value: YamlValue::List(items), place }) if items.is_empty() => {
             let empty = Problem::at(*place, "`lane` is an empty list");
             problems.push(empty.hint("write `false` to skip verification"));
         }
-        Some(Node { value: Value::Text(_) | Value::List(_), .. }) => {
+        Some(YamlNode { value: YamlValue::Text(_) | YamlValue::List(_), .. }) => {
             task.gate = table.text_or_texts("lane", problems).map_or(GateChoice::Skip, GateChoice::Lanes);
         }
         Some(node) => problems.push(
@@ -163,8 +168,8 @@ fn read_gate(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
     }
 }
 
-fn read_paths(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
-    if let Some(Node { value: Value::List(items), place }) = table.take("files")
+fn read_paths(table: &mut TableReader<'_>, task: &mut Task, problems: &mut Problems) {
+    if let Some(YamlNode { value: YamlValue::List(items), place }) = table.take("files")
         && items.is_empty()
     {
         let empty = Problem::at(*place, "`files` is an empty list: the agent could change no file");
@@ -183,7 +188,7 @@ fn read_paths(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
         }
     }
     match table.take("specs") {
-        Some(Node { value: Value::List(_), .. }) => {
+        Some(YamlNode { value: YamlValue::List(_), .. }) => {
             task.specs = table.texts("specs", problems).map_or(SpecChoice::None, SpecChoice::Modules);
         }
         _ => {
@@ -193,10 +198,10 @@ fn read_paths(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
     }
 }
 
-fn read_means(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
+fn read_means(table: &mut TableReader<'_>, task: &mut Task, problems: &mut Problems) {
     task.models = table.text_or_texts("model", problems).unwrap_or_default();
     task.tier = table.one_of("tier", &Tier::WORDS, problems).unwrap_or(task.tier);
-    if let Some(mut tools) = table.take("tools").and_then(|node| Table::open(node, "`tools`", problems)) {
+    if let Some(mut tools) = table.take("tools").and_then(|node| TableReader::open(node, "`tools`", problems)) {
         let ToolChoice { allow, deny } = ToolChoice::default();
         task.tools = ToolChoice {
             allow: tools.texts_where("allow", check_tool, problems).unwrap_or(allow),
@@ -204,7 +209,7 @@ fn read_means(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
         };
         tools.finish(problems);
     }
-    if let Some(mut approve) = table.take("approve").and_then(|node| Table::open(node, "`approve`", problems)) {
+    if let Some(mut approve) = table.take("approve").and_then(|node| TableReader::open(node, "`approve`", problems)) {
         task.approve.extend(approve.texts_where("ask", check_ask, problems).unwrap_or_default());
         approve.finish(problems);
     }
@@ -217,14 +222,14 @@ fn read_means(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
 }
 
 /// Reads the limits of a `budget`.
-pub(crate) fn read_budget(node: &Node, problems: &mut Problems) -> Budget {
-    let Some(mut budget) = Table::open(node, "`budget`", problems) else { return Budget::default() };
+pub(crate) fn read_budget(node: &YamlNode, problems: &mut Problems) -> TaskBudget {
+    let Some(mut budget) = TableReader::open(node, "`budget`", problems) else { return TaskBudget::default() };
     let mut count = |key, problems: &mut _| budget.int(key, 1..=i64::MAX, problems).and_then(|n| u64::try_from(n).ok());
     let (turns, tokens) = (count("turns", problems), count("tokens", problems));
     let usd_micros = budget.dollars("usd", problems);
     let time = budget.duration("time", problems).map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     budget.finish(problems);
-    Budget { turns, tokens, usd_micros, time_ms: time }
+    TaskBudget { turns, tokens, usd_micros, time_ms: time }
 }
 
 /// Checks a glob over paths of the workspace. An error is the problem and a hint.

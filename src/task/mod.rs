@@ -15,15 +15,15 @@ pub use approval::asks;
 #[cfg(feature = "cli")]
 pub(crate) use candidates::CANDIDATES;
 pub use candidates::Candidates;
-pub use defaults::Defaults;
-pub use file::{TaskFault, declared_params, needs, parse, parse_with, races};
+pub use defaults::TaskDefaults;
+pub use file::{TaskError, declared_params, needs, parse, parse_with, races};
 pub(crate) use file::{check_glob, read_budget};
 pub use params::{ParamSpec, parse_values};
 #[cfg(feature = "cli")]
 pub(crate) use schema::{approve as approve_schema, budget as budget_schema, schema};
 #[cfg(test)]
 pub(crate) use tools::TOOLS;
-pub(crate) use tools::{Fit, check_ask, check_tool, fit, reaches};
+pub(crate) use tools::{PatternMatch, check_ask, check_tool, fit, reaches};
 
 pub use timetable::{MonitorTerms, Timetable, timetable};
 
@@ -67,7 +67,7 @@ pub struct Task {
     /// The tools that may be used, as globs over their names.
     pub tools: ToolChoice,
     /// The limits of the run that differ from the defaults.
-    pub budget: Budget,
+    pub budget: TaskBudget,
     /// The verdict on the base that the task requires before the agent begins, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
@@ -105,13 +105,13 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidates: Option<Candidates>,
     /// Settings that only the configuration has.
-    #[serde(default, skip_serializing_if = "Conduct::is_usual")]
-    pub conduct: Conduct,
+    #[serde(default, skip_serializing_if = "TaskSettings::is_usual")]
+    pub conduct: TaskSettings,
 }
 
 /// Settings of a task's run that do not come from the task itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Conduct {
+pub struct TaskSettings {
     /// Whether adjacent read-only calls may run in parallel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parallel_reads: bool,
@@ -132,7 +132,7 @@ pub struct Conduct {
     pub max_wait_ms: Option<u64>,
 }
 
-impl Conduct {
+impl TaskSettings {
     fn is_usual(&self) -> bool {
         *self == Self::default()
     }
@@ -158,7 +158,7 @@ impl Task {
             specs: SpecChoice::Auto,
             context: Vec::new(),
             tools: ToolChoice::default(),
-            budget: Budget::default(),
+            budget: TaskBudget::default(),
             expect: None,
             baseline: None,
             output_schema: None,
@@ -171,7 +171,7 @@ impl Task {
             mcp: Vec::new(),
             needs: Vec::new(),
             candidates: None,
-            conduct: Conduct::default(),
+            conduct: TaskSettings::default(),
         }
     }
 
@@ -380,7 +380,7 @@ impl Default for ToolChoice {
 
 /// The limits of a task. `None` keeps the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Budget {
+pub struct TaskBudget {
     /// Model calls.
     pub turns: Option<u64>,
     /// Input and output tokens together.

@@ -3,9 +3,9 @@
 //! that a template always terminates and stays small.
 
 use super::ParamValues;
-use super::file::TaskFault;
+use super::file::TaskError;
 use crate::limits::MAX_SOURCE;
-use crate::yaml::{Node, Place, Problem, Problems, Table, Value};
+use crate::yaml::{FilePlace, Problem, Problems, TableReader, YamlNode, YamlValue};
 use minijinja::{Environment, UndefinedBehavior, filters, tests as jinja_tests};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,8 +33,8 @@ pub struct ParamSpec {
 }
 
 /// Reads the `params:` of a front matter, each with its place. `None` if one is invalid.
-pub(super) fn declared(node: &Node, problems: &mut Problems) -> Option<Vec<(Place, ParamSpec)>> {
-    let Value::Map(entries) = &node.value else {
+pub(super) fn declared(node: &YamlNode, problems: &mut Problems) -> Option<Vec<(FilePlace, ParamSpec)>> {
+    let YamlValue::Map(entries) = &node.value else {
         let message = format!("expected `params` to be a map, found {}", node.describe());
         problems.push(Problem::at(node.place, message).hint("write `params: { name: { required: true } }`"));
         return None;
@@ -44,9 +44,10 @@ pub(super) fn declared(node: &Node, problems: &mut Problems) -> Option<Vec<(Plac
         let name = key.text.clone();
         if !is_name(&name) {
             let message = format!("`{name}` is not a valid parameter name");
-            problems.push(Problem::at(key.place, message).hint("use letters, digits and `_`, no reserved word like `if`"));
+            problems
+                .push(Problem::at(key.place, message).hint("use letters, digits and `_`, no reserved word like `if`"));
         }
-        let Some(mut table) = Table::open(node, &format!("the parameter `{name}`"), problems) else { continue };
+        let Some(mut table) = TableReader::open(node, &format!("the parameter `{name}`"), problems) else { continue };
         let default = table.any_text("default", problems).map(str::to_owned);
         let required = table.flag("required", problems);
         let choices = table.texts("choices", problems).unwrap_or_default();
@@ -70,24 +71,24 @@ pub(super) fn declared(node: &Node, problems: &mut Problems) -> Option<Vec<(Plac
 /// Parses a file of values: a YAML map from names to texts, numbers or booleans.
 ///
 /// # Errors
-/// [`TaskFault`] with all problems.
-pub fn parse_values(text: &str, source: &str) -> Result<ParamValues, TaskFault> {
-    let fault = |problems: Problems| TaskFault { file: source.into(), problems: problems.seen_in(text) };
+/// [`TaskError`] with all problems.
+pub fn parse_values(text: &str, source: &str) -> Result<ParamValues, TaskError> {
+    let fault = |problems: Problems| TaskError { file: source.into(), problems: problems.seen_in(text) };
     let node = crate::yaml::parse(text, 1).map_err(|problem| fault(problem.into()))?;
     let mut problems = Problems::default();
     let mut values = ParamValues::new();
-    let Value::Map(entries) = &node.value else {
+    let YamlValue::Map(entries) = &node.value else {
         let message = format!("expected a map from names to values, found {}", node.describe());
         problems.push(Problem::at(node.place, message).hint("write `name: value` lines"));
         return Err(fault(problems));
     };
     for (key, node) in entries {
         let value = match &node.value {
-            Value::Text(text) => text.clone(),
-            Value::Int(number) => number.to_string(),
-            Value::Float(number) => number.to_string(),
-            Value::Bool(flag) => flag.to_string(),
-            Value::Null | Value::List(_) | Value::Map(_) | Value::Other(_) => {
+            YamlValue::Text(text) => text.clone(),
+            YamlValue::Int(number) => number.to_string(),
+            YamlValue::Float(number) => number.to_string(),
+            YamlValue::Bool(flag) => flag.to_string(),
+            YamlValue::Null | YamlValue::List(_) | YamlValue::Map(_) | YamlValue::Other(_) => {
                 let message = format!("expected a text, a number or a boolean, found {}", node.describe());
                 problems.push(Problem::at(node.place, message).hint("put the value in quotes"));
                 continue;
@@ -101,7 +102,7 @@ pub fn parse_values(text: &str, source: &str) -> Result<ParamValues, TaskFault> 
 /// Returns the value of each name that the text may use. The value is `None` for an optional
 /// parameter without a value. A task that declares no parameters accepts any name.
 pub(super) fn resolve(
-    declared: Option<&[(Place, ParamSpec)]>,
+    declared: Option<&[(FilePlace, ParamSpec)]>,
     given: &ParamValues,
     problems: &mut Problems,
 ) -> BTreeMap<String, Option<String>> {
@@ -256,9 +257,9 @@ fn expression_length(text: &str) -> Option<usize> {
     None
 }
 
-fn place(body: &str, at: usize, body_line: usize) -> Place {
+fn place(body: &str, at: usize, body_line: usize) -> FilePlace {
     let start = body[..at].rfind('\n').map_or(0, |end| end + 1);
-    Place { line: body_line + body[..at].matches('\n').count(), column: body[start..at].chars().count() + 1 }
+    FilePlace { line: body_line + body[..at].matches('\n').count(), column: body[start..at].chars().count() + 1 }
 }
 
 fn is_name(name: &str) -> bool {

@@ -14,7 +14,7 @@ pub(crate) fn schema() -> Value {
     document("task", "A fledge task", what, with(root, json!({ "type": ["object", "null"] })))
 }
 
-fn gate() -> Vec<crate::yaml::schema::Row> {
+fn gate() -> Vec<crate::yaml::schema::KeyRow> {
     let lane = any_of([json!({ "const": false }), text_or_texts("verify")]);
     vec![
         ("title", text(), "What the task is called; else its first heading, or the file's name."),
@@ -36,7 +36,7 @@ fn gate() -> Vec<crate::yaml::schema::Row> {
     ]
 }
 
-fn paths() -> Vec<crate::yaml::schema::Row> {
+fn paths() -> Vec<crate::yaml::schema::KeyRow> {
     let specs = any_of([word_of(["auto", "all", "none"]), texts("dates")]);
     vec![
         (
@@ -64,7 +64,7 @@ fn paths() -> Vec<crate::yaml::schema::Row> {
     ]
 }
 
-fn means() -> Vec<crate::yaml::schema::Row> {
+fn means() -> Vec<crate::yaml::schema::KeyRow> {
     let tools = map([
         ("allow", texts("files-*"), "Globs of the tools that there are. Default: all of the tier's."),
         ("deny", texts("shell-exec"), "Globs of tools that are taken away."),

@@ -64,7 +64,7 @@ fn every_key_of_the_front_matter_has_its_field() {
         specs: SpecChoice::Modules(texts(&["dates"])),
         context: texts(&["docs/dates.md"]),
         tools: ToolChoice { allow: texts(&["files-*"]), deny: texts(&["shell-exec"]) },
-        budget: Budget {
+        budget: TaskBudget {
             turns: Some(60),
             tokens: Some(500_000),
             usd_micros: Some(2_500_000),
@@ -82,7 +82,7 @@ fn every_key_of_the_front_matter_has_its_field() {
         mcp: texts(&["docs"]),
         needs: texts(&["bump-deps"]),
         candidates: Some(Candidates::Count(3)),
-        conduct: Conduct::default(),
+        conduct: TaskSettings::default(),
     };
     assert_eq!(read(FULL), Ok(expected));
 }

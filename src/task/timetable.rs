@@ -1,8 +1,8 @@
 //! The schedule of a recurring task, which a server runs for its project.
 
-use super::TaskFault;
+use super::TaskError;
 use crate::schedule::Schedule;
-use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
+use crate::yaml::{FilePlace, MarkdownDocument, Problem, Problems, TableReader, YamlNode, YamlValue, document};
 use std::time::Duration;
 
 /// The longest margin of a monitor, and the longest run that it may expect.
@@ -34,12 +34,12 @@ pub struct MonitorTerms {
 /// Returns the timetable of a task; `None` if the task has none.
 ///
 /// # Errors
-/// [`TaskFault`] if the front matter or its timetable is invalid. [`super::parse`] reports other
+/// [`TaskError`] if the front matter or its timetable is invalid. [`super::parse`] reports other
 /// problems.
-pub fn timetable(text: &str, source: &str) -> Result<Option<Timetable>, TaskFault> {
-    let fault = |problems: Problems| TaskFault { file: source.into(), problems: problems.seen_in(text) };
-    let Document { front, .. } = document(text).map_err(|problem| fault(problem.into()))?;
-    let Some(Node { value: Value::Map(entries), .. }) = front else { return Ok(None) };
+pub fn timetable(text: &str, source: &str) -> Result<Option<Timetable>, TaskError> {
+    let fault = |problems: Problems| TaskError { file: source.into(), problems: problems.seen_in(text) };
+    let MarkdownDocument { front, .. } = document(text).map_err(|problem| fault(problem.into()))?;
+    let Some(YamlNode { value: YamlValue::Map(entries), .. }) = front else { return Ok(None) };
     let mut problems = Problems::default();
     let node = entries.iter().find(|(key, _)| key.text == "schedule").map(|(_, node)| node);
     let found = node.and_then(|node| read(node, &mut problems));
@@ -47,12 +47,17 @@ pub fn timetable(text: &str, source: &str) -> Result<Option<Timetable>, TaskFaul
 }
 
 /// Reads `schedule` and reports all problems.
-pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Timetable> {
+pub(super) fn read(node: &YamlNode, problems: &mut Problems) -> Option<Timetable> {
     let usual = |schedule| Timetable { schedule, jitter: Duration::ZERO, monitor: Some(MonitorTerms::default()) };
     match &node.value {
-        Value::Text(text) => schedule(text, None, node.place, problems).map(usual),
-        Value::Map(_) => read_map(node, problems),
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::List(_) | Value::Other(_) => {
+        YamlValue::Text(text) => schedule(text, None, node.place, problems).map(usual),
+        YamlValue::Map(_) => read_map(node, problems),
+        YamlValue::Null
+        | YamlValue::Bool(_)
+        | YamlValue::Int(_)
+        | YamlValue::Float(_)
+        | YamlValue::List(_)
+        | YamlValue::Other(_) => {
             let wrong = format!("expected `schedule` to be a cron expression or a map, found {}", node.describe());
             problems.push(Problem::at(node.place, wrong).hint("write `schedule: \"0 3 * * *\"`"));
             None
@@ -60,9 +65,9 @@ pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Timetable> {
     }
 }
 
-fn read_map(node: &Node, problems: &mut Problems) -> Option<Timetable> {
+fn read_map(node: &YamlNode, problems: &mut Problems) -> Option<Timetable> {
     let before = problems.len();
-    let mut table = Table::open(node, "`schedule`", problems)?;
+    let mut table = TableReader::open(node, "`schedule`", problems)?;
     let (cron, every) = (table.text("cron", problems), table.duration("every", problems));
     let zone = table.text("zone", problems);
     let place = |key: &str| table.place_of(key).unwrap_or(node.place);
@@ -90,10 +95,10 @@ fn read_map(node: &Node, problems: &mut Problems) -> Option<Timetable> {
     };
     let jitter = bounded(&mut table, "jitter", LONGEST_JITTER, problems).unwrap_or_default();
     let monitor = match table.take("monitor") {
-        Some(Node { value: Value::Bool(false), .. }) => None,
+        Some(YamlNode { value: YamlValue::Bool(false), .. }) => None,
         None => Some(MonitorTerms::default()),
         Some(node) => {
-            let mut terms = Table::open(node, "`monitor`", problems)?;
+            let mut terms = TableReader::open(node, "`monitor`", problems)?;
             let margin = bounded(&mut terms, "margin", LONGEST_MARGIN, problems);
             let max_runtime = bounded(&mut terms, "max_runtime", LONGEST_RUN, problems);
             terms.finish(problems);
@@ -104,7 +109,7 @@ fn read_map(node: &Node, problems: &mut Problems) -> Option<Timetable> {
     (problems.len() == before).then_some(schedule).flatten().map(|schedule| Timetable { schedule, jitter, monitor })
 }
 
-fn bounded(table: &mut Table<'_>, key: &str, most: Duration, problems: &mut Problems) -> Option<Duration> {
+fn bounded(table: &mut TableReader<'_>, key: &str, most: Duration, problems: &mut Problems) -> Option<Duration> {
     let place = table.place_of(key);
     let found = table.duration(key, problems)?;
     if found <= most && found >= Duration::from_secs(1) {
@@ -116,13 +121,13 @@ fn bounded(table: &mut Table<'_>, key: &str, most: Duration, problems: &mut Prob
     None
 }
 
-fn schedule(text: &str, zone: Option<&str>, place: Place, problems: &mut Problems) -> Option<Schedule> {
+fn schedule(text: &str, zone: Option<&str>, place: FilePlace, problems: &mut Problems) -> Option<Schedule> {
     told(Schedule::parse(text, zone), place, problems)
 }
 
 fn told(
-    read: Result<Schedule, crate::schedule::ScheduleFault>,
-    place: Place,
+    read: Result<Schedule, crate::schedule::ScheduleError>,
+    place: FilePlace,
     problems: &mut Problems,
 ) -> Option<Schedule> {
     read.map_err(|fault| problems.push(Problem::at(place, format!("`schedule`: {fault}")).hint(fault.hint()))).ok()

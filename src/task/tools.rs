@@ -39,7 +39,7 @@ const SHELL: &str = "shell-exec";
 
 /// The kind of tool that a pattern matches, without asking any server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fit {
+pub(crate) enum PatternMatch {
     /// An existing tool.
     Tool,
     /// At most tools of MCP servers.
@@ -51,17 +51,17 @@ pub(crate) enum Fit {
 }
 
 /// Returns the kind of tool that a pattern matches.
-pub(crate) fn fit(pattern: &str) -> Fit {
-    let Ok(glob) = Glob::new(pattern) else { return Fit::Nothing };
+pub(crate) fn fit(pattern: &str) -> PatternMatch {
+    let Ok(glob) = Glob::new(pattern) else { return PatternMatch::Nothing };
     let glob = glob.compile_matcher();
     if TOOLS.iter().any(|tool| glob.is_match(tool)) {
-        Fit::Tool
+        PatternMatch::Tool
     } else if LATER.iter().any(|tool| glob.is_match(tool)) {
-        Fit::Later
+        PatternMatch::Later
     } else if reaches(pattern, MCP) {
-        Fit::Server
+        PatternMatch::Server
     } else {
-        Fit::Nothing
+        PatternMatch::Nothing
     }
 }
 
@@ -92,8 +92,8 @@ pub(crate) fn check_tool(pattern: &str) -> Result<(), (String, String)> {
         check_tool(&half).map_err(|(_, hint)| (format!("`{half}` matches no tool"), hint))?;
     }
     match fit(pattern) {
-        Fit::Tool | Fit::Server | Fit::Later => Ok(()),
-        Fit::Nothing => {
+        PatternMatch::Tool | PatternMatch::Server | PatternMatch::Later => Ok(()),
+        PatternMatch::Nothing => {
             let near = meant(pattern.trim_end_matches('*'), TOOLS);
             let known = || format!("known: {}, and `{MCP}…` of MCP servers", TOOLS.join(", "));
             Err(("matches no tool".into(), near.unwrap_or_else(known)))
@@ -113,7 +113,8 @@ pub(crate) fn check_ask(pattern: &str) -> Result<(), (String, String)> {
         }
         Some(_) => super::file::check_pattern(pattern),
         None => check_tool(pattern).map_err(|(why, hint)| {
-            let is_command = fit(pattern) == Fit::Nothing && meant(pattern.trim_end_matches('*'), TOOLS).is_none();
+            let is_command =
+                fit(pattern) == PatternMatch::Nothing && meant(pattern.trim_end_matches('*'), TOOLS).is_none();
             let example = if pattern.contains(' ') { excerpt(pattern) } else { "git push*".into() };
             (why, if is_command { format!("for commands write `{SHELL}:{example}`; {hint}") } else { hint })
         }),
@@ -136,21 +137,21 @@ mod tests {
     #[test]
     fn a_pattern_fits_what_there_is_what_is_planned_a_server_or_nothing() {
         let cases = [
-            ("*", Fit::Tool),
-            ("files-*", Fit::Tool),
-            ("m*", Fit::Tool),
-            ("subagent-spawn", Fit::Tool),
-            ("*-push", Fit::Server),
-            ("mcp-docs-*", Fit::Server),
-            ("mcp-docs-find", Fit::Server),
-            ("mcp-", Fit::Nothing),
-            ("git-*", Fit::Later),
-            ("git-push*", Fit::Nothing),
-            ("git push*", Fit::Nothing),
-            ("shell-exce", Fit::Nothing),
-            ("Files-read", Fit::Nothing),
-            ("", Fit::Nothing),
-            ("[", Fit::Nothing),
+            ("*", PatternMatch::Tool),
+            ("files-*", PatternMatch::Tool),
+            ("m*", PatternMatch::Tool),
+            ("subagent-spawn", PatternMatch::Tool),
+            ("*-push", PatternMatch::Server),
+            ("mcp-docs-*", PatternMatch::Server),
+            ("mcp-docs-find", PatternMatch::Server),
+            ("mcp-", PatternMatch::Nothing),
+            ("git-*", PatternMatch::Later),
+            ("git-push*", PatternMatch::Nothing),
+            ("git push*", PatternMatch::Nothing),
+            ("shell-exce", PatternMatch::Nothing),
+            ("Files-read", PatternMatch::Nothing),
+            ("", PatternMatch::Nothing),
+            ("[", PatternMatch::Nothing),
         ];
         for (pattern, wanted) in cases {
             assert_eq!(fit(pattern), wanted, "{pattern}");

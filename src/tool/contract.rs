@@ -21,7 +21,7 @@ pub struct ToolRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolFlags {
     /// Whether the tool changes anything.
-    pub effect: Effect,
+    pub effect: ToolEffect,
     /// Whether the tool can do more than its arguments show.
     pub dangerous: bool,
     /// The lowest tier that includes the tool.
@@ -31,7 +31,7 @@ pub struct ToolFlags {
 /// The effect of a tool. Read-only calls can run in parallel and can be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Effect {
+pub enum ToolEffect {
     /// The tool changes nothing.
     ReadOnly,
     /// The tool may change files.

@@ -1,10 +1,10 @@
 //! `files-delete`: deletes one file, or a link itself.
 
-use super::bench::{Bench, MAX_FILE};
+use super::tool_context::{MAX_FILE, ToolContext};
 use super::{Call, Run, Tool, ToolError, WRITES, ledger};
-use crate::chat::Detail;
+use crate::chat::OutcomeDetail;
 use crate::chat::ToolOutcome;
-use crate::workspace::jail::{Kind, Last};
+use crate::workspace::jail::{FinalLink, JailEntryKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -23,18 +23,18 @@ struct Arguments {
     path: String,
 }
 
-fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let Arguments { path } = call.arguments()?;
-    let place = bench.writable(&path, Last::Keep)?;
+    let place = bench.writable(&path, FinalLink::Keep)?;
     let mut ledger = bench.ledger();
     // A file that is too large to read is deleted too, but its lines are not counted.
-    let is_file = place.metadata()?.is_some_and(|there| there.kind == Kind::File && there.bytes <= MAX_FILE);
+    let is_file = place.metadata()?.is_some_and(|there| there.kind == JailEntryKind::File && there.bytes <= MAX_FILE);
     let before = if is_file { place.read(MAX_FILE)? } else { Vec::new() };
     if is_file {
         ledger.check(call.id, place.real(), &before)?;
     }
     place.delete()?;
     let change = ledger.changed(call.id, place.real(), Some(&before), None);
-    let detail = Detail::Diff(ledger::diff(place.real(), &before, b""));
+    let detail = OutcomeDetail::Diff(ledger::diff(place.real(), &before, b""));
     Ok(ToolOutcome { change: Some(change), detail, ..ToolOutcome::ok(format!("deleted `{}`", place.real())) })
 }

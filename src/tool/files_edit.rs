@@ -1,10 +1,10 @@
 //! `files-edit`: replaces a text in a file if the place is unambiguous.
 
-use super::bench::{Bench, MAX_FILE};
 use super::nearest::nearest;
+use super::tool_context::{MAX_FILE, ToolContext};
 use super::{Call, Run, Tool, ToolError, WRITES, text};
 use crate::chat::ToolOutcome;
-use crate::workspace::jail::{Last, RelPath};
+use crate::workspace::jail::{FinalLink, RelPath};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ struct Arguments {
     replace_all: bool,
 }
 
-fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let arguments: Arguments = call.arguments()?;
     if arguments.old.is_empty() {
         return Err(ToolError::EmptyOld);
@@ -46,7 +46,7 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
     if arguments.old == arguments.new {
         return Err(ToolError::SameText);
     }
-    let place = bench.writable(&arguments.path, Last::Follow)?;
+    let place = bench.writable(&arguments.path, FinalLink::Follow)?;
     let mut ledger = bench.ledger();
     let before = place.read(MAX_FILE)?;
     ledger.check(call.id, place.real(), &before)?;

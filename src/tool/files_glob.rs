@@ -1,7 +1,7 @@
 //! `files-glob`: lists the files whose paths match a pattern.
 
-use super::bench::Bench;
-use super::walk::{Walk, unread_note};
+use super::tool_context::ToolContext;
+use super::walk::{FileWalk, unread_note};
 use super::{Call, LOOKS, Run, Tool, ToolError};
 use crate::chat::ToolOutcome;
 use crate::workspace::pattern::{self, Patterns};
@@ -34,7 +34,7 @@ struct Arguments {
     path: Option<String>,
 }
 
-fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let Arguments { pattern, path } = call.arguments()?;
     let pattern = match bench.jail.inside(&pattern) {
         Some(from_root) if path.is_none() => format!("/{from_root}"),
@@ -44,7 +44,7 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
     let (folder, at) = bench.jail.folder(&bench.jail.path(path.as_deref().unwrap_or("."))?)?;
     let below = if at.as_str().is_empty() { 0 } else { at.as_str().len() + 1 };
     let (mut list, mut found) = (String::new(), 0);
-    let walk = Walk { jail: &bench.jail, hidden: pattern::names_hidden(&pattern), stop: &call.stop };
+    let walk = FileWalk { jail: &bench.jail, hidden: pattern::names_hidden(&pattern), stop: &call.stop };
     let unread = walk.files(&folder, &at, &mut |path, _, _| {
         if !path.get(below..).is_some_and(|path| patterns.fit(path)) {
             return ControlFlow::Continue(());

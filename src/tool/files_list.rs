@@ -1,9 +1,9 @@
 //! `files-list`: lists one directory, including hidden names.
 
-use super::bench::Bench;
+use super::tool_context::ToolContext;
 use super::{Call, LOOKS, Run, Tool, ToolError};
 use crate::chat::ToolOutcome;
-use crate::workspace::jail::{Entry, Folder, JailError, Kind, shown};
+use crate::workspace::jail::{FolderEntry, JailEntryKind, JailError, OpenFolder, shown};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ struct Arguments {
     path: Option<String>,
 }
 
-fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let Arguments { path } = call.arguments()?;
     let path = bench.jail.path(path.as_deref().unwrap_or("."))?;
     let (folder, real) = bench.jail.folder(&path)?;
@@ -45,18 +45,18 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
     Ok(ToolOutcome::ok(list))
 }
 
-fn line(folder: &Folder, entry: &Entry) -> String {
+fn line(folder: &OpenFolder, entry: &FolderEntry) -> String {
     let name = shown(&entry.name);
     match entry.kind {
-        Kind::Folder => format!("{name}/"),
-        Kind::Link => match folder.link(&entry.name) {
+        JailEntryKind::Folder => format!("{name}/"),
+        JailEntryKind::Link => match folder.link(&entry.name) {
             Ok(target) => format!("{name} -> {}", shown(&target)),
             Err(_) => name,
         },
-        Kind::File => match folder.metadata(&entry.name) {
+        JailEntryKind::File => match folder.metadata(&entry.name) {
             Ok(Some(metadata)) => format!("{name}  {}", metadata.bytes),
             Ok(None) | Err(_) => name,
         },
-        Kind::Special => format!("{name}  ({})", Kind::Special.described()),
+        JailEntryKind::Special => format!("{name}  ({})", JailEntryKind::Special.described()),
     }
 }

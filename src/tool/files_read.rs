@@ -1,6 +1,6 @@
 //! `files-read`: shows a page of a text file with line numbers, or a picture.
 
-use super::bench::{Bench, MAX_FILE, OUTPUT};
+use super::tool_context::{MAX_FILE, OUTPUT, ToolContext};
 use super::{Call, LOOKS, Run, Tool, ToolError, bound, picture, text};
 use crate::chat::ToolOutcome;
 use crate::id::CallId;
@@ -37,7 +37,7 @@ struct Arguments {
     limit: Option<NonZeroUsize>,
 }
 
-fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let arguments: Arguments = call.arguments()?;
     let bytes = match arguments.path.strip_prefix(OUTPUT) {
         Some(number) => stored(bench, &arguments.path, number)?,
@@ -58,7 +58,7 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
     page(&bytes, &arguments, bench.max_result).map(ToolOutcome::ok)
 }
 
-fn stored(bench: &Bench, path: &str, number: &str) -> Result<Vec<u8>, ToolError> {
+fn stored(bench: &ToolContext, path: &str, number: &str) -> Result<Vec<u8>, ToolError> {
     let missing = |_| ToolError::NoOutput { path: path.into() };
     let call = number.parse().map(CallId).map_err(|_| ToolError::NoOutput { path: path.into() })?;
     bench.output(call)?.read(MAX_FILE).map_err(missing)

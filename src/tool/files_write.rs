@@ -1,9 +1,9 @@
 //! `files-write`: creates or replaces a whole file in one step.
 
-use super::bench::{Bench, MAX_FILE};
+use super::tool_context::{MAX_FILE, ToolContext};
 use super::{Call, Run, Tool, ToolError, WRITES, text};
 use crate::chat::ToolOutcome;
-use crate::workspace::jail::Last;
+use crate::workspace::jail::FinalLink;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -29,9 +29,9 @@ struct Arguments {
     content: String,
 }
 
-fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let Arguments { path, content } = call.arguments()?;
-    let place = bench.writable(&path, Last::Follow)?;
+    let place = bench.writable(&path, FinalLink::Follow)?;
     let mut ledger = bench.ledger();
     let before = match place.metadata()? {
         Some(_) => Some(place.read(MAX_FILE)?),

@@ -1,17 +1,17 @@
 //! The only entry point to the tools. A request goes in and an outcome comes out, both as plain
 //! data. No failure of a tool passes this point, not even a panic.
 
-use super::behind::Behind;
-use super::bench::Bench;
-use super::contract::{Effect, ToolRequest};
-use super::ledger::{Ledger, LedgerCopy};
-use super::rules::Rules;
-use super::shelf::Shelf;
+use super::contract::{ToolEffect, ToolRequest};
+use super::ledger::{FileLedger, LedgerCopy};
+use super::memory_access::MemoryAccess;
+use super::rules::ToolRules;
+use super::sandboxed_host::SandboxedHost;
+use super::tool_context::ToolContext;
 use super::{Call, Progress, Run, TOOLS, Tool, ToolError, bound, foreign};
-use crate::chat::{Detail, FileChange, ToolOutcome};
+use crate::chat::{FileChange, OutcomeDetail, ToolOutcome};
 use crate::id::CallId;
-use crate::process::wall::{Holes, NoWall, Wall};
-use crate::process::{Bounds, visible};
+use crate::process::sandbox::{NoSandbox, PathRules, Sandbox};
+use crate::process::{ProcessBounds, visible};
 use crate::verdict::StepLog;
 use crate::workspace::ProtectedRule;
 use crate::workspace::jail::{Jail, JailError};
@@ -50,7 +50,7 @@ pub struct HostSettings {
     /// The default and the maximum timeout of a shell command.
     pub shell_timeout: Duration,
     /// The resource limits for all processes of a shell command together.
-    pub bounds: Bounds,
+    pub bounds: ProcessBounds,
 }
 
 /// A failure to create or start a tool host. The messages are for the operator.
@@ -70,7 +70,7 @@ pub enum HostError {
     },
     /// The agent could write to the program that its sandbox depends on.
     #[error("{}: {}", .0, .0.mend)]
-    HelperInside(NoWall),
+    HelperInside(NoSandbox),
     /// The tools of this run cannot be started in the sandbox.
     #[error("the tools cannot be started in the sandbox: {0}")]
     Wall(String),
@@ -82,9 +82,9 @@ pub enum HostError {
 /// Runs the tool calls of one run. Calls may run in parallel. Changes to files are serialized.
 #[derive(Debug)]
 pub struct ToolHost {
-    bench: Arc<Bench>,
+    bench: Arc<ToolContext>,
     /// The host in the sandbox that runs tools which touch the workspace. `None` if they run here.
-    behind: Option<Behind>,
+    behind: Option<SandboxedHost>,
 }
 
 impl ToolHost {
@@ -100,17 +100,17 @@ impl ToolHost {
     ///
     /// # Errors
     /// See [`ToolHost::new`].
-    pub fn with_memory(settings: HostSettings, shelf: Option<Shelf>) -> Result<Self, HostError> {
+    pub fn with_memory(settings: HostSettings, shelf: Option<MemoryAccess>) -> Result<Self, HostError> {
         let jail = Jail::open(&settings.root).map_err(HostError::Workspace)?;
         if settings.outputs_dir.starts_with(jail.root()) || settings.outputs_dir.starts_with(&settings.root) {
             return Err(HostError::OutputsInside { path: settings.outputs_dir });
         }
-        let rules = Rules::new(&settings.protected, &settings.allow_edit, &settings.files);
-        let bench = Bench {
+        let rules = ToolRules::new(&settings.protected, &settings.allow_edit, &settings.files);
+        let bench = ToolContext {
             jail,
             outputs: Jail::make(&settings.outputs_dir).map_err(HostError::Outputs)?,
             rules: rules.map_err(HostError::Rules)?,
-            ledger: Mutex::new(Ledger::default()),
+            ledger: Mutex::new(FileLedger::default()),
             env: settings.env,
             max_result: settings.max_result.max(MIN_RESULT),
             shell_timeout: settings.shell_timeout,
@@ -128,11 +128,16 @@ impl ToolHost {
     /// # Errors
     /// See [`ToolHost::new`]. Also fails if programs in the sandbox could write to the program that
     /// the sandbox depends on.
-    pub fn behind(settings: HostSettings, shelf: Option<Shelf>, wall: Wall, holes: Holes) -> Result<Self, HostError> {
+    pub fn behind(
+        settings: HostSettings,
+        shelf: Option<MemoryAccess>,
+        wall: Sandbox,
+        holes: PathRules,
+    ) -> Result<Self, HostError> {
         let host = Self::with_memory(settings.clone(), shelf)?;
         let Some(helper) = wall.helper().map(PathBuf::from) else { return Ok(host) };
         holes.writable.iter().try_for_each(|folder| wall.stands_outside(folder)).map_err(HostError::HelperInside)?;
-        Ok(Self { behind: Some(Behind::new(wall, holes, helper, settings)), ..host })
+        Ok(Self { behind: Some(SandboxedHost::new(wall, holes, helper, settings)), ..host })
     }
 
     /// Starts the sandboxed tool process now instead of with the first call, if the host has one.
@@ -242,12 +247,14 @@ impl ToolHost {
     }
 }
 
-fn outcome(bench: &Bench, tool: Tool, call: CallId, done: Result<ToolOutcome, ToolError>) -> ToolOutcome {
+fn outcome(bench: &ToolContext, tool: Tool, call: CallId, done: Result<ToolOutcome, ToolError>) -> ToolOutcome {
     let outcome = done.unwrap_or_else(|error| ToolOutcome {
-        transient: tool.flags.effect == Effect::ReadOnly && error.is_transient(),
+        transient: tool.flags.effect == ToolEffect::ReadOnly && error.is_transient(),
         detail: match &error {
-            ToolError::Protected { path, why } => Detail::Protected { path: path.to_string(), rule: why.clone() },
-            _ => Detail::None,
+            ToolError::Protected { path, why } => {
+                OutcomeDetail::Protected { path: path.to_string(), rule: why.clone() }
+            }
+            _ => OutcomeDetail::None,
         },
         ..ToolOutcome::error(error.to_string())
     });
@@ -269,15 +276,15 @@ mod tests {
 
     type Done = Result<ToolOutcome, ToolError>;
 
-    fn broken(_: &Bench, _: &Call) -> Done {
+    fn broken(_: &ToolContext, _: &Call) -> Done {
         panic!("no such luck")
     }
 
-    fn broken_process<'a>(_: &'a Bench, _: &'a Call, _: Progress<'a>) -> BoxFuture<'a, Done> {
+    fn broken_process<'a>(_: &'a ToolContext, _: &'a Call, _: Progress<'a>) -> BoxFuture<'a, Done> {
         Box::pin(async { panic!("no such luck") })
     }
 
-    fn out_of_handles(_: &Bench, _: &Call) -> Done {
+    fn out_of_handles(_: &ToolContext, _: &Call) -> Done {
         Err(JailError::Io { path: RelPath::default(), source: Errno::MFILE.into() })?
     }
 
@@ -293,7 +300,7 @@ mod tests {
             env: Vec::new(),
             max_result: 0,
             shell_timeout: Duration::ZERO,
-            bounds: Bounds::default(),
+            bounds: ProcessBounds::default(),
         };
         let call = Call { tool, id: CallId(1), input: json!({}), stop: CancellationToken::new() };
         ToolHost::new(settings).unwrap().perform(call, &|_| {}).await

@@ -1,8 +1,8 @@
 //! `lane-log`: shows a page of the whole output of a gate step. The output of hold-out checks is in
 //! none of the logs that this tool knows.
 
-use super::bench::Bench;
 use super::search_grep::matcher;
+use super::tool_context::ToolContext;
 use super::{Call, LOOKS, Run, Tool, ToolError, ToolFlags, bound};
 use crate::chat::ToolOutcome;
 use crate::process::{clean, each_line, visible};
@@ -56,7 +56,7 @@ struct Arguments {
     limit: Option<NonZeroUsize>,
 }
 
-fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let arguments: Arguments = call.arguments()?;
     let logs = bench.logs();
     match chosen(&logs, &arguments)?.as_slice() {

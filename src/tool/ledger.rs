@@ -2,7 +2,7 @@
 //! before the run changed them.
 
 use super::{ToolError, bound};
-use crate::chat::{ChangeKind, FileChange};
+use crate::chat::{FileChange, FileChangeKind};
 use crate::id::CallId;
 use crate::workspace::jail::RelPath;
 use ring::digest::{SHA256, digest};
@@ -24,7 +24,7 @@ const DIFF_TIME: Duration = Duration::from_millis(300);
 
 /// The record of one run.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct FileLedger {
     /// Hashes of files by agent: one agent of a run does not know what another agent has seen.
     seen: HashMap<(u64, RelPath), [u8; 32]>,
     originals: HashMap<RelPath, Original>,
@@ -41,7 +41,7 @@ enum Original {
     Unkept,
 }
 
-/// A [`Ledger`] as plain data, for the next host.
+/// A [`FileLedger`] as plain data, for the next host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LedgerCopy {
@@ -57,7 +57,7 @@ enum OriginalCopy {
     Unkept,
 }
 
-impl Ledger {
+impl FileLedger {
     /// Records that the agent of this call has now read or written these bytes of the file.
     pub(super) fn saw(&mut self, call: CallId, path: &RelPath, bytes: &[u8]) {
         self.seen.insert((call.agent(), path.clone()), hash(bytes));
@@ -95,9 +95,9 @@ impl Ledger {
         };
         let (added, removed) = lines_changed(original.unwrap_or_default(), after.unwrap_or_default());
         let kind = match (existed, after) {
-            (_, None) => ChangeKind::Deleted,
-            (true, Some(_)) => ChangeKind::Modified,
-            (false, Some(_)) => ChangeKind::Created,
+            (_, None) => FileChangeKind::Deleted,
+            (true, Some(_)) => FileChangeKind::Modified,
+            (false, Some(_)) => FileChangeKind::Created,
         };
         FileChange { path: path.to_string(), kind, added, removed }
     }
@@ -107,8 +107,8 @@ impl Ledger {
     pub(super) fn recall(&mut self, change: &FileChange) {
         let path = named(&change.path);
         match change.kind {
-            ChangeKind::Created => drop(self.originals.insert(path, Original::Absent)),
-            ChangeKind::Modified | ChangeKind::Deleted => {
+            FileChangeKind::Created => drop(self.originals.insert(path, Original::Absent)),
+            FileChangeKind::Modified | FileChangeKind::Deleted => {
                 self.originals.entry(path).or_insert(Original::Unkept);
             }
         }
@@ -210,18 +210,18 @@ mod tests {
         RelPath::default().join("a")
     }
 
-    fn change(kind: ChangeKind, added: u64, removed: u64) -> FileChange {
+    fn change(kind: FileChangeKind, added: u64, removed: u64) -> FileChange {
         FileChange { path: "a".into(), kind, added, removed }
     }
 
     #[test]
     fn counts_are_net_against_the_file_as_the_run_found_it() {
-        let mut ledger = Ledger::default();
+        let mut ledger = FileLedger::default();
         let steps = [
-            (Some("1\n2\n"), Some("1\n2\n3\n"), change(ChangeKind::Modified, 1, 0)),
-            (Some("1\n2\n3\n"), Some("1\n"), change(ChangeKind::Modified, 0, 1)),
-            (Some("1\n"), None, change(ChangeKind::Deleted, 0, 2)),
-            (None, Some("1\n2\n"), change(ChangeKind::Modified, 0, 0)),
+            (Some("1\n2\n"), Some("1\n2\n3\n"), change(FileChangeKind::Modified, 1, 0)),
+            (Some("1\n2\n3\n"), Some("1\n"), change(FileChangeKind::Modified, 0, 1)),
+            (Some("1\n"), None, change(FileChangeKind::Deleted, 0, 2)),
+            (None, Some("1\n2\n"), change(FileChangeKind::Modified, 0, 0)),
         ];
         for (before, after, expected) in steps {
             assert_eq!(
@@ -233,40 +233,43 @@ mod tests {
 
     #[test]
     fn a_file_that_was_not_there_is_created_however_often_it_is_written() {
-        let mut ledger = Ledger::default();
-        assert_eq!(ledger.changed(CallId(1), &path(), None, Some(b"1\n")), change(ChangeKind::Created, 1, 0));
+        let mut ledger = FileLedger::default();
+        assert_eq!(ledger.changed(CallId(1), &path(), None, Some(b"1\n")), change(FileChangeKind::Created, 1, 0));
         assert_eq!(
             ledger.changed(CallId(1), &path(), Some(b"1\n"), Some(b"2\n3\n")),
-            change(ChangeKind::Created, 2, 0)
+            change(FileChangeKind::Created, 2, 0)
         );
     }
 
     #[test]
     fn a_file_that_an_earlier_process_of_the_run_has_made_is_still_created() {
-        let mut ledger = Ledger::default();
-        ledger.recall(&change(ChangeKind::Created, 1, 0));
-        ledger.recall(&change(ChangeKind::Deleted, 0, 0));
+        let mut ledger = FileLedger::default();
+        ledger.recall(&change(FileChangeKind::Created, 1, 0));
+        ledger.recall(&change(FileChangeKind::Deleted, 0, 0));
         assert_eq!(
             ledger.changed(CallId(1), &path(), Some(b"1\n"), Some(b"2\n3\n")),
-            change(ChangeKind::Created, 2, 0)
+            change(FileChangeKind::Created, 2, 0)
         );
     }
 
     #[test]
     fn what_was_seen_and_how_files_were_is_handed_on() {
-        let mut ledger = Ledger::default();
+        let mut ledger = FileLedger::default();
         ledger.changed(CallId(1), &path(), Some(b"1\n"), Some(b"1\n2\n"));
-        let mut next = Ledger::default();
+        let mut next = FileLedger::default();
         next.restore(ledger.copy());
         assert!(next.check(CallId(1), &path(), b"1\n").is_err() && next.check(CallId(1), &path(), b"1\n2\n").is_ok());
-        assert_eq!(next.changed(CallId(1), &path(), Some(b"1\n2\n"), Some(b"")), change(ChangeKind::Modified, 0, 1));
+        assert_eq!(
+            next.changed(CallId(1), &path(), Some(b"1\n2\n"), Some(b"")),
+            change(FileChangeKind::Modified, 0, 1)
+        );
         assert_eq!(next.copy().originals, ledger.copy().originals);
     }
 
     #[test]
     fn what_another_agent_has_written_since_is_not_written_over_unseen() {
         let (run, child) = (CallId(7), CallId(CallId::OF_ONE_AGENT * 10_000 + 7));
-        let mut ledger = Ledger::default();
+        let mut ledger = FileLedger::default();
         ledger.saw(run, &path(), b"1\n");
         assert!(ledger.check(child, &path(), b"1\n").is_ok());
         ledger.changed(child, &path(), Some(b"1\n"), Some(b"2\n"));
@@ -277,13 +280,13 @@ mod tests {
 
     #[test]
     fn a_file_too_large_to_keep_is_counted_change_by_change() {
-        let mut ledger = Ledger::default();
+        let mut ledger = FileLedger::default();
         let large = "x".repeat(MAX_ORIGINAL) + "\n";
         let more = large.clone() + "y\n";
         let most = more.clone() + "z\n";
         ledger.changed(CallId(1), &path(), Some(large.as_bytes()), Some(more.as_bytes()));
         let second = ledger.changed(CallId(1), &path(), Some(more.as_bytes()), Some(most.as_bytes()));
-        assert_eq!(second, change(ChangeKind::Modified, 1, 0));
+        assert_eq!(second, change(FileChangeKind::Modified, 1, 0));
     }
 
     #[test]

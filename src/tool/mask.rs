@@ -6,7 +6,7 @@ mod parts;
 
 pub use parts::{in_url, parts, parts_of_header};
 
-use dress::Squeezed;
+use dress::SqueezedText;
 use memchr::memmem::Finder;
 use regex::Regex;
 use std::fmt;
@@ -37,7 +37,7 @@ static KEYS: LazyLock<Vec<(Regex, &str)>> =
 
 /// A set of secrets that can be removed from texts.
 #[derive(Clone, Default)]
-pub struct Mask {
+pub struct SecretMask {
     /// The secrets in plain form, longest first, so that no part of one is left.
     secrets: Vec<String>,
     /// All encodings of the secrets that no text contains by chance. They are sorted longest first
@@ -45,37 +45,38 @@ pub struct Mask {
     dresses: Vec<Finder<'static>>,
     /// The names of the secrets that any text may contain by chance.
     plain: Vec<String>,
-    late: Late,
+    late: LateSecrets,
 }
 
 /// Secrets that become known after masks that share this set were created, such as keys that a
 /// program prints.
 #[derive(Clone, Default)]
-pub struct Late(Arc<RwLock<Heard>>);
+pub struct LateSecrets(Arc<RwLock<Heard>>);
 
 /// The secrets added so far, and a mask for them.
 #[derive(Default)]
 struct Heard {
     secrets: Vec<String>,
-    mask: Option<Arc<Mask>>,
+    mask: Option<Arc<SecretMask>>,
 }
 
-impl Late {
+impl LateSecrets {
     /// Adds a secret and the parts of it that are secret by themselves.
     pub fn add(&self, secret: &str) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if !known.secrets.iter().any(|known| known == secret) {
             known.secrets.push(secret.to_owned());
-            known.mask = Some(Arc::new(Mask::new(known.secrets.iter().flat_map(|secret| parts_of_header(secret)))));
+            known.mask =
+                Some(Arc::new(SecretMask::new(known.secrets.iter().flat_map(|secret| parts_of_header(secret)))));
         }
     }
 
-    fn mask(&self) -> Option<Arc<Mask>> {
+    fn mask(&self) -> Option<Arc<SecretMask>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).mask.clone()
     }
 }
 
-impl Mask {
+impl SecretMask {
     /// Creates a mask for these secrets. Very short secrets are ignored.
     pub fn new<S: Into<String>>(secrets: impl IntoIterator<Item = S>) -> Self {
         Self::of(secrets.into_iter().map(|secret| (String::new(), secret)))
@@ -100,22 +101,22 @@ impl Mask {
         let mut dresses: Vec<String> = telling.flat_map(|secret| dress::all(secret)).collect();
         longest_first(&mut dresses);
         let dresses = dresses.iter().map(|dress| Finder::new(dress).into_owned()).collect();
-        Self { secrets, dresses, plain, late: Late::default() }
+        Self { secrets, dresses, plain, late: LateSecrets::default() }
     }
 
     /// Makes the mask also remove the secrets in `late`.
     #[must_use]
-    pub fn with(self, late: &Late) -> Self {
+    pub fn with(self, late: &LateSecrets) -> Self {
         Self { late: late.clone(), ..self }
     }
 
-    /// Returns the names of the secrets that [`Mask::hidden`] leaves in place, because any text may
+    /// Returns the names of the secrets that [`SecretMask::hidden`] leaves in place, because any text may
     /// contain such a word or number by chance.
     pub fn plain(&self) -> &[String] {
         &self.plain
     }
 
-    /// Returns whether [`Mask::hidden`] has nothing to hide.
+    /// Returns whether [`SecretMask::hidden`] has nothing to hide.
     pub fn is_idle(&self) -> bool {
         self.dresses.is_empty() && self.late.mask().is_none_or(|late| late.dresses.is_empty())
     }
@@ -127,7 +128,7 @@ impl Mask {
         self.hidden_in(text.as_bytes()).map(|hidden| String::from_utf8_lossy(&hidden).into_owned())
     }
 
-    /// Replaces secrets like [`Mask::hidden`], in bytes that need not be text.
+    /// Replaces secrets like [`SecretMask::hidden`], in bytes that need not be text.
     pub fn hidden_in(&self, text: &[u8]) -> Option<Vec<u8>> {
         let hidden = self.hidden_of_own(text);
         match self.late.mask() {
@@ -137,7 +138,7 @@ impl Mask {
     }
 
     fn hidden_of_own(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let squeezed = Squeezed::of(text);
+        let squeezed = SqueezedText::of(text);
         let mut found: Vec<(usize, usize)> = self.dresses.iter().flat_map(|dress| squeezed.places_of(dress)).collect();
         if found.is_empty() {
             return None;
@@ -161,9 +162,9 @@ impl Mask {
         self.doubt_in(text.as_bytes())
     }
 
-    /// Finds the suffix like [`Mask::doubt`], in bytes that need not be text.
+    /// Finds the suffix like [`SecretMask::doubt`], in bytes that need not be text.
     pub fn doubt_in(&self, text: &[u8]) -> usize {
-        let (squeezed, late) = (Squeezed::of(text), self.late.mask());
+        let (squeezed, late) = (SqueezedText::of(text), self.late.mask());
         let dresses = self.dresses.iter().chain(late.iter().flat_map(|late| &late.dresses));
         let doubts = dresses.filter_map(|dress| squeezed.head_at_end(dress.needle()));
         doubts.min().unwrap_or(text.len())
@@ -200,13 +201,13 @@ fn is_path(secret: &str) -> bool {
     secret.starts_with('/') && !secret.ends_with('=')
 }
 
-impl fmt::Debug for Late {
+impl fmt::Debug for LateSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Late({:?})", self.mask())
     }
 }
 
-impl fmt::Debug for Mask {
+impl fmt::Debug for SecretMask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Mask({} secrets)", self.secrets.len())
     }
@@ -223,7 +224,7 @@ mod tests {
 
     #[test]
     fn known_secrets_and_what_looks_like_a_key_are_taken_out() {
-        let mask = Mask::new(["hush-hush", "hush-hush-more", "a"]);
+        let mask = SecretMask::new(["hush-hush", "hush-hush-more", "a"]);
         for (text, masked) in [
             ("say hush-hush-more, hush-hush and a", "say ***, *** and a"),
             ("key sk-ant-api03-abcdefgh12345678 works", "key *** works"),
@@ -250,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_known_secret_is_hidden_in_every_dress_and_across_lines() {
-        let mask = Mask::new(["sk-ca/na+ry \"9", "production", "/home/u/key.json"]);
+        let mask = SecretMask::new(["sk-ca/na+ry \"9", "production", "/home/u/key.json"]);
         for (text, hidden) in [
             ("raw sk-ca/na+ry \"9!", "raw ***!"),
             ("split sk-ca/\r\nna+ry \"9!", "split ***!"),
@@ -275,9 +276,9 @@ mod tests {
 
     #[test]
     fn a_secret_that_comes_to_be_known_later_is_hidden_by_masks_that_are_in_use_already() {
-        let late = Late::default();
-        let mask = Mask::new(["sk-old-1"]).with(&late);
-        let other = Mask::default().with(&late);
+        let late = LateSecrets::default();
+        let mask = SecretMask::new(["sk-old-1"]).with(&late);
+        let other = SecretMask::default().with(&late);
         assert!(other.is_idle() && mask.hidden("sk-new-2").is_none());
         late.add("Bearer sk-new-2");
         for text in ["a sk-new-2 b", "a 736b2d6e65772d32 b"] {
@@ -304,7 +305,7 @@ mod tests {
             ("LEVEL", "1"),
             ("NONE", ""),
         ];
-        let mask = Mask::of(secrets);
+        let mask = SecretMask::of(secrets);
         assert_eq!(mask.plain(), ["NAME", "NUMBER", "SHORT", "WORD"]);
         for (name, secret) in &secrets[..4] {
             assert_eq!(mask.hidden(&format!("<{secret}>")).as_deref(), Some("<***>"), "{name}");
@@ -318,7 +319,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_text_that_may_become_a_secret_is_known() {
-        let mask = Mask::new(["sk-canary-1"]);
+        let mask = SecretMask::new(["sk-canary-1"]);
         for (text, doubt) in
             [("say sk-can", 4), ("say sk-\nca", 4), ("say", 3), ("no", 2), ("", 0), ("sk-canary-1", 11)]
         {

@@ -1,6 +1,6 @@
 //! `memory-recall`: searches the notes of earlier runs.
 
-use super::bench::Bench;
+use super::tool_context::ToolContext;
 use super::{Call, LOOKS, Run, Tool, ToolError};
 use crate::chat::ToolOutcome;
 use serde::Deserialize;
@@ -26,7 +26,7 @@ struct Arguments {
     query: String,
 }
 
-fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let Arguments { query } = call.arguments()?;
     let notes = bench.shelf.as_ref().ok_or(ToolError::NoMemory)?.search(&query)?;
     Ok(ToolOutcome::ok(notes.map_or_else(|| "no note has any of these words".into(), |notes| notes.text)))

@@ -1,6 +1,6 @@
 //! `memory-store`: keeps a text for later runs. Changes no file.
 
-use super::bench::Bench;
+use super::tool_context::ToolContext;
 use super::{Call, Run, Tool, ToolError, WRITES};
 use crate::chat::ToolOutcome;
 use crate::limits::MAX_NOTE;
@@ -39,7 +39,7 @@ enum Kind {
     Ephemeral,
 }
 
-fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let Arguments { text, kind } = call.arguments()?;
     let shelf = bench.shelf.as_ref().ok_or(ToolError::NoMemory)?;
     // Check the text in the form in which it is kept: masking changes its length, and invisible

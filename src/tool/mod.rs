@@ -2,8 +2,6 @@
 //! [`ToolHost`] is the only way to call them, and takes and returns plain data.
 
 mod arguments;
-mod behind;
-mod bench;
 mod bound;
 mod contract;
 mod error;
@@ -18,37 +16,39 @@ mod host;
 mod lane_log;
 mod ledger;
 mod mask;
+mod memory_access;
 mod memory_recall;
 mod memory_store;
 mod nearest;
 mod notes;
 mod picture;
 mod rules;
+mod sandboxed_host;
 mod search_grep;
 mod serve;
-mod shelf;
 mod shell_exec;
 mod text;
+mod tool_context;
 mod walk;
 mod wire;
 
-pub use behind::TOOL_HOST;
-pub use contract::{Effect, ToolFlags, ToolRequest};
+pub use contract::{ToolEffect, ToolFlags, ToolRequest};
 pub use error::ToolError;
 pub use host::{HostError, HostSettings, ToolHost};
-pub use mask::{Late, Mask, in_url, parts, parts_of_header};
+pub use mask::{LateSecrets, SecretMask, in_url, parts, parts_of_header};
+pub use memory_access::MemoryAccess;
 pub use notes::Notes;
+pub use sandboxed_host::TOOL_HOST;
 pub use serve::serve;
-pub use shelf::Shelf;
 
 use crate::chat::{ToolOutcome, ToolSpec};
 use crate::id::CallId;
 use crate::task::Tier;
-use bench::Bench;
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tool_context::ToolContext;
 
 /// All tools, sorted by name.
 pub const TOOLS: [Tool; 11] = [
@@ -85,9 +85,9 @@ pub struct Tool {
 #[derive(Debug, Clone, Copy)]
 enum Run {
     /// A function that runs in a thread that may block.
-    Files(fn(&Bench, &Call) -> Result<ToolOutcome, ToolError>),
+    Files(fn(&ToolContext, &Call) -> Result<ToolOutcome, ToolError>),
     /// An asynchronous function that waits for a process.
-    Process(for<'a> fn(&'a Bench, &'a Call, Progress<'a>) -> BoxFuture<'a, Result<ToolOutcome, ToolError>>),
+    Process(for<'a> fn(&'a ToolContext, &'a Call, Progress<'a>) -> BoxFuture<'a, Result<ToolOutcome, ToolError>>),
 }
 
 /// A callback that receives a tool's progress as text for people.
@@ -121,7 +121,7 @@ impl Tool {
     /// Returns whether the outcome of a call names every change that the call made in the
     /// workspace.
     pub fn names_its_changes(&self) -> bool {
-        matches!(self.run, Run::Files(_)) || self.flags.effect == Effect::ReadOnly
+        matches!(self.run, Run::Files(_)) || self.flags.effect == ToolEffect::ReadOnly
     }
 
     /// Returns whether the tool runs in the driver's process and not in the sandbox. Its data is
@@ -143,9 +143,9 @@ impl Call {
 }
 
 /// The flags of a tool that changes nothing.
-const LOOKS: ToolFlags = ToolFlags { effect: Effect::ReadOnly, dangerous: false, tier: Tier::Read };
+const LOOKS: ToolFlags = ToolFlags { effect: ToolEffect::ReadOnly, dangerous: false, tier: Tier::Read };
 /// The flags of a tool that changes files.
-const WRITES: ToolFlags = ToolFlags { effect: Effect::Mutating, dangerous: false, tier: Tier::Tool };
+const WRITES: ToolFlags = ToolFlags { effect: ToolEffect::Mutating, dangerous: false, tier: Tier::Tool };
 
 #[cfg(test)]
 mod tests;

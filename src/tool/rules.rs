@@ -8,13 +8,13 @@ use crate::workspace::{ProtectedRule, Protection};
 
 /// The compiled rules of one run.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct ToolRules {
     protection: Protection,
     /// The task's globs, compiled and as text.
     files: Option<(Patterns, String)>,
 }
 
-impl Rules {
+impl ToolRules {
     pub(super) fn new(protected: &[ProtectedRule], allow_edit: &[String], files: &[String]) -> Result<Self, ToolError> {
         Ok(Self {
             protection: Protection::new(protected.iter().cloned(), allow_edit)?,

@@ -1,10 +1,10 @@
 //! `search-grep`: finds lines that match a regular expression.
 
-use super::bench::Bench;
-use super::walk::{Walk, unread_note};
+use super::tool_context::ToolContext;
+use super::walk::{FileWalk, unread_note};
 use super::{Call, LOOKS, Run, Tool, ToolError, bound};
 use crate::chat::ToolOutcome;
-use crate::workspace::jail::{Found, JailError, Last};
+use crate::workspace::jail::{FinalLink, JailError, LocatedPath};
 use crate::workspace::pattern::{self, PatternError, Patterns};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
@@ -60,13 +60,13 @@ struct Arguments {
     max: Option<NonZeroUsize>,
 }
 
-fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let arguments: Arguments = call.arguments()?;
     let globs = arguments.glob.as_deref().map(Patterns::files).transpose()?;
     let mut search = Search::new(&arguments, &call.stop)?;
     let path = bench.jail.path(arguments.path.as_deref().unwrap_or("."))?;
-    let unread = match bench.jail.find(&path, Last::Follow)? {
-        Found::Place(place) => {
+    let unread = match bench.jail.find(&path, FinalLink::Follow)? {
+        LocatedPath::Place(place) => {
             let searched = search.file(place.real().as_str(), place.open()?);
             if call.stop.is_cancelled() {
                 return Err(ToolError::Stopped);
@@ -74,10 +74,10 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
             searched.map_err(|source| JailError::Io { path: place.real().clone(), source })?;
             0
         }
-        Found::Folder(folder, at) => {
+        LocatedPath::Folder(folder, at) => {
             let below = if at.as_str().is_empty() { 0 } else { at.as_str().len() + 1 };
             let hidden = arguments.glob.as_deref().is_some_and(pattern::names_hidden);
-            let walk = Walk { jail: &bench.jail, hidden, stop: &call.stop };
+            let walk = FileWalk { jail: &bench.jail, hidden, stop: &call.stop };
             walk.files(&folder, &at, &mut |path, folder, name| {
                 let fits = |globs: &Patterns| path.get(below..).is_some_and(|path| globs.fit(path));
                 if globs.as_ref().is_none_or(fits) {

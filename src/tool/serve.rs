@@ -3,11 +3,11 @@
 
 use super::bound;
 use super::host::ToolHost;
-use super::wire::{LONGEST_ORDER, Opening, Order, Word};
-use crate::causes::chain;
+use super::wire::{HostMessage, HostOpening, HostOrder, LONGEST_ORDER};
 use crate::chat::ToolOutcome;
+use crate::error_chain::chain;
 use crate::id::CallId;
-use crate::process::Lines;
+use crate::process::DialogueLines;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use std::collections::HashMap;
@@ -26,19 +26,19 @@ const MAX_PROGRESS: usize = 64 * 1024;
 /// # Errors
 /// If reading or writing the streams fails, or if an order is invalid.
 pub async fn serve() -> io::Result<()> {
-    let lines = Lines::own()?;
+    let lines = DialogueLines::own()?;
     let opening = match next(&lines).await? {
-        Some(Order::Open(opening)) => *opening,
-        Some(Order::Call(_) | Order::Cancel(_) | Order::Close) | None => return Ok(()),
+        Some(HostOrder::Open(opening)) => *opening,
+        Some(HostOrder::Call(_) | HostOrder::Cancel(_) | HostOrder::Close) | None => return Ok(()),
     };
-    let Opening { settings, ledger, changes } = opening;
+    let HostOpening { settings, ledger, changes } = opening;
     let host = match ToolHost::new(settings) {
         Ok(host) => host,
-        Err(error) => return say(&lines, &Word::Refused(chain(&error))).await,
+        Err(error) => return say(&lines, &HostMessage::Refused(chain(&error))).await,
     };
     host.restore(ledger);
     host.recall(&changes);
-    say(&lines, &Word::Ready).await?;
+    say(&lines, &HostMessage::Ready).await?;
     let (sender, mut waiting) = channel(WAITING);
     let saying = async {
         while let Some(word) = waiting.recv().await {
@@ -52,7 +52,7 @@ pub async fn serve() -> io::Result<()> {
 
 /// Carries out orders. Calls run in parallel. Calls that are unfinished at the end are dropped
 /// together with everything that they started.
-async fn work(host: &ToolHost, lines: &Lines, words: Sender<Word>) -> io::Result<()> {
+async fn work(host: &ToolHost, lines: &DialogueLines, words: Sender<HostMessage>) -> io::Result<()> {
     let mut calls = FuturesUnordered::new();
     let mut stops: HashMap<u64, CancellationToken> = HashMap::new();
     loop {
@@ -64,38 +64,38 @@ async fn work(host: &ToolHost, lines: &Lines, words: Sender<Word>) -> io::Result
             }
         };
         match order {
-            Some(Order::Call(request)) => {
+            Some(HostOrder::Call(request)) => {
                 let (call, stop, words) = (request.call, CancellationToken::new(), words.clone());
                 stops.insert(call.0, stop.clone());
                 calls.push(async move {
                     let progress = |text: String| {
                         let text = bound::head(&text, MAX_PROGRESS).to_owned();
-                        let _nobody_waits_for_it = words.try_send(Word::Progress(call, text));
+                        let _nobody_waits_for_it = words.try_send(HostMessage::Progress(call, text));
                     };
                     let outcome: ToolOutcome = host.call(request, &stop, &progress).await;
-                    let _nobody_listens = words.send(Word::Done(call, Box::new(outcome))).await;
+                    let _nobody_listens = words.send(HostMessage::Done(call, Box::new(outcome))).await;
                     call.0
                 });
             }
-            Some(Order::Cancel(CallId(call))) => {
+            Some(HostOrder::Cancel(CallId(call))) => {
                 if let Some(stop) = stops.get(&call) {
                     stop.cancel();
                 }
             }
-            Some(Order::Close) => {
-                let _nobody_listens = words.send(Word::Closed(host.remembered())).await;
+            Some(HostOrder::Close) => {
+                let _nobody_listens = words.send(HostMessage::Closed(host.remembered())).await;
                 return Ok(());
             }
-            Some(Order::Open(_)) | None => return Ok(()),
+            Some(HostOrder::Open(_)) | None => return Ok(()),
         }
     }
 }
 
-async fn next(lines: &Lines) -> io::Result<Option<Order>> {
+async fn next(lines: &DialogueLines) -> io::Result<Option<HostOrder>> {
     let line = lines.hear(LONGEST_ORDER).await?;
     line.map(|line| serde_json::from_slice(&line).map_err(io::Error::from)).transpose()
 }
 
-async fn say(lines: &Lines, word: &Word) -> io::Result<()> {
+async fn say(lines: &DialogueLines, word: &HostMessage) -> io::Result<()> {
     lines.say(&serde_json::to_string(word)?).await
 }

@@ -1,13 +1,13 @@
 //! `shell-exec`: runs a command line with `sh` in the root of the workspace. No process of the
 //! command survives the call.
 
-use super::bench::{Bench, MAX_FILE, OUTPUT};
-use super::{Call, Effect, Progress, Run, Tool, ToolError, ToolFlags, bound};
-use crate::chat::Detail;
+use super::tool_context::{MAX_FILE, OUTPUT, ToolContext};
+use super::{Call, Progress, Run, Tool, ToolEffect, ToolError, ToolFlags, bound};
+use crate::chat::OutcomeDetail;
 use crate::chat::ToolOutcome;
 use crate::duration::milliseconds;
 use crate::limits;
-use crate::process::{self, End, Ended, Invocation};
+use crate::process::{self, EndedProcess, Invocation, ProcessEnd};
 use crate::task::Tier;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -22,7 +22,7 @@ const MAX_HELD: usize = 4096;
 pub(super) const TOOL: Tool = Tool {
     name: "shell-exec",
     description: "Run a command with `sh -c` in the workspace root. No input; nothing it starts outlives the call.",
-    flags: ToolFlags { effect: Effect::Mutating, dangerous: true, tier: Tier::Code },
+    flags: ToolFlags { effect: ToolEffect::Mutating, dangerous: true, tier: Tier::Code },
     schema,
     run: Run::Process(run),
 };
@@ -41,11 +41,15 @@ struct Arguments {
     timeout: Option<NonZeroU64>,
 }
 
-fn run<'a>(bench: &'a Bench, call: &'a Call, progress: Progress<'a>) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+fn run<'a>(
+    bench: &'a ToolContext,
+    call: &'a Call,
+    progress: Progress<'a>,
+) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
     Box::pin(execute(bench, call, progress))
 }
 
-async fn execute(bench: &Bench, call: &Call, progress: Progress<'_>) -> Result<ToolOutcome, ToolError> {
+async fn execute(bench: &ToolContext, call: &Call, progress: Progress<'_>) -> Result<ToolOutcome, ToolError> {
     let arguments: Arguments = call.arguments()?;
     let asked = arguments.timeout.map_or(bench.shell_timeout, |seconds| Duration::from_secs(seconds.get()));
     let timeout = asked.min(bench.shell_timeout);
@@ -66,14 +70,14 @@ async fn execute(bench: &Bench, call: &Call, progress: Progress<'_>) -> Result<T
     Ok(outcome(bench, call, &ended, timeout))
 }
 
-fn outcome(bench: &Bench, call: &Call, ended: &Ended, timeout: Duration) -> ToolOutcome {
+fn outcome(bench: &ToolContext, call: &Call, ended: &EndedProcess, timeout: Duration) -> ToolOutcome {
     let (said, exit_code, signal) = match &ended.end {
-        End::Exited(code) => (format!("exit code {code}"), Some(*code), None),
-        End::Signalled(signal) => (format!("killed by signal {signal}"), None, Some(*signal)),
-        End::TimedOut => (format!("timed out after {} s and was killed", timeout.as_secs_f64()), None, None),
-        End::Stopped => ("stopped: the run was cancelled".into(), None, None),
-        End::Exceeded(how) => (format!("the command and all that it started were ended: {how}"), None, None),
-        End::NotStarted(why) => (format!("could not be started: {}", bound::line(why, 400)), None, None),
+        ProcessEnd::Exited(code) => (format!("exit code {code}"), Some(*code), None),
+        ProcessEnd::Signalled(signal) => (format!("killed by signal {signal}"), None, Some(*signal)),
+        ProcessEnd::TimedOut => (format!("timed out after {} s and was killed", timeout.as_secs_f64()), None, None),
+        ProcessEnd::Stopped => ("stopped: the run was cancelled".into(), None, None),
+        ProcessEnd::Exceeded(how) => (format!("the command and all that it started were ended: {how}"), None, None),
+        ProcessEnd::NotStarted(why) => (format!("could not be started: {}", bound::line(why, 400)), None, None),
     };
     let mut content = said + "\n";
     if ended.leaked {
@@ -87,11 +91,11 @@ fn outcome(bench: &Bench, call: &Call, ended: &Ended, timeout: Duration) -> Tool
         let _ = place.delete(); // the result shows the whole output
     }
     ToolOutcome {
-        is_error: !matches!(ended.end, End::Exited(_)), // a command that fails has still done what was asked
-        detail: Detail::Output {
+        is_error: !matches!(ended.end, ProcessEnd::Exited(_)), // a command that fails has still done what was asked
+        detail: OutcomeDetail::Output {
             exit_code,
             signal,
-            timed_out: ended.end == End::TimedOut,
+            timed_out: ended.end == ProcessEnd::TimedOut,
             duration_ms: milliseconds(ended.duration),
         },
         ..ToolOutcome::ok(content)

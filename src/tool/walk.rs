@@ -2,7 +2,7 @@
 //! files, hidden names and links. The names of a directory come in byte order.
 
 use super::ToolError;
-use crate::workspace::jail::{Folder, Jail, Kind, RelPath, shown};
+use crate::workspace::jail::{Jail, JailEntryKind, OpenFolder, RelPath, shown};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::ffi::OsStr;
@@ -18,10 +18,10 @@ const MAX_IGNORE: u64 = 1024 * 1024;
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
 /// A callback for each file: its path from the root, its directory and its name there.
-pub(super) type Visit<'v> = dyn FnMut(&str, &Folder, &OsStr) -> ControlFlow<()> + 'v;
+pub(super) type Visit<'v> = dyn FnMut(&str, &OpenFolder, &OsStr) -> ControlFlow<()> + 'v;
 
 /// The settings of a walk.
-pub(super) struct Walk<'w> {
+pub(super) struct FileWalk<'w> {
     pub(super) jail: &'w Jail,
     /// Whether the walk includes hidden names. It never enters `.git`.
     pub(super) hidden: bool,
@@ -30,7 +30,7 @@ pub(super) struct Walk<'w> {
 
 /// A walk in progress.
 struct Walker<'w, 'v> {
-    walk: &'w Walk<'w>,
+    walk: &'w FileWalk<'w>,
     visit: &'w mut Visit<'v>,
     /// The ignore files of the directories from the root to the current one.
     ignores: Vec<Gitignore>,
@@ -38,14 +38,14 @@ struct Walker<'w, 'v> {
     unread: usize,
 }
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// Visits the files below `start`, whose path from the root is `at`, until the visitor breaks.
     /// Returns the number of directories that could not be read.
     ///
     /// # Errors
     /// [`ToolError::Stopped`] if the run is cancelled, or an error if a directory above `start`
     /// cannot be opened.
-    pub(super) fn files(&self, start: &Folder, at: &RelPath, visit: &mut Visit<'_>) -> Result<usize, ToolError> {
+    pub(super) fn files(&self, start: &OpenFolder, at: &RelPath, visit: &mut Visit<'_>) -> Result<usize, ToolError> {
         let mut walker = Walker { walk: self, visit, ignores: Vec::new(), unread: 0 };
         walker.heed_above(at)?;
         let _ = walker.enter(start, at.as_str(), 0);
@@ -71,7 +71,7 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    fn enter(&mut self, folder: &Folder, path: &str, depth: usize) -> ControlFlow<()> {
+    fn enter(&mut self, folder: &OpenFolder, path: &str, depth: usize) -> ControlFlow<()> {
         let entries = match folder.entries() {
             Ok(entries) if depth < MAX_DEPTH => entries,
             Ok(_) | Err(_) => {
@@ -87,17 +87,17 @@ impl Walker<'_, '_> {
             }
             let name = shown(&entry.name);
             let at = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
-            let is_folder = entry.kind == Kind::Folder;
+            let is_folder = entry.kind == JailEntryKind::Folder;
             if name == ".git" || (!self.walk.hidden && name.starts_with('.')) || self.ignored(&at, is_folder) {
                 continue;
             }
             match entry.kind {
-                Kind::File => (self.visit)(&at, folder, &entry.name)?,
-                Kind::Folder => match folder.folder(&entry.name) {
+                JailEntryKind::File => (self.visit)(&at, folder, &entry.name)?,
+                JailEntryKind::Folder => match folder.folder(&entry.name) {
                     Ok(next) => self.enter(&next, &at, depth + 1)?,
                     Err(_) => self.unread += 1,
                 },
-                Kind::Link | Kind::Special => {}
+                JailEntryKind::Link | JailEntryKind::Special => {}
             }
         }
         self.ignores.truncate(heeded);
@@ -105,7 +105,7 @@ impl Walker<'_, '_> {
     }
 
     /// Adds the rules of the ignore files in a directory. Invalid lines are skipped, as in git.
-    fn heed(&mut self, folder: &Folder, path: &str, files: &[&str]) {
+    fn heed(&mut self, folder: &OpenFolder, path: &str, files: &[&str]) {
         let mut rules = GitignoreBuilder::new(path);
         for file in files {
             let mut bytes = Vec::new();
@@ -146,7 +146,7 @@ mod tests {
         let (root, at) = jail.folder(&RelPath::default()).unwrap();
         let stop = CancellationToken::new();
         let mut visited = Vec::new();
-        let walked = Walk { jail: &jail, hidden: false, stop: &stop }.files(&root, &at, &mut |path, _, _| {
+        let walked = FileWalk { jail: &jail, hidden: false, stop: &stop }.files(&root, &at, &mut |path, _, _| {
             visited.push(path.to_owned());
             stop.cancel();
             ControlFlow::Continue(())

@@ -19,9 +19,9 @@ pub(super) const LONGEST_ORDER: usize = 2 * LONGEST_LEDGER;
 /// A message to a host.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Order {
+pub(super) enum HostOrder {
     /// The first message.
-    Open(Box<Opening>),
+    Open(Box<HostOpening>),
     Call(ToolRequest),
     Cancel(CallId),
     /// The last message. The host answers with its ledger.
@@ -31,7 +31,7 @@ pub(super) enum Order {
 /// The state that a host starts with.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Opening {
+pub(super) struct HostOpening {
     pub(super) settings: HostSettings,
     /// The ledger of the previous host.
     pub(super) ledger: LedgerCopy,
@@ -42,7 +42,7 @@ pub(super) struct Opening {
 /// A message from a host.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Word {
+pub(super) enum HostMessage {
     /// The host accepts calls.
     Ready,
     /// The host cannot start, for this reason.

@@ -21,7 +21,7 @@ pub struct Verdict {
     /// Every examined step, in the order of the lanes.
     pub steps: Vec<StepReport>,
     /// Protected paths that had changed, sorted.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<TamperFinding>,
     /// The duration of the gate run, in milliseconds.
     pub duration_ms: u64,
     /// The feedback for the model if the ruling is not [`Ruling::Passed`]; limited in length.
@@ -41,7 +41,7 @@ pub struct Verdict {
     /// The packages installed for the checks, if the dependencies of the work differ from those of
     /// the base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub installed: Option<Box<Installs>>,
+    pub installed: Option<Box<InstalledForChecks>>,
     /// The evidence for a pass. Passes of earlier versions of fledge have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Box<Proof>>,
@@ -50,7 +50,7 @@ pub struct Verdict {
 /// The packages installed for the checks of a tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-pub struct Installs {
+pub struct InstalledForChecks {
     /// The commands, derived from the manifests and lock files.
     pub commands: Vec<String>,
     /// New packages, by name and version, sorted, as far as the package manager keeps records.
@@ -109,7 +109,7 @@ pub enum Ruling {
 /// A protected path that changed during the run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-pub struct Finding {
+pub struct TamperFinding {
     /// The path, relative to the workspace, with `/` between its parts.
     pub path: String,
     /// The kind of change: `added`, `changed`, `removed`.

@@ -1,7 +1,7 @@
 //! Changed, ignored and listed files of a folder, as the user's git reports them.
 
 use crate::limits::HELPER_TIMEOUT;
-use crate::process::{self, End, Invocation};
+use crate::process::{self, Invocation, ProcessEnd};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -51,7 +51,7 @@ async fn answer(root: &Path, env: &[(String, String)], args: &[&str], stop: &Can
     let ended = process::run(git(root, env, &args), stop, &|_| {}).await;
     let output = ended.output;
     let is_whole = output.total == (output.head.len() + output.tail.len()) as u64;
-    (ended.end == End::Exited(0) && is_whole).then(|| [output.head, output.tail].concat())
+    (ended.end == ProcessEnd::Exited(0) && is_whole).then(|| [output.head, output.tail].concat())
 }
 
 fn git(root: &Path, env: &[(String, String)], args: &[&str]) -> Invocation {
@@ -74,7 +74,7 @@ mod tests {
 
     async fn done(root: &Path, env: &[(String, String)], args: &[&str]) {
         let ended = process::run(git(root, env, args), &CancellationToken::new(), &|_| {}).await;
-        assert_eq!(ended.end, End::Exited(0), "{}", ended.output.text(1000));
+        assert_eq!(ended.end, ProcessEnd::Exited(0), "{}", ended.output.text(1000));
     }
 
     #[tokio::test]

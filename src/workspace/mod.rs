@@ -12,5 +12,5 @@ pub mod trees;
 pub mod worktree;
 
 pub use changes::{changed_paths, ignored_paths, listed_paths};
-pub use outlet::{Outlet, OutletFault};
+pub use outlet::{AtomicOutput, OutputError};
 pub use protection::{ProtectedRule, Protection};

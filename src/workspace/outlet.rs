@@ -1,7 +1,7 @@
 //! Files that fledge writes after the agent's work, at a path that the user chose. Links that the
 //! agent makes in the workspace do not change where these files go.
 
-use super::jail::{Folder, Kind};
+use super::jail::{JailEntryKind, OpenFolder};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -20,7 +20,7 @@ const NAP: Duration = Duration::from_millis(10);
 
 /// The destination of a file that fledge writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outlet {
+pub struct AtomicOutput {
     /// An absolute path without links, except below [`HANDLES`].
     path: PathBuf,
     /// True if the path is in the workspace, where an agent may have put something.
@@ -30,7 +30,7 @@ pub struct Outlet {
 /// The reason why fledge does not write a file.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the fields are named after what they hold")]
-pub enum OutletFault {
+pub enum OutputError {
     /// A link in the workspace. The agent may have made it, and it may lead anywhere.
     #[error("cannot write `{}`: a link in the workspace, and an agent may have made it; \
         name a file, or remove the link", .0.display())]
@@ -44,15 +44,15 @@ pub enum OutletFault {
     Unwritten { path: PathBuf, source: io::Error },
 }
 
-impl Outlet {
+impl AtomicOutput {
     /// Finds the file to which `path` leads; it need not exist. Follows the user's own links, but
     /// no link in `workspace`, which must be a canonical path.
     ///
     /// # Errors
-    /// [`OutletFault`] if the path goes through a link in the workspace, or ends there at something
+    /// [`OutputError`] if the path goes through a link in the workspace, or ends there at something
     /// that is neither a file nor a folder.
-    pub fn find(path: &Path, workspace: &Path) -> Result<Self, OutletFault> {
-        let fail = |source| OutletFault::Unwritten { path: path.to_owned(), source };
+    pub fn find(path: &Path, workspace: &Path) -> Result<Self, OutputError> {
+        let fail = |source| OutputError::Unwritten { path: path.to_owned(), source };
         let mut rest = parts(&std::path::absolute(path).map_err(fail)?);
         let (mut real, mut links) = (PathBuf::from("/"), 0);
         while let Some(part) = rest.pop() {
@@ -72,7 +72,7 @@ impl Outlet {
                 continue;
             };
             if next.starts_with(workspace) {
-                return Err(OutletFault::Link(next));
+                return Err(OutputError::Link(next));
             }
             links += 1;
             if links > MOST_LINKS {
@@ -86,7 +86,7 @@ impl Outlet {
         let is_special = |meta: fs::Metadata| !meta.is_file() && !meta.is_dir();
         let found = Self::found(&real, workspace);
         if found.is_guarded && real.symlink_metadata().is_ok_and(is_special) {
-            return Err(OutletFault::Special(real));
+            return Err(OutputError::Special(real));
         }
         Ok(found)
     }
@@ -106,9 +106,9 @@ impl Outlet {
     /// for a pipe without a reader or without room as long as `may_wait` returns true.
     ///
     /// # Errors
-    /// [`OutletFault`], also if a folder of the path was replaced by a link.
-    pub fn write(&self, bytes: &[u8], may_wait: &dyn Fn() -> bool) -> Result<(), OutletFault> {
-        let fail = |source| OutletFault::Unwritten { path: self.path.clone(), source };
+    /// [`OutputError`], also if a folder of the path was replaced by a link.
+    pub fn write(&self, bytes: &[u8], may_wait: &dyn Fn() -> bool) -> Result<(), OutputError> {
+        let fail = |source| OutputError::Unwritten { path: self.path.clone(), source };
         if self.replaces() {
             let (folder, name) = self.place().map_err(fail)?;
             folder.put_as("file", name, bytes, 0o600, None).map_err(fail)
@@ -121,7 +121,7 @@ impl Outlet {
     pub fn replaces(&self) -> bool {
         let is_special = || {
             let kind = self.place().and_then(|(folder, name)| folder.metadata(name));
-            kind.is_ok_and(|found| found.is_some_and(|found| found.kind == Kind::Special))
+            kind.is_ok_and(|found| found.is_some_and(|found| found.kind == JailEntryKind::Special))
         };
         !is_handle(&self.path) && (self.is_guarded || !is_special())
     }
@@ -132,7 +132,7 @@ impl Outlet {
     /// # Errors
     /// If the file cannot be removed.
     pub fn remove_if(&self, limit: u64, is_it: impl FnOnce(&str) -> bool) -> io::Result<()> {
-        let read = || -> io::Result<(Folder, &OsStr, String)> {
+        let read = || -> io::Result<(OpenFolder, &OsStr, String)> {
             let (folder, name) = self.place()?;
             let mut text = String::new();
             folder.file(name)?.take(limit).read_to_string(&mut text)?;
@@ -164,14 +164,12 @@ impl Outlet {
     }
 
     /// Opens the folder of the file without following links; returns it with the file's name.
-    fn place(&self) -> io::Result<(Folder, &OsStr)> {
+    fn place(&self) -> io::Result<(OpenFolder, &OsStr)> {
         let (Some(above), Some(name)) = (self.path.parent(), self.path.file_name()) else {
             return Err(Errno::ISDIR.into());
         };
-        let folder = Folder::open_unlinked(above).map_err(|error| match Errno::from_io_error(&error) {
-            Some(Errno::LOOP | Errno::NOTDIR) => {
-                io::Error::other("a folder of the path was replaced by a link")
-            }
+        let folder = OpenFolder::open_unlinked(above).map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::LOOP | Errno::NOTDIR) => io::Error::other("a folder of the path was replaced by a link"),
             _ => error,
         })?;
         Ok((folder, name))
@@ -244,21 +242,21 @@ mod tests {
         let (_dir, inside, outside) = scene();
         symlink("out/mine", outside.with_file_name("link")).unwrap();
         symlink(&inside, outside.join("in")).unwrap();
-        let found = |path: &Path| Outlet::find(path, &inside).map(|outlet| outlet.path);
+        let found = |path: &Path| AtomicOutput::find(path, &inside).map(|outlet| outlet.path);
         assert_eq!(found(&outside.with_file_name("link")).unwrap(), outside.join("mine"));
         assert_eq!(found(&outside.join("in/sub/../new")).unwrap(), inside.join("new"));
         assert_eq!(found(Path::new("/dev/stdout")).unwrap(), Path::new("/dev/stdout"));
         symlink(outside.join("mine"), inside.join("link")).unwrap();
         symlink(&outside, inside.join("folder")).unwrap();
         for path in ["link", "folder/mine", "sub/../link"] {
-            assert!(matches!(found(&inside.join(path)), Err(OutletFault::Link(_))), "{path}");
+            assert!(matches!(found(&inside.join(path)), Err(OutputError::Link(_))), "{path}");
         }
     }
 
     #[test]
     fn what_was_put_in_its_place_meanwhile_is_replaced_and_followed_nowhere() {
         let (_dir, inside, outside) = scene();
-        let outlet = |path: &str| Outlet::find(&inside.join(path), &inside).unwrap();
+        let outlet = |path: &str| AtomicOutput::find(&inside.join(path), &inside).unwrap();
         let (link, pipe, below) = (outlet("link"), outlet("pipe"), outlet("sub/file"));
         symlink(outside.join("mine"), inside.join("link")).unwrap();
         pipe_at(&inside.join("pipe"));
@@ -284,13 +282,13 @@ mod tests {
         for folder in [&inside, &outside] {
             pipe_at(&folder.join("pipe"));
         }
-        assert!(matches!(Outlet::find(&inside.join("pipe"), &inside), Err(OutletFault::Special(_))));
-        let outlet = Outlet::find(&outside.join("pipe"), &inside).unwrap();
+        assert!(matches!(AtomicOutput::find(&inside.join("pipe"), &inside), Err(OutputError::Special(_))));
+        let outlet = AtomicOutput::find(&outside.join("pipe"), &inside).unwrap();
         assert!(!outlet.replaces() && outlet.write(b"new", NEVER).is_err());
         let reader = std::thread::spawn(move || fs::read_to_string(outside.join("pipe")).unwrap());
         let long = "long ".repeat(100_000);
         outlet.write(long.as_bytes(), &|| true).unwrap();
         assert!(reader.join().unwrap() == long);
-        Outlet::find(Path::new("/dev/null"), &inside).unwrap().write(b"gone", NEVER).unwrap();
+        AtomicOutput::find(Path::new("/dev/null"), &inside).unwrap().write(b"gone", NEVER).unwrap();
     }
 }

@@ -21,13 +21,13 @@ pub struct ProtectedRule {
 /// costs no more than among one. Concurrent runs with equal rules share the compiled rules.
 #[derive(Debug, Clone)]
 pub struct Protection {
-    said: Arc<Said>,
+    said: Arc<ProtectionParts>,
     compiled: Arc<Compiled>,
 }
 
 /// The input of a protection. Protections with equal input share one instance while it exists.
 #[derive(Debug)]
-struct Said {
+struct ProtectionParts {
     rules: Vec<ProtectedRule>,
     allow_edit: Vec<String>,
     compiled: OnceLock<Result<Arc<Compiled>, PatternError>>,
@@ -46,7 +46,7 @@ struct Compiled {
 }
 
 /// The existing inputs, by their hash.
-static PRESENT: Mutex<BTreeMap<u64, Weak<Said>>> = Mutex::new(BTreeMap::new());
+static PRESENT: Mutex<BTreeMap<u64, Weak<ProtectionParts>>> = Mutex::new(BTreeMap::new());
 
 impl Protection {
     /// Compiles rules; `allow_edit` exempts paths from them.
@@ -54,7 +54,7 @@ impl Protection {
     /// # Errors
     /// The first invalid pattern.
     pub fn new(rules: impl IntoIterator<Item = ProtectedRule>, allow_edit: &[String]) -> Result<Self, PatternError> {
-        let said = Said::once(rules.into_iter().collect(), allow_edit);
+        let said = ProtectionParts::once(rules.into_iter().collect(), allow_edit);
         let compiled =
             said.compiled.get_or_init(|| Compiled::new(&said.rules, &said.allow_edit).map(Arc::new)).clone()?;
         Ok(Self { said, compiled })
@@ -82,7 +82,7 @@ impl Protection {
     }
 }
 
-impl Said {
+impl ProtectionParts {
     /// Returns the shared instance with this input, or makes it.
     fn once(rules: Vec<ProtectedRule>, allow_edit: &[String]) -> Arc<Self> {
         let mut number = DefaultHasher::new();

@@ -1,18 +1,18 @@
 //! Amounts of US dollars with decimals, read as millionths without rounding.
 
-use super::{Problem, Problems, Table, Value};
+use super::{Problem, Problems, TableReader, YamlValue};
 
 /// The number of decimals of a millionth.
 const DECIMALS: usize = 6;
 
-impl Table<'_> {
+impl TableReader<'_> {
     /// Reads an amount of US dollars such as `2.50`, in millionths of a dollar.
     pub fn dollars(&mut self, key: &str, problems: &mut Problems) -> Option<u64> {
         let node = self.take(key)?;
         let written = match &node.value {
-            Value::Int(number) => number.to_string(),
-            Value::Float(number) => number.to_string(), // the shortest text of this number: the decimals as written
-            Value::Text(text) if micros(text).is_some() => {
+            YamlValue::Int(number) => number.to_string(),
+            YamlValue::Float(number) => number.to_string(), // the shortest text of this number: the decimals as written
+            YamlValue::Text(text) if micros(text).is_some() => {
                 let message = format!("expected `{key}` to be an amount of US dollars, found {}", node.describe());
                 problems.push(Problem::at(node.place, message).hint("write it without quotes"));
                 return None;
@@ -55,7 +55,7 @@ mod tests {
 
     fn read(text: &str) -> Result<u64, String> {
         let (node, mut problems) = (parse(&format!("usd: {text}"), 1).unwrap(), Problems::default());
-        let mut table = Table::open(&node, "the budget", &mut problems).unwrap();
+        let mut table = TableReader::open(&node, "the budget", &mut problems).unwrap();
         let amount = table.dollars("usd", &mut problems);
         table.finish(&mut problems);
         amount.filter(|_| problems.is_empty()).ok_or_else(|| problems.within("f"))

@@ -1,7 +1,7 @@
 //! The shape of a document with the place of each value, from a parser that keeps places. Depth,
 //! number of values and expanded aliases are limited before a value is built.
 
-use super::Place;
+use super::FilePlace;
 use super::problem::{Problem, excerpt};
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use std::borrow::Cow;
@@ -14,22 +14,22 @@ pub(crate) const MAX_VALUES: usize = 100_000;
 
 /// The place and shape of a value.
 #[derive(Debug, Clone)]
-pub(super) struct Mark {
-    pub(super) place: Place,
-    pub(super) shape: Shape,
+pub(super) struct ValueMark {
+    pub(super) place: FilePlace,
+    pub(super) shape: ValueShape,
     /// The number of values in it, including itself.
     size: usize,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Shape {
+pub(super) enum ValueShape {
     Scalar { text: String, plain: bool },
-    List(Vec<Mark>),
-    Map(Vec<(Mark, Mark)>),
+    List(Vec<ValueMark>),
+    Map(Vec<(ValueMark, ValueMark)>),
 }
 
 /// Reads the shape of a document. `None` if the document is empty.
-pub(super) fn read(text: &str, first_line: usize) -> Result<Option<Mark>, Problem> {
+pub(super) fn read(text: &str, first_line: usize) -> Result<Option<ValueMark>, Problem> {
     if let Some(problem) = odd_break(text, first_line) {
         return Err(problem);
     }
@@ -48,22 +48,22 @@ pub(super) fn read(text: &str, first_line: usize) -> Result<Option<Mark>, Proble
 struct Walk {
     first_line: usize,
     open: Vec<Open>,
-    anchors: HashMap<usize, Mark>,
+    anchors: HashMap<usize, ValueMark>,
     values: usize,
-    root: Option<Mark>,
+    root: Option<ValueMark>,
     documents: usize,
 }
 
 /// A list or map that has not ended yet.
 struct Open {
-    place: Place,
+    place: FilePlace,
     anchor: usize,
     items: Items,
 }
 
 enum Items {
-    List(Vec<Mark>),
-    Map { key: Option<Mark>, entries: Vec<(Mark, Mark)> },
+    List(Vec<ValueMark>),
+    Map { key: Option<ValueMark>, entries: Vec<(ValueMark, ValueMark)> },
 }
 
 impl Walk {
@@ -81,8 +81,8 @@ impl Walk {
                 refuse_tag(place, tag.as_deref())?;
                 let place = self.beside_key(place, &text, style);
                 refuse_huge(place, &text, style)?;
-                let shape = Shape::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain };
-                self.add(Mark { place, shape, size: 1 }, anchor)
+                let shape = ValueShape::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain };
+                self.add(ValueMark { place, shape, size: 1 }, anchor)
             }
             Event::SequenceStart(anchor, tag) => self.enter(place, anchor, tag, Items::List(Vec::new())),
             Event::MappingStart(anchor, tag) => {
@@ -92,7 +92,13 @@ impl Walk {
         }
     }
 
-    fn enter(&mut self, place: Place, anchor: usize, tag: Option<Cow<'_, Tag>>, items: Items) -> Result<(), Problem> {
+    fn enter(
+        &mut self,
+        place: FilePlace,
+        anchor: usize,
+        tag: Option<Cow<'_, Tag>>,
+        items: Items,
+    ) -> Result<(), Problem> {
         refuse_tag(place, tag.as_deref())?;
         if self.open.len() == MAX_DEPTH {
             let deep = Problem::at(place, format!("nested deeper than {MAX_DEPTH} lists and maps"));
@@ -105,25 +111,25 @@ impl Walk {
     fn leave(&mut self) -> Result<(), Problem> {
         let Some(Open { place, anchor, items }) = self.open.pop() else { return Ok(()) };
         let (size, shape) = match items {
-            Items::List(items) => (items.iter().map(|i| i.size).sum::<usize>(), Shape::List(items)),
+            Items::List(items) => (items.iter().map(|i| i.size).sum::<usize>(), ValueShape::List(items)),
             Items::Map { entries, .. } => {
                 refuse_twice(&entries)?;
-                (entries.iter().map(|(k, v)| k.size + v.size).sum(), Shape::Map(entries))
+                (entries.iter().map(|(k, v)| k.size + v.size).sum(), ValueShape::Map(entries))
             }
         };
-        self.add(Mark { place, shape, size: size + 1 }, anchor)
+        self.add(ValueMark { place, shape, size: size + 1 }, anchor)
     }
 
-    fn alias(&mut self, place: Place, id: usize) -> Result<(), Problem> {
+    fn alias(&mut self, place: FilePlace, id: usize) -> Result<(), Problem> {
         let Some(size) = self.anchors.get(&id).map(|mark| mark.size) else {
             return Err(Problem::at(place, "an alias inside its own anchor").hint("write the value out"));
         };
         self.count(place, size - 1)?; // before the copy is made
         let Some(mark) = self.anchors.get(&id).cloned() else { return Ok(()) };
-        self.add(Mark { place, ..mark }, 0)
+        self.add(ValueMark { place, ..mark }, 0)
     }
 
-    fn add(&mut self, mark: Mark, anchor: usize) -> Result<(), Problem> {
+    fn add(&mut self, mark: ValueMark, anchor: usize) -> Result<(), Problem> {
         self.count(mark.place, 1)?;
         if anchor > 0 {
             self.count(mark.place, mark.size)?;
@@ -140,7 +146,7 @@ impl Walk {
         Ok(())
     }
 
-    fn count(&mut self, place: Place, more: usize) -> Result<(), Problem> {
+    fn count(&mut self, place: FilePlace, more: usize) -> Result<(), Problem> {
         self.values = self.values.saturating_add(more);
         if self.values <= MAX_VALUES {
             return Ok(());
@@ -150,15 +156,15 @@ impl Walk {
 
     /// Returns the place of the key for a missing value. The parser gives a missing value the place
     /// of the next token.
-    fn beside_key(&self, place: Place, text: &str, style: ScalarStyle) -> Place {
+    fn beside_key(&self, place: FilePlace, text: &str, style: ScalarStyle) -> FilePlace {
         match self.open.last().map(|open| &open.items) {
             Some(Items::Map { key: Some(key), .. }) if text.is_empty() && style == ScalarStyle::Plain => key.place,
             _ => place,
         }
     }
 
-    fn place(&self, line: usize, column: usize) -> Place {
-        Place { line: line.max(1) + self.first_line - 1, column: column + 1 }
+    fn place(&self, line: usize, column: usize) -> FilePlace {
+        FilePlace { line: line.max(1) + self.first_line - 1, column: column + 1 }
     }
 }
 
@@ -170,13 +176,13 @@ fn odd_break(text: &str, first_line: usize) -> Option<Problem> {
     let (at, found) = text.char_indices().find(odd)?;
     let line_start = text[..at].rfind('\n').map_or(0, |end| end + 1);
     let line = first_line + text[..at].matches('\n').count();
-    let place = Place { line, column: text[line_start..at].chars().count() + 1 };
+    let place = FilePlace { line, column: text[line_start..at].chars().count() + 1 };
     let message = format!("the character U+{:04X} ends a line for some programs only", u32::from(found));
     Some(Problem::at(place, message).hint("remove it; in a text, write it as an escape in double quotes"))
 }
 
 /// Refuses a whole number that the value parser would refuse without a place.
-fn refuse_huge(place: Place, text: &str, style: ScalarStyle) -> Result<(), Problem> {
+fn refuse_huge(place: FilePlace, text: &str, style: ScalarStyle) -> Result<(), Problem> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let whole = style == ScalarStyle::Plain && !digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit());
     if !whole || digits.is_empty() || text.parse::<i64>().is_ok() {
@@ -186,28 +192,30 @@ fn refuse_huge(place: Place, text: &str, style: ScalarStyle) -> Result<(), Probl
         .hint("if it is text, write it in quotes"))
 }
 
-fn refuse_tag(place: Place, tag: Option<&Tag>) -> Result<(), Problem> {
+fn refuse_tag(place: FilePlace, tag: Option<&Tag>) -> Result<(), Problem> {
     let Some(tag) = tag else { return Ok(()) };
     let name = if tag.is_yaml_core_schema() { format!("!!{}", tag.suffix) } else { tag.to_string() };
     Err(Problem::at(place, format!("the tag `{}` is not supported", excerpt(&name)))
         .hint("remove it; to make a value text, write it in quotes"))
 }
 
-fn checked_key(key: Mark) -> Result<Mark, Problem> {
+fn checked_key(key: ValueMark) -> Result<ValueMark, Problem> {
     match &key.shape {
-        Shape::Scalar { text, plain: true } if text == "<<" => {
+        ValueShape::Scalar { text, plain: true } if text == "<<" => {
             Err(Problem::at(key.place, "merge keys (`<<`) are not supported").hint("write the keys out"))
         }
-        Shape::Scalar { .. } => Ok(key),
-        Shape::List(_) | Shape::Map(_) => Err(Problem::at(key.place, "expected a key, found a list or a map")
-            .hint("a value that begins with { or [ goes in quotes")),
+        ValueShape::Scalar { .. } => Ok(key),
+        ValueShape::List(_) | ValueShape::Map(_) => {
+            Err(Problem::at(key.place, "expected a key, found a list or a map")
+                .hint("a value that begins with { or [ goes in quotes"))
+        }
     }
 }
 
-fn refuse_twice(entries: &[(Mark, Mark)]) -> Result<(), Problem> {
+fn refuse_twice(entries: &[(ValueMark, ValueMark)]) -> Result<(), Problem> {
     let mut seen = HashSet::new();
     for (key, _) in entries {
-        if let Shape::Scalar { text, .. } = &key.shape
+        if let ValueShape::Scalar { text, .. } = &key.shape
             && !seen.insert(text)
         {
             let message = format!("the key `{}` stands here a second time", excerpt(text));

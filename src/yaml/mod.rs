@@ -20,27 +20,27 @@ mod table;
 
 #[cfg(feature = "cli")]
 pub(crate) use dollars::parse_dollars;
-pub use front::{Document, document};
+pub use front::{MarkdownDocument, document};
 pub(crate) use marks::MAX_VALUES;
-pub use problem::{Place, Problem, Problems, meant, nearest};
+pub use problem::{FilePlace, Problem, Problems, meant, nearest};
 pub(crate) use problem::{excerpt, listed};
-pub use seen::Seen;
-pub use table::Table;
+pub use seen::ProblemLine;
+pub use table::TableReader;
 
 use crate::limits::MAX_SOURCE;
 
 /// A value with its place.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
+pub struct YamlNode {
     /// The place where the value begins; for an alias, the place of the alias.
-    pub place: Place,
+    pub place: FilePlace,
     /// The value.
-    pub value: Value,
+    pub value: YamlValue,
 }
 
 /// A value of a document.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum YamlValue {
     /// An empty value, `~` or `null`.
     Null,
     /// `true` or `false`; `yes` and `on` are text.
@@ -52,9 +52,9 @@ pub enum Value {
     /// Text, quoted or plain.
     Text(String),
     /// A list.
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     /// A map in the order of the file. Keys are unique.
-    Map(Vec<(Key, Node)>),
+    Map(Vec<(YamlKey, YamlNode)>),
     /// A value that no key takes, described for a message: a date, or a number outside the range.
     /// YAML documents never contain one.
     Other(String),
@@ -62,32 +62,32 @@ pub enum Value {
 
 /// A key of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
+pub struct YamlKey {
     /// The text of the key.
     pub text: String,
     /// The place of the key.
-    pub place: Place,
+    pub place: FilePlace,
 }
 
-impl Node {
+impl YamlNode {
     /// Returns the text, if the value is a text.
     pub fn as_text(&self) -> Option<&str> {
-        if let Value::Text(text) = &self.value { Some(text) } else { None }
+        if let YamlValue::Text(text) = &self.value { Some(text) } else { None }
     }
 
     /// Describes the value for a message: "the number 5", "the text `soon`", "a list".
     pub fn describe(&self) -> String {
         match &self.value {
-            Value::Null => "nothing".into(),
-            Value::Bool(flag) => format!("`{flag}`"),
-            Value::Int(number) => format!("the number {number}"),
-            Value::Float(number) => format!("the number {number}"),
-            Value::Text(text) if text.is_empty() => "an empty text".into(),
-            Value::Text(text) => format!("the text `{}`", problem::excerpt(text)),
-            Value::List(items) if items.is_empty() => "an empty list".into(),
-            Value::List(_) => "a list".into(),
-            Value::Map(_) => "a map".into(),
-            Value::Other(what) => what.clone(),
+            YamlValue::Null => "nothing".into(),
+            YamlValue::Bool(flag) => format!("`{flag}`"),
+            YamlValue::Int(number) => format!("the number {number}"),
+            YamlValue::Float(number) => format!("the number {number}"),
+            YamlValue::Text(text) if text.is_empty() => "an empty text".into(),
+            YamlValue::Text(text) => format!("the text `{}`", problem::excerpt(text)),
+            YamlValue::List(items) if items.is_empty() => "an empty list".into(),
+            YamlValue::List(_) => "a list".into(),
+            YamlValue::Map(_) => "a map".into(),
+            YamlValue::Other(what) => what.clone(),
         }
     }
 }
@@ -99,12 +99,12 @@ impl Node {
 ///
 /// A [`Problem`] with its place when the text is not YAML, is larger than [`MAX_SOURCE`], nests too
 /// deep, or uses a refused feature.
-pub fn parse(text: &str, first_line: usize) -> Result<Node, Problem> {
+pub fn parse(text: &str, first_line: usize) -> Result<YamlNode, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     refuse_large(text)?;
     match marks::read(text, first_line)? {
         Some(mark) => join::join(&mark, text, first_line),
-        None => Ok(Node { place: Place { line: first_line, column: 1 }, value: Value::Null }),
+        None => Ok(YamlNode { place: FilePlace { line: first_line, column: 1 }, value: YamlValue::Null }),
     }
 }
 
@@ -117,7 +117,7 @@ fn refuse_large(text: &str) -> Result<(), Problem> {
 }
 
 /// Builds the problem from a parser's message, with the most likely remedy as a hint.
-fn not_yaml(said: &str, place: Place, text: &str, first_line: usize) -> Problem {
+fn not_yaml(said: &str, place: FilePlace, text: &str, first_line: usize) -> Problem {
     let line = text.lines().nth(place.line - first_line);
     let tab = line.is_some_and(|line| line.chars().take_while(|c| c.is_whitespace()).any(|c| c == '\t'));
     let hint = match line {

@@ -1,20 +1,20 @@
 //! Problems in texts that people write: each has a place, a message that names the cause, and a
 //! hint.
 
-use super::seen::{Seen, keys_alone};
+use super::seen::{ProblemLine, keys_alone};
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 
 /// A place in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct FilePlace {
     /// The line, from 1.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
@@ -24,13 +24,13 @@ impl fmt::Display for Place {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Problem {
     /// The place; `None` if the problem concerns the whole file.
-    pub place: Option<Place>,
+    pub place: Option<FilePlace>,
     /// The message: expected and found values.
     pub message: String,
     /// The remedy.
     pub hint: Option<String>,
     /// The line that contains the problem, if the text was available.
-    pub seen: Option<Seen>,
+    pub seen: Option<ProblemLine>,
     /// The name of the task parameter that the problem concerns.
     pub about: Option<String>,
     /// True if the form is right, but the author of this file is not allowed to use it.
@@ -39,7 +39,7 @@ pub struct Problem {
 
 impl Problem {
     /// Creates a problem at a place.
-    pub fn at(place: Place, message: impl Into<String>) -> Self {
+    pub fn at(place: FilePlace, message: impl Into<String>) -> Self {
         Self { place: Some(place), ..Self::of_file(message) }
     }
 
@@ -135,17 +135,17 @@ impl Problems {
     /// Adds to each problem the line that contains it; `text` is the whole file.
     #[must_use]
     pub fn seen_in(self, text: &str) -> Self {
-        self.seen_by(text, Seen::at)
+        self.seen_by(text, ProblemLine::at)
     }
 
     /// Adds the lines as [`Self::seen_in`] does, for a file that may contain secrets: of each line,
     /// only the keys are shown.
     #[must_use]
     pub fn seen_in_private(self, text: &str) -> Self {
-        self.seen_by(text, |line, column| Seen::at(&keys_alone(line), column))
+        self.seen_by(text, |line, column| ProblemLine::at(&keys_alone(line), column))
     }
 
-    fn seen_by(mut self, text: &str, see: impl Fn(&str, usize) -> Seen) -> Self {
+    fn seen_by(mut self, text: &str, see: impl Fn(&str, usize) -> ProblemLine) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let lines: Vec<&str> = if self.first.is_empty() { Vec::new() } else { text.lines().collect() };
         for problem in self.first.iter_mut().filter(|problem| problem.seen.is_none()) {

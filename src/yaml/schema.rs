@@ -1,5 +1,5 @@
-//! JSON Schemas for editors that describe the values of a [`Table`](super::Table): one function for
-//! each method of `Table`, and maps made of rows.
+//! JSON Schemas for editors that describe the values of a [`TableReader`](super::Table): one function for
+//! each method of `TableReader`, and maps made of rows.
 //!
 //! A schema may accept more than its reader, which can check more. A schema never refuses what the
 //! reader accepts.
@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 pub(crate) const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// A key, the schema of its value, and its description.
-pub(crate) type Row = (&'static str, Value, &'static str);
+pub(crate) type KeyRow = (&'static str, Value, &'static str);
 
 /// Builds a whole document from its name, title, description, and the schema of its root.
 pub(crate) fn document(name: &str, title: &str, description: &str, root: Value) -> Value {
@@ -23,14 +23,14 @@ pub(crate) fn document(name: &str, title: &str, description: &str, root: Value) 
 }
 
 /// Describes a map with exactly these keys.
-pub(crate) fn map(rows: impl IntoIterator<Item = Row>) -> Value {
+pub(crate) fn map(rows: impl IntoIterator<Item = KeyRow>) -> Value {
     let properties: Map<String, Value> =
         rows.into_iter().map(|(key, takes, what)| (key.into(), said(takes, what))).collect();
     json!({ "type": "object", "additionalProperties": false, "properties": properties })
 }
 
 /// Describes a map with exactly these keys, some of them required.
-pub(crate) fn map_with(required: &[&str], rows: impl IntoIterator<Item = Row>) -> Value {
+pub(crate) fn map_with(required: &[&str], rows: impl IntoIterator<Item = KeyRow>) -> Value {
     with(map(rows), json!({ "required": required }))
 }
 
@@ -56,39 +56,39 @@ fn said(schema: Value, what: &str) -> Value {
     with(schema, json!({ "description": what }))
 }
 
-/// Schema of [`Table::text`](super::Table::text).
+/// Schema of [`TableReader::text`](super::Table::text).
 pub(crate) fn text() -> Value {
     json!({ "type": "string", "pattern": "\\S" })
 }
 
-/// Schema of [`Table::any_text`](super::Table::any_text).
+/// Schema of [`TableReader::any_text`](super::Table::any_text).
 pub(crate) fn any_text() -> Value {
     json!({ "type": "string" })
 }
 
-/// Schema of [`Table::flag`](super::Table::flag).
+/// Schema of [`TableReader::flag`](super::Table::flag).
 pub(crate) fn flag() -> Value {
     json!({ "type": "boolean" })
 }
 
-/// Schema of [`Table::int`](super::Table::int).
+/// Schema of [`TableReader::int`](super::Table::int).
 pub(crate) fn int(range: RangeInclusive<i64>) -> Value {
     let schema = json!({ "type": "integer", "minimum": range.start() });
     if *range.end() == i64::MAX { schema } else { with(schema, json!({ "maximum": range.end() })) }
 }
 
-/// Schema of [`Table::duration`](super::Table::duration).
+/// Schema of [`TableReader::duration`](super::Table::duration).
 pub(crate) fn duration() -> Value {
     let pattern = "^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
     like(json!({ "type": "string", "minLength": 2, "pattern": pattern }), "15m")
 }
 
-/// Schema of [`Table::dollars`](super::Table::dollars).
+/// Schema of [`TableReader::dollars`](super::Table::dollars).
 pub(crate) fn dollars() -> Value {
     like(json!({ "type": "number", "minimum": 0 }), 2.5)
 }
 
-/// Schema of [`Table::one_of`](super::Table::one_of).
+/// Schema of [`TableReader::one_of`](super::Table::one_of).
 pub(crate) fn one_of<T>(words: &[(&str, T)]) -> Value {
     word_of(words.iter().map(|(word, _)| *word))
 }
@@ -98,7 +98,7 @@ pub(crate) fn word_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Value {
     json!({ "enum": words.into_iter().collect::<Vec<_>>() })
 }
 
-/// Schema of [`Table::texts`](super::Table::texts), with an example item.
+/// Schema of [`TableReader::texts`](super::Table::texts), with an example item.
 pub(crate) fn texts(example: &str) -> Value {
     json!({ "type": "array", "items": like(text(), example) })
 }
@@ -108,12 +108,12 @@ pub(crate) fn some_texts(example: &str) -> Value {
     with(texts(example), json!({ "minItems": 1 }))
 }
 
-/// Schema of [`Table::text_or_texts`](super::Table::text_or_texts), with an example text.
+/// Schema of [`TableReader::text_or_texts`](super::Table::text_or_texts), with an example text.
 pub(crate) fn text_or_texts(example: &str) -> Value {
     any_of([like(text(), example), some_texts(example)])
 }
 
-/// Schema of [`Table::map_of_text`](super::Table::map_of_text).
+/// Schema of [`TableReader::map_of_text`](super::Table::map_of_text).
 pub(crate) fn map_of_text() -> Value {
     names_to(any_text())
 }

@@ -8,7 +8,7 @@ const BLOT: char = '•';
 
 /// A line that contains a problem.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Seen {
+pub struct ProblemLine {
     /// The line, or the part of it around the problem; `…` marks omitted text.
     pub text: String,
     /// The position of the problem in the text, in characters, from 0. At most the length of the
@@ -16,7 +16,7 @@ pub struct Seen {
     pub column: usize,
 }
 
-impl Seen {
+impl ProblemLine {
     /// Extracts the part of a line around a problem at this column, from 1.
     pub(super) fn at(line: &str, column: usize) -> Self {
         let (line, at) = (line.trim_end(), column.saturating_sub(1));
@@ -99,9 +99,9 @@ mod tests {
 
     #[test]
     fn a_line_is_cut_around_its_problem() {
-        let seen = |line: &str, column| Seen::at(line, column);
-        assert_eq!(seen("a: b", 4), Seen { text: "a: b".into(), column: 3 });
-        assert_eq!(seen("a: b", 40), Seen { text: "a: b".into(), column: 4 });
+        let seen = |line: &str, column| ProblemLine::at(line, column);
+        assert_eq!(seen("a: b", 4), ProblemLine { text: "a: b".into(), column: 3 });
+        assert_eq!(seen("a: b", 40), ProblemLine { text: "a: b".into(), column: 4 });
         let long = format!("{}X{}", "a".repeat(500), "b".repeat(500));
         let cut = seen(&long, 501);
         assert_eq!(cut.text, format!("…{}X{}…", "a".repeat(60), "b".repeat(59)));

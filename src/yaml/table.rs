@@ -1,7 +1,7 @@
 //! Strict reading of a map: the reader asks for each key by name, and every other key is an error.
 
-use super::problem::{Place, Problem, Problems, excerpt};
-use super::{Key, Node, Value};
+use super::problem::{FilePlace, Problem, Problems, excerpt};
+use super::{YamlKey, YamlNode, YamlValue};
 use crate::duration::parse_duration;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use std::time::Duration;
 /// value is wrong; then they add a problem. Call [`finish`](Self::finish) last.
 #[must_use = "`finish` finds the unknown keys"]
 #[derive(Debug)]
-pub struct Table<'a> {
+pub struct TableReader<'a> {
     /// The place of the map.
-    pub place: Place,
+    pub place: FilePlace,
     what: String,
-    entries: &'a [(Key, Node)],
+    entries: &'a [(YamlKey, YamlNode)],
     known: Vec<String>,
     /// Keys of the map that a later version will support.
     later: Vec<String>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> TableReader<'a> {
     /// Opens a map; `what` names it in messages ("the front matter", "`budget`", "a step").
-    pub fn open(node: &'a Node, what: &str, problems: &mut Problems) -> Option<Self> {
-        if let Value::Map(entries) = &node.value {
+    pub fn open(node: &'a YamlNode, what: &str, problems: &mut Problems) -> Option<Self> {
+        if let YamlValue::Map(entries) = &node.value {
             return Some(Self { place: node.place, what: what.into(), entries, known: Vec::new(), later: Vec::new() });
         }
         let message = format!("expected {what} to be a map, found {}", node.describe());
@@ -32,7 +32,7 @@ impl<'a> Table<'a> {
     }
 
     /// Returns the value of a key, of any type.
-    pub fn take(&mut self, key: &str) -> Option<&'a Node> {
+    pub fn take(&mut self, key: &str) -> Option<&'a YamlNode> {
         self.know(key);
         self.entries.iter().find(|(k, _)| k.text == key).map(|(_, node)| node)
     }
@@ -44,7 +44,7 @@ impl<'a> Table<'a> {
     }
 
     /// Returns the place of a key, if the key is present. Does not mark the key as known.
-    pub fn place_of(&self, key: &str) -> Option<Place> {
+    pub fn place_of(&self, key: &str) -> Option<FilePlace> {
         self.entries.iter().find(|(k, _)| k.text == key).map(|(k, _)| k.place)
     }
 
@@ -63,7 +63,7 @@ impl<'a> Table<'a> {
     /// Reads `true` or `false`.
     pub fn flag(&mut self, key: &str, problems: &mut Problems) -> Option<bool> {
         match self.take(key)? {
-            Node { value: Value::Bool(flag), .. } => Some(*flag),
+            YamlNode { value: YamlValue::Bool(flag), .. } => Some(*flag),
             node => expected(node, &quoted(key), &Wanted::Flag, problems),
         }
     }
@@ -71,7 +71,7 @@ impl<'a> Table<'a> {
     /// Reads a whole number in a range.
     pub fn int(&mut self, key: &str, range: RangeInclusive<i64>, problems: &mut Problems) -> Option<i64> {
         let node = self.take(key)?;
-        if let Value::Int(int) = node.value
+        if let YamlValue::Int(int) = node.value
             && range.contains(&int)
         {
             return Some(int);
@@ -82,7 +82,7 @@ impl<'a> Table<'a> {
     /// Reads a duration such as `90s` or `1h30m`.
     pub fn duration(&mut self, key: &str, problems: &mut Problems) -> Option<Duration> {
         let node = self.take(key)?;
-        if let Value::Int(number @ 1..) = node.value {
+        if let YamlValue::Int(number @ 1..) = node.value {
             let message = format!("`{key}`: {} has no unit", node.describe());
             problems
                 .push(Problem::at(node.place, message).hint(format!("write `{number}s`, `{number}m` or `{number}h`")));
@@ -125,11 +125,11 @@ impl<'a> Table<'a> {
         problems: &mut Problems,
     ) -> Option<Vec<String>> {
         let node = self.take(key)?;
-        let Value::List(items) = &node.value else {
+        let YamlValue::List(items) = &node.value else {
             return expected(node, &quoted(key), &Wanted::Texts, problems);
         };
         let subject = format!("an item of `{key}`");
-        let read = |item: &Node, problems: &mut Problems| {
+        let read = |item: &YamlNode, problems: &mut Problems| {
             let text = text(item, &subject, problems)?;
             if let Err((why, hint)) = check(text) {
                 let message = format!("`{}` in `{key}`: {why}", excerpt(text));
@@ -144,10 +144,10 @@ impl<'a> Table<'a> {
     /// Reads a text, or a list of texts that is not empty.
     pub fn text_or_texts(&mut self, key: &str, problems: &mut Problems) -> Option<Vec<String>> {
         match self.take(key)? {
-            node @ Node { value: Value::Text(_), .. } => {
+            node @ YamlNode { value: YamlValue::Text(_), .. } => {
                 text(node, &quoted(key), problems).map(|text| vec![text.to_owned()])
             }
-            Node { value: Value::List(items), .. } if !items.is_empty() => self.texts(key, problems),
+            YamlNode { value: YamlValue::List(items), .. } if !items.is_empty() => self.texts(key, problems),
             node => expected(node, &quoted(key), &Wanted::TextOrTexts, problems),
         }
     }
@@ -155,10 +155,10 @@ impl<'a> Table<'a> {
     /// Reads a map from names to texts, which may be empty.
     pub fn map_of_text(&mut self, key: &str, problems: &mut Problems) -> Option<Vec<(String, String)>> {
         let node = self.take(key)?;
-        let Value::Map(entries) = &node.value else {
+        let YamlValue::Map(entries) = &node.value else {
             return expected(node, &quoted(key), &Wanted::Names, problems);
         };
-        let entry = |(name, value): &(Key, Node)| match value.as_text() {
+        let entry = |(name, value): &(YamlKey, YamlNode)| match value.as_text() {
             Some(text) => Some((name.text.clone(), text.to_owned())),
             None => expected(value, &quoted(&name.text), &Wanted::Text, problems),
         };
@@ -189,7 +189,7 @@ impl<'a> Table<'a> {
     /// Finishes with hints for keys of other tools: each pair holds a foreign key and ours with the
     /// same meaning.
     pub fn finish_with(self, others: &[(&str, &str)], problems: &mut Problems) {
-        let is_known = |key: &Key| self.known.contains(&key.text) || self.later.contains(&key.text);
+        let is_known = |key: &YamlKey| self.known.contains(&key.text) || self.later.contains(&key.text);
         for (key, _) in self.entries.iter().filter(|(key, _)| !is_known(key)) {
             let problem = Problem::at(key.place, format!("unknown key `{}` in {}", excerpt(&key.text), self.what));
             let known = self.known.join(", ");
@@ -204,7 +204,7 @@ impl<'a> Table<'a> {
     }
 }
 
-fn text<'a>(node: &'a Node, subject: &str, problems: &mut Problems) -> Option<&'a str> {
+fn text<'a>(node: &'a YamlNode, subject: &str, problems: &mut Problems) -> Option<&'a str> {
     match node.as_text() {
         Some(text) if !text.trim().is_empty() => Some(text),
         _ => expected(node, subject, &Wanted::Text, problems),
@@ -226,7 +226,7 @@ enum Wanted {
     Duration,
 }
 
-fn expected<T>(node: &Node, subject: &str, wanted: &Wanted, problems: &mut Problems) -> Option<T> {
+fn expected<T>(node: &YamlNode, subject: &str, wanted: &Wanted, problems: &mut Problems) -> Option<T> {
     let what = match wanted {
         Wanted::Text => "a text".into(),
         Wanted::Texts => "a list of texts like `[a, b]`".into(),
@@ -244,16 +244,16 @@ fn expected<T>(node: &Node, subject: &str, wanted: &Wanted, problems: &mut Probl
 
 impl Wanted {
     /// Returns the hint for this wrong value.
-    fn instead_of(&self, value: &Value) -> String {
+    fn instead_of(&self, value: &YamlValue) -> String {
         let plain = match value {
-            Value::Null => return "give it a value or remove the key".into(),
-            Value::Bool(flag) => Some(flag.to_string()),
-            Value::Int(number) => Some(number.to_string()),
-            Value::Float(number) => Some(number.to_string()),
-            Value::Text(text) if text.trim().is_empty() => return "give it a value or remove the key".into(),
-            Value::Text(text) => Some(excerpt(text)),
-            Value::Other(_) if matches!(self, Self::Text) => return "write it in quotes".into(),
-            Value::List(_) | Value::Map(_) | Value::Other(_) => None,
+            YamlValue::Null => return "give it a value or remove the key".into(),
+            YamlValue::Bool(flag) => Some(flag.to_string()),
+            YamlValue::Int(number) => Some(number.to_string()),
+            YamlValue::Float(number) => Some(number.to_string()),
+            YamlValue::Text(text) if text.trim().is_empty() => return "give it a value or remove the key".into(),
+            YamlValue::Text(text) => Some(excerpt(text)),
+            YamlValue::Other(_) if matches!(self, Self::Text) => return "write it in quotes".into(),
+            YamlValue::List(_) | YamlValue::Map(_) | YamlValue::Other(_) => None,
         };
         let word = |words: &[&str]| plain.as_ref().is_some_and(|plain| words.contains(&plain.to_lowercase().as_str()));
         match (self, plain.as_deref()) {
@@ -265,7 +265,7 @@ impl Wanted {
             (Self::Flag, _) if word(&["true", "yes", "on", "y", "1"]) => "write `true`, without quotes".into(),
             (Self::Flag, _) if word(&["false", "no", "off", "n", "0"]) => "write `false`, without quotes".into(),
             (Self::Flag, _) => "write one of the two".into(),
-            (Self::Number(_), Some(plain)) if matches!(value, Value::Text(_)) && plain.parse::<i64>().is_ok() => {
+            (Self::Number(_), Some(plain)) if matches!(value, YamlValue::Text(_)) && plain.parse::<i64>().is_ok() => {
                 "write it without quotes and without zeros before it".into()
             }
             (Self::Number(_), _) => "write a number in that range".into(),

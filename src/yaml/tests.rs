@@ -1,32 +1,32 @@
-//! Tests of [`parse`], [`document`] and [`Table`] with valid and invalid texts.
+//! Tests of [`parse`], [`document`] and [`TableReader`] with valid and invalid texts.
 
 use super::*;
 use proptest::prelude::*;
 
-fn place(line: usize, column: usize) -> Place {
-    Place { line, column }
+fn place(line: usize, column: usize) -> FilePlace {
+    FilePlace { line, column }
 }
 
-fn node(line: usize, column: usize, value: Value) -> Node {
-    Node { place: place(line, column), value }
+fn node(line: usize, column: usize, value: YamlValue) -> YamlNode {
+    YamlNode { place: place(line, column), value }
 }
 
-fn key(line: usize, column: usize, text: &str) -> Key {
-    Key { text: text.into(), place: place(line, column) }
+fn key(line: usize, column: usize, text: &str) -> YamlKey {
+    YamlKey { text: text.into(), place: place(line, column) }
 }
 
-fn text(value: &str) -> Value {
-    Value::Text(value.into())
+fn text(value: &str) -> YamlValue {
+    YamlValue::Text(value.into())
 }
 
 /// Lists the place of each key and value of a document, in order: `key@1:1 value@1:6`.
-fn places(node: &Node) -> Vec<String> {
+fn places(node: &YamlNode) -> Vec<String> {
     match &node.value {
-        Value::Map(entries) => entries
+        YamlValue::Map(entries) => entries
             .iter()
             .flat_map(|(key, node)| [vec![format!("{}@{}", key.text, key.place)], places(node)].concat())
             .collect(),
-        Value::List(items) => items.iter().flat_map(places).collect(),
+        YamlValue::List(items) => items.iter().flat_map(places).collect(),
         _ => vec![format!("{}@{}", node.describe(), node.place)],
     }
 }
@@ -37,11 +37,14 @@ fn refusal(source: &str) -> String {
 
 #[test]
 fn a_document_is_values_with_their_places() {
-    let expected = Value::Map(vec![
-        (key(1, 1, "a"), node(1, 4, Value::Int(1))),
-        (key(2, 1, "b"), node(2, 4, Value::List(vec![node(2, 5, Value::Bool(true)), node(2, 11, Value::Float(0.5))]))),
-        (key(3, 1, "c"), node(4, 3, Value::Map(vec![(key(4, 3, "d"), node(4, 6, text("x y")))]))),
-        (key(5, 1, "e"), node(5, 1, Value::Null)),
+    let expected = YamlValue::Map(vec![
+        (key(1, 1, "a"), node(1, 4, YamlValue::Int(1))),
+        (
+            key(2, 1, "b"),
+            node(2, 4, YamlValue::List(vec![node(2, 5, YamlValue::Bool(true)), node(2, 11, YamlValue::Float(0.5))])),
+        ),
+        (key(3, 1, "c"), node(4, 3, YamlValue::Map(vec![(key(4, 3, "d"), node(4, 6, text("x y")))]))),
+        (key(5, 1, "e"), node(5, 1, YamlValue::Null)),
     ]);
     assert_eq!(parse("a: 1\nb: [true, 0.5]\nc:\n  d: x y\ne:\n", 1), Ok(node(1, 1, expected)));
 }
@@ -71,15 +74,15 @@ fn places_hold_in_flow_maps_after_long_texts_with_carriage_returns_and_wide_lett
 #[test]
 fn lines_count_from_where_the_text_begins_in_its_file() {
     assert_eq!(places(&parse("\u{feff}a: 1", 7).unwrap()), ["a@7:1", "the number 1@7:4"]);
-    assert_eq!(parse("# nothing\n", 3), Ok(node(3, 1, Value::Null)));
+    assert_eq!(parse("# nothing\n", 3), Ok(node(3, 1, YamlValue::Null)));
 }
 
 #[test]
 fn an_alias_stands_at_its_own_place() {
     let document = parse("a: &x [1]\nb: *x\n", 1).unwrap();
-    let list = Value::List(vec![node(1, 8, Value::Int(1))]);
+    let list = YamlValue::List(vec![node(1, 8, YamlValue::Int(1))]);
     let expected = vec![(key(1, 1, "a"), node(1, 4, list.clone())), (key(2, 1, "b"), node(2, 4, list))];
-    assert_eq!(document.value, Value::Map(expected));
+    assert_eq!(document.value, YamlValue::Map(expected));
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn front_matter_is_what_stands_between_two_fences_at_the_top() {
         (vec!["a@3:1".to_owned(), "the number 1@3:4".to_owned()], "Text\n---\n", 5)
     );
     assert_eq!(document("Text\n---\na: 1\n---\n").unwrap().front, None);
-    assert_eq!(document("---\n---\nText").unwrap().front.unwrap().value, Value::Map(Vec::new()));
+    assert_eq!(document("---\n---\nText").unwrap().front.unwrap().value, YamlValue::Map(Vec::new()));
     assert!(document("---\na: 1\n").unwrap_err().to_string().starts_with("1:1: the front matter has no end"));
     assert!(document("\n---\n- a\n---\n").unwrap_err().to_string().starts_with("3:1: expected the front matter"));
 }
@@ -172,7 +175,7 @@ fn the_nearest_known_word_is_found_in_any_spelling() {
 fn a_table_reads_each_key_once_and_knows_the_rest() {
     let source = "name: x\ncount: 7\nwait: 90s\nenv: {A: '1', B: ''}\nempty: ''\nlist: [a, b]\nchoice: two\non: true\n";
     let (root, mut problems) = (parse(source, 1).unwrap(), Problems::default());
-    let mut table = Table::open(&root, "a step", &mut problems).unwrap();
+    let mut table = TableReader::open(&root, "a step", &mut problems).unwrap();
     assert_eq!(table.text("name", &mut problems), Some("x"));
     assert_eq!(table.int("count", 0..=9, &mut problems), Some(7));
     assert_eq!(table.duration("wait", &mut problems), Some(std::time::Duration::from_secs(90)));
@@ -191,7 +194,7 @@ fn a_table_reads_each_key_once_and_knows_the_rest() {
 fn every_wrong_value_of_a_table_is_said_sorted_by_place() {
     let source = "zebra: 1\ncount: 10\nname: 5\nwait: soon\nlist: a\nchoice: tow\non: yes\nlater: {}\nnaem: x\n";
     let (root, mut problems) = (parse(source, 1).unwrap(), Problems::default());
-    let mut table = Table::open(&root, "a step", &mut problems).unwrap();
+    let mut table = TableReader::open(&root, "a step", &mut problems).unwrap();
     table.text("name", &mut problems);
     table.int("count", 0..=9, &mut problems);
     table.duration("wait", &mut problems);
@@ -215,7 +218,7 @@ proptest! {
     #[test]
     fn quoted_text_is_read_as_it_was_written(value in "[^\\x00-\\x1f\u{7f}-\u{9f}\u{2028}\u{2029}\u{feff}\u{fffe}\u{ffff}]{0,40}") {
         let source = format!("- '{}'\n", value.replace('\'', "''"));
-        prop_assert_eq!(parse(&source, 1).map(|node| node.value), Ok(Value::List(vec![node(1, 3, text(&value))])));
+        prop_assert_eq!(parse(&source, 1).map(|node| node.value), Ok(YamlValue::List(vec![node(1, 3, text(&value))])));
     }
 }
 

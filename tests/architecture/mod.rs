@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 
 /// From the ground up. A module imports only from floors below its own, so there is no circle.
 const FLOORS: &[(&str, &[&str])] = &[
-    ("1a", &["causes", "duration", "fail_point", "id", "limits", "moment"]),
+    ("1a", &["duration", "elapsed", "error_chain", "fail_point", "id", "limits"]),
     ("1b", &["process", "queue", "schedule", "yaml"]),
-    ("2", &["chat", "monitor", "store", "task", "verdict", "watch", "workspace"]),
+    ("2", &["chat", "file_watch", "monitor", "store", "task", "verdict", "workspace"]),
     ("3a", &["lane", "run", "spec"]),
-    ("3b", &["courier", "lane_runner", "mcp", "provider"]),
+    ("3b", &["http", "lane_runner", "mcp", "provider"]),
     ("3c", &["tool"]),
     ("4", &["gate", "report"]),
     ("5", &["driver"]),
@@ -24,13 +24,13 @@ const FLOORS: &[(&str, &[&str])] = &[
 ];
 
 /// Modules and files that decide and never wait.
-const PURE: &str = "batch/course.rs batch/evaluation/ batch/forms.rs batch/outcome.rs batch/plan/ batch/purse.rs batch/record.rs batch/summary.rs causes.rs chat/ duration.rs id.rs lane/ limits.rs moment.rs monitor/ report/ run/ schedule/ spec/ task/ verdict/ yaml/ config/file.rs \
-    config/model.rs config/model_keys.rs config/prices.rs config/schema.rs config/servers.rs config/trust.rs config/url.rs config/woven.rs gate/feedback.rs gate/locks/ gate/policy/ \
+const PURE: &str = "batch/job_scheduler.rs batch/evaluation/ batch/forms.rs batch/outcome.rs batch/plan/ batch/budget.rs batch/record.rs batch/summary.rs error_chain.rs chat/ duration.rs id.rs lane/ limits.rs elapsed.rs monitor/ report/ run/ schedule/ spec/ task/ verdict/ yaml/ config/file.rs \
+    config/model.rs config/model_keys.rs config/prices.rs config/schema.rs config/servers.rs config/trust.rs config/url.rs config/env_template.rs gate/feedback.rs gate/locks/ gate/policy/ \
     lane_runner/excerpt/ lane_runner/junit/ lane_runner/lines.rs lane_runner/report.rs \
-    mcp/catalog.rs mcp/session/answer.rs process/text.rs provider/answer.rs provider/anthropic/ provider/codec.rs provider/complaint.rs provider/framing.rs provider/ollama/ \
+    mcp/catalog.rs mcp/session/answer.rs process/text.rs provider/answer.rs provider/anthropic/ provider/codec.rs provider/api_error.rs provider/framing.rs provider/ollama/ \
     provider/openai_chat/ provider/openai_responses/ provider/text_tools/splitter.rs provider/text_tools/translation.rs queue/ store/queue/tables.rs store/words.rs \
     tool/arguments.rs tool/bound.rs tool/contract.rs tool/foreign.rs tool/mask.rs tool/nearest.rs tool/notes.rs tool/picture.rs \
-    tool/rules.rs tool/text.rs watch/authors.rs watch/lull.rs workspace/pattern.rs workspace/protection.rs";
+    tool/rules.rs tool/text.rs file_watch/authors.rs file_watch/debounce.rs workspace/pattern.rs workspace/protection.rs";
 
 /// What pure files do not name.
 const WORLD: &str = "tokio tokio_util std::fs std::net std::process std::env std::thread reqwest rustix tempfile rand Instant::now \
@@ -45,12 +45,15 @@ const DOORS: &[(&str, &[&str])] = &[
     ("rustix::process", &["process/"]),
     ("std::process::exit", &["cli/"]),
     ("std::process::abort", &["fail_point.rs"]),
-    ("std::env", &["cli/inside.rs", "config/layers.rs", "fail_point.rs", "process/wall/seccomp.rs", "test_support.rs"]),
+    (
+        "std::env",
+        &["cli/internal.rs", "config/layers.rs", "fail_point.rs", "process/sandbox/seccomp.rs", "test_support.rs"],
+    ),
     ("std::thread::spawn", &[]),
     ("std::thread::Builder", &["cli/live.rs", "cli/spool.rs", "driver/watcher.rs", "serve/engine/mod.rs"]),
     ("tokio::spawn", &[]),
     ("tokio::task::spawn", &[]),
-    ("JoinSet::new", &["cli/signals.rs", "driver/inbox.rs", "scheduler/crew.rs", "serve/http/listener.rs"]),
+    ("JoinSet::new", &["cli/signals.rs", "driver/inbox.rs", "scheduler/shared.rs", "serve/http/listener.rs"]),
     (
         "spawn_blocking",
         &[
@@ -64,19 +67,19 @@ const DOORS: &[(&str, &[&str])] = &[
             "gate/judge.rs",
             "gate/masked.rs",
             "gate/planted.rs",
-            "gate/sentry.rs",
+            "gate/room_watcher.rs",
             "lane_runner/explain.rs",
-            "lane_runner/found.rs",
+            "lane_runner/existing_reports.rs",
             "cli/serve/jobs.rs",
-            "scheduler/crew.rs",
-            "scheduler/ledger.rs",
+            "scheduler/shared.rs",
+            "scheduler/scheduler_store.rs",
             "scheduler/tests.rs",
             "serve/engine/mod.rs",
-            "serve/house.rs",
+            "serve/app_state.rs",
             "store/queue/mod.rs",
             "sync/outbox.rs",
             "tool/host.rs",
-            "watch/mod.rs",
+            "file_watch/mod.rs",
             "workspace/trees/mod.rs",
         ],
     ),
@@ -104,8 +107,8 @@ const DOORS: &[(&str, &[&str])] = &[
         ],
     ),
     ("now_v7", &["cli/", "driver/mod.rs", "process/", "serve/engine/"]),
-    ("reqwest", &["courier/", "mcp/session/http.rs", "provider/"]),
-    ("notify", &["watch/ears.rs"]),
+    ("reqwest", &["http/", "mcp/session/http.rs", "provider/"]),
+    ("notify", &["file_watch/fs_events.rs"]),
     ("rusqlite", &["store/"]),
     ("println!", &["cli/"]),
     ("eprintln!", &["cli/"]),
@@ -204,7 +207,7 @@ const WRITERS: &[(&str, &[&str])] = &[
     ("tempfile", &["store/files.rs", "workspace/trees/", "workspace/worktree/record.rs"]),
     ("fs::write", &["gate/base.rs", "workspace/replica/"]),
     ("fs::rename", &["gate/base.rs", "store/prune.rs", "workspace/replica/", "workspace/worktree/remove.rs"]),
-    ("File::create", &["workspace/trees/ground.rs"]),
+    ("File::create", &["workspace/trees/scratch.rs"]),
     ("rustix::fs::renameat", &["workspace/jail/folder.rs"]),
 ];
 
@@ -238,7 +241,7 @@ fn what_is_kept_and_every_effect_goes_by_fail_points() {
         ("workspace/jail/folder.rs", "reach(work", 3),
         ("driver/inbox.rs", "reach(name", 2),
         ("driver/inbox.rs", "tasks.spawn(", 1),
-        ("driver/perform.rs", "reach(\"report\"", 2),
+        ("driver/effects.rs", "reach(\"report\"", 2),
         ("workspace/worktree/make.rs", "self.at(\"", 5),
         ("workspace/worktree/remove.rs", "self.at(\"", 4),
     ] {
@@ -260,8 +263,8 @@ fn files_open_with_a_promise_are_short_and_are_named_for_what_is_in_them() {
         if !text.starts_with("//! ") {
             wrong.push(format!("{folder}/{path}:1: does not open with `//!` and what it promises"));
         }
-        if text.lines().count() > 400 {
-            wrong.push(format!("{folder}/{path}:400: {} lines; no file has more than 400", text.lines().count()));
+        if text.lines().count() > 500 {
+            wrong.push(format!("{folder}/{path}:500: {} lines; no file has more than 500", text.lines().count()));
         }
         if path.split(['/', '.']).any(|name| EMPTY_NAMES.contains(&name)) {
             wrong.push(format!("{folder}/{path}:1: the name does not say what is inside"));

@@ -366,7 +366,7 @@ fn worktrees_that_are_left_are_counted_for_each_repository_with_the_command_that
         "  1 worktree with work that is not committed: `fledge worktrees list`, `fledge worktrees clean --failed`";
     assert_eq!(told, [elsewhere.as_str(), here], "{}", ended.story());
     let listed = ended.again(&["worktrees", "list", "-C", &other]).run();
-    assert_eq!(listed.stdout.matches("uncommitted").count(), 1, "{}", listed.story());
+    assert_eq!(listed.stdout.matches("  uncommitted  ").count(), 1, "{}", listed.story());
 }
 
 #[test]

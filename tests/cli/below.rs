@@ -10,7 +10,7 @@ const VERBS: [(&[&str], &str); 26] = [
     (&["lanes", "validate"], "valid: 1 lane"),
     (&["lanes", "run", "verify", "--dry-run"], "verify"),
     (&["lanes", "run", "verify"], "verify passed"),
-    (&["lanes", "init"], "there already"),
+    (&["lanes", "init"], "already exists"),
     (&["run", "-p", "Mend it", "--dry-run"], "test -f done"),
     (&["fix", "--dry-run"], "test -f done"),
     (&["runs"], "verified"),
@@ -27,7 +27,7 @@ const VERBS: [(&[&str], &str); 26] = [
     (&["jobs", "list"], "nightly"),
     (&["monitors", "list"], "only-watched-here"),
     (&["serve", "link"], "/workspace"),
-    (&["sync"], "no server"),
+    (&["sync"], "no sync server"),
     (&["specs"], "only-specified"),
     (&["specs", "list"], "only-specified"),
 ];

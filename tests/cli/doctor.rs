@@ -211,7 +211,7 @@ fn names_that_are_slips_have_the_near_one() {
     let place = place.env("ANTHROPIC_API_KEY", " ").env("FLEDGE_TEST_X", "1").env("FLEDGE_SINCE", "now");
     let found = checks(&place.args(&["doctor", "--json"]).run());
     let slip = part(&found, "config.FLEDGE_STAT_DIR");
-    let mend = "did you mean `FLEDGE_STATE_DIR`? `unset FLEDGE_STAT_DIR` if not";
+    let mend = "did you mean `FLEDGE_STATE_DIR`? if not, `unset FLEDGE_STAT_DIR`";
     assert_eq!(slip, warned("FLEDGE_STAT_DIR is set, but fledge does not read it", mend));
     assert!(part(&found, "config.FLEDGE_MODLE").2.starts_with("did you mean `FLEDGE_MODEL`?"));
     let others = found.iter().filter(|check| check["id"].as_str().unwrap().starts_with("config.")).count();
@@ -221,7 +221,7 @@ fn names_that_are_slips_have_the_near_one() {
     let near = Fledge::new().lane("verify", &needs("x")).env("FLEDGE_MODEL", "anthropic/claude-sonet-4-5");
     let near = checks(&near.env("ANTHROPIC_API_KEY", KEY).args(&["doctor", "--json"]).run());
     let model = about(&near, "model");
-    assert!(model.0 == "warn" && model.2.ends_with("did you mean `claude-sonnet-4-5`?"), "{model:?}");
+    assert!(model.0 == "warn" && model.2.starts_with("did you mean `claude-sonnet-4-5`? "), "{model:?}");
 }
 
 #[test]

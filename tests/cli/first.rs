@@ -28,7 +28,7 @@ fn working() -> Model {
 fn what_init_leaves_is_committed_by_the_line_that_it_prints() {
     let model = working();
     let refused = begun().again(&["run", "tasks/first.md", "--commit=on-success"]).anthropic(&model).run();
-    let files = "not committed: `lanes/verify.yaml`, `tasks/first.md`; commit or stash it";
+    let files = "the workspace has uncommitted changes: `lanes/verify.yaml`, `tasks/first.md`; commit or stash them";
     assert!(refused.code == Some(2) && refused.stderr.contains(files), "{}", refused.story());
     let run = refused.again(&["run", "tasks/first.md"]).anthropic(&model).run();
     run.must_exit(0);

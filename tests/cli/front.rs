@@ -86,7 +86,7 @@ fn a_task_that_says_what_it_said_when_it_was_written_is_no_task_yet() {
     ended = ended.again(&["run", "tasks/first.md", "--dry-run"]).file("tasks/first.md", &said).run();
     ended.must_exit(2);
     assert!(ended.stderr.contains("tasks/first.md:8:1") && !ended.stderr.contains("first.md:6"), "{}", ended.story());
-    let said = format!("{}\nIt is late.\n", said.split("\nThen say").next().unwrap());
+    let said = format!("{}\nIt is late.\n", said.split("\nThen describe").next().unwrap());
     ended.again(&["run", "tasks/first.md", "--dry-run"]).file("tasks/first.md", &said).run().must_exit(0);
 }
 
@@ -101,7 +101,7 @@ fn what_is_there_already_is_left_as_it_is() {
         init.file("lanes/verify.yaml").is_some_and(|text| text.contains("name: a"))
             && init.file("fledge.yaml").is_none()
     );
-    assert_eq!(init.stderr.matches("there already").count(), 2, "{}", init.story());
+    assert_eq!(init.stderr.matches("- kept: ").count(), 2, "{}", init.story());
 }
 
 #[test]

@@ -211,7 +211,7 @@ fn a_detected_lane_runs_by_hand_and_says_what_it_is() {
     assert!(run.stderr.contains("note: no lanes are defined, so fledge detected this one"), "{}", run.stderr);
     let unknown = Fledge::new().file("test.sh", "").args(&["lanes", "run", "lint"]).run();
     unknown.must_exit(2);
-    assert!(unknown.stderr.contains("it has verify (detected)"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("known: verify (detected)"), "{}", unknown.stderr);
 }
 
 #[test]

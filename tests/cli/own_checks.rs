@@ -77,7 +77,7 @@ fn what_is_written_is_as_prettier_would_write_it() {
         let (lane, task) = (page(&init), init.file("tasks/first.md").unwrap());
         let other = if quote == '"' { '\'' } else { '"' };
         assert!(lane.contains(&format!("CI: {quote}1{quote}")) && !lane.contains(other), "{lane}");
-        assert!(task.contains(&format!("files: [{quote}**{quote}] # ")) && task.contains("\n---\n\n# Say"), "{task}");
+        assert!(task.contains(&format!("files: [{quote}**{quote}] # ")) && task.contains("\n---\n\n# State"), "{task}");
         for line in lane.lines().chain(task.lines()) {
             assert!(!line.trim_start().contains("  ") && line == line.trim_end(), "{line}");
         }

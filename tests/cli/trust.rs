@@ -65,7 +65,7 @@ fn a_project_that_is_not_trusted_does_not_take_the_place_of_a_model_or_weaken_th
     let refused = place(&theirs).run();
     refused.must_exit(2);
     assert!(
-        refused.stderr.contains("fledge.yaml:1:11: `m` in a project's file would take the place"),
+        refused.stderr.contains("fledge.yaml:1:11: `m` in a project's file would replace one of your models"),
         "{}",
         refused.story()
     );

@@ -3,7 +3,7 @@
 use crate::crash::scene;
 use crate::crash::telling::Fed;
 use crate::support::{Ended, Model, Running, becomes, until};
-use fledge::store::{RunRow, RunState};
+use fledge::store::{RunRow, StoredRunState};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -70,7 +70,7 @@ impl Course {
 
     /// Whether its run has ended.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self.ended.rows().as_slice(), [row] if matches!(row.state, RunState::Ended(_)))
+        matches!(self.ended.rows().as_slice(), [row] if matches!(row.state, StoredRunState::Ended(_)))
     }
 
     /// How its newest process ended.
@@ -103,7 +103,7 @@ impl Course {
         // A program that the process was starting when it was killed has its lock until it begins.
         until("a run that no process works on", || {
             rows = self.ended.rows();
-            !matches!(rows.as_slice(), [RunRow { state: RunState::Running { .. }, .. }])
+            !matches!(rows.as_slice(), [RunRow { state: StoredRunState::Running { .. }, .. }])
         });
         if let [row] = rows.as_slice() {
             let records = self.ended.journal();
@@ -200,19 +200,19 @@ fn must_agree(ended: &Ended, row: &RunRow) {
     let report: Option<Value> = report.map(|text| serde_json::from_str(&text).unwrap());
     let verified = |report: &Value| report["verified"] == true;
     match (ended.code, &row.state) {
-        (Some(code), RunState::Ended(outcome)) => {
+        (Some(code), StoredRunState::Ended(outcome)) => {
             let said = report.map(|report| (report["exit_code"].clone(), report["verified"].clone()));
             let ours =
                 (code == 8 || code == i32::from(outcome.exit_code), outcome.verified == (outcome.exit_code == 0));
             assert_eq!(ours, (true, true), "{outcome:?}\n{}", ended.story());
             assert_eq!(said, Some((code.into(), (code == 0).into())), "{outcome:?}\n{}", ended.story());
         }
-        (Some(code), RunState::Interrupted) => {
+        (Some(code), StoredRunState::Interrupted) => {
             assert_ne!(code, 0, "{}", ended.story());
             assert!(!report.is_some_and(|report| verified(&report)), "a false report\n{}", ended.story());
         }
-        (None, RunState::Ended(_) | RunState::Interrupted) => {}
-        (_, RunState::Running { .. }) => panic!("still driven\n{}", ended.story()),
+        (None, StoredRunState::Ended(_) | StoredRunState::Interrupted) => {}
+        (_, StoredRunState::Running { .. }) => panic!("still driven\n{}", ended.story()),
     }
 }
 

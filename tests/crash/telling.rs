@@ -1,9 +1,9 @@
 //! What was told is in the journal: the events that each process printed, held against those that the journal leads to.
 
 use crate::crash::judge::Heard;
-use fledge::moment::Moment;
+use fledge::elapsed::Elapsed;
 use fledge::run::{Action, Event, Run};
-use fledge::store::Record;
+use fledge::store::JournalRecord;
 use serde_json::Value;
 
 /// A machine that was fed a journal.
@@ -17,7 +17,7 @@ pub(crate) struct Fed {
 
 impl Fed {
     /// Feeds it these records.
-    pub(crate) fn with(records: &[Record]) -> Self {
+    pub(crate) fn with(records: &[JournalRecord]) -> Self {
         let (mut machine, mut fed, mut before) = (Run::new(), Self::default(), None);
         let mut unproven = None;
         for record in records {
@@ -39,7 +39,7 @@ impl Fed {
             if let Some(call) = event.call() {
                 fed.open.retain(|(open, _)| *open != call.0);
             }
-            for action in machine.handle(Moment(record.at_ms), event) {
+            for action in machine.handle(Elapsed(record.at_ms), event) {
                 match action {
                     Action::Emit { event } => fed.told.push(plain(&serde_json::to_value(event).unwrap())),
                     Action::RunTool { call, tool, .. } if tool != "files-read" && tool != "files-list" => {

@@ -38,7 +38,7 @@ fn the_verified_tree_is_put_into_a_checkout_that_is_at_the_base_and_only_once() 
     assert_eq!(run.git(&["diff", "--summary"]), " mode change 100644 => 100755 kept");
     let run = run.again(&["apply", "last"]).run();
     run.must_exit(0);
-    assert!(run.stderr.contains("is at the verified tree already"), "{}", run.story());
+    assert!(run.stderr.contains("already has the verified tree"), "{}", run.story());
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_checkout_with_other_work_is_left_alone() {
     fs::write(run.path("mine"), "work\n").unwrap();
     let run = run.again(&["apply", "last"]).run();
     run.must_exit(1);
-    assert!(run.stderr.contains("not as it was when the run began: mine"), "{}", run.story());
+    assert!(run.stderr.contains("the workspace has changed since the run began: mine"), "{}", run.story());
     assert_eq!((run.file("done"), run.file("mine").as_deref()), (None, Some("work\n")));
 }
 

@@ -73,7 +73,7 @@ fn what_the_user_has_under_way_is_not_committed_with_one_parent() {
         let run = fledge.run();
         let report = run.must_be(2, "bad_input");
         let message = report["message"].as_str().unwrap();
-        assert!(message.contains(&format!("a {what} is under way")), "{message}");
+        assert!(message.contains(&format!("a {what} is in progress")), "{message}");
         assert!(model.asked().is_empty(), "{what}");
     }
 }

@@ -1,7 +1,7 @@
 //! Runs in worktrees of their own: the user's checkout stays as it is, what is not committed is never lost, and nothing else is left.
 
 use crate::support::{Ended, Fledge, Model, Running, git, say, shell, write};
-use fledge::store::RunState;
+use fledge::store::StoredRunState;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -194,7 +194,7 @@ fn where_no_worktree_can_be_made_it_is_said_and_no_model_is_asked() {
     let model = working();
     let run = Fledge::simple(&model).committed().arg("--base=HEAD").run();
     run.must_exit(2);
-    assert!(run.stderr.contains("--base: only a worktree is made from a commit"), "{}", run.story());
+    assert!(run.stderr.contains("--base: only a worktree starts from a commit"), "{}", run.story());
 }
 
 /// Kills it once this was said.
@@ -203,7 +203,7 @@ fn killed(mut running: Running, said: &str) -> Ended {
     running.wait_for(said);
     running.signal(Signal::KILL);
     let ended = running.end();
-    assert_eq!((ended.code, ended.row().state), (None, RunState::Interrupted), "{}", ended.story());
+    assert_eq!((ended.code, ended.row().state), (None, StoredRunState::Interrupted), "{}", ended.story());
     ended
 }
 

@@ -2,7 +2,7 @@
 
 use crate::delivery::worktrees::{branches, isolated, known, left, working, worktree};
 use crate::support::{Ended, Fledge, Model, say, shell, write};
-use fledge::store::RunState;
+use fledge::store::StoredRunState;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -146,7 +146,7 @@ fn a_process_that_dies_while_a_worktree_is_made_or_removed_leaves_nothing_that_i
         });
         let ended =
             isolated(&model).arg("--sandbox=off").committed().env("FLEDGE_FAIL", &format!("abort:{place}#1")).run();
-        assert_eq!((ended.code, ended.row().state), (None, RunState::Interrupted), "{place}: {}", ended.story());
+        assert_eq!((ended.code, ended.row().state), (None, StoredRunState::Interrupted), "{place}: {}", ended.story());
         let run = ended.again(&["runs", "resume", "last"]).anthropic(&model).run();
         let report = run.must_be(0, "verified");
         let branch = worktree(&report)["branch"].as_str().unwrap();

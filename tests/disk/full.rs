@@ -4,7 +4,7 @@
 use crate::disk::judge::{Loss, Promises};
 use crate::disk::story::{STORIES, WORKSPACE, begin, can_trace, tell, writer};
 use crate::support::{self, Need};
-use fledge::store::{Filter, Store};
+use fledge::store::{RunListFilter, Store};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -101,7 +101,7 @@ fn opens_what_may_only_be_read() {
     let Ok(place) = std::env::var("FLEDGE_DISK_PLACE") else { return };
     let (state, workspace) = (Path::new(&place), Path::new(WORKSPACE));
     let store = Store::existing(state, workspace).unwrap().unwrap();
-    assert_eq!(store.runs(&Filter::default()).unwrap().len(), 1, "who only looks sees what there is");
+    assert_eq!(store.runs(&RunListFilter::default()).unwrap().len(), 1, "who only looks sees what there is");
     let error = Store::open(state, workspace).and_then(|store| begin(&store, "b").map(drop)).unwrap_err();
     let said = format!("{error}: {}", std::error::Error::source(&error).unwrap());
     assert!(said.starts_with("cannot ") && said.to_lowercase().replace('-', "").contains("readonly"), "{said}");

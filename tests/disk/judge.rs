@@ -3,7 +3,7 @@
 use crate::disk::states::Found;
 use crate::disk::story::{WORKSPACE, append, is_what_was_written, outcome, reopen};
 use fledge::id::RunId;
-use fledge::store::{Record, Retention, RunState, Store, StoreError};
+use fledge::store::{JournalRecord, Retention, Store, StoreError, StoredRunState};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -68,10 +68,10 @@ impl Promises {
                 (Err(StoreError::Unknown { .. }), None) => continue,
                 (Err(error), _) => return Err(fail(&format!("run {run}, of which {least:?} is promised"), error)),
             };
-            if promise.has_ended && !promise.may_go_on && state != RunState::Ended(outcome()) {
+            if promise.has_ended && !promise.may_go_on && state != StoredRunState::Ended(outcome()) {
                 return Err(format!("run {run} has ended, and is {state:?}"));
             }
-            let read = || store.events(&id, 0)?.collect::<Result<Vec<Record>, _>>();
+            let read = || store.events(&id, 0)?.collect::<Result<Vec<JournalRecord>, _>>();
             let records =
                 read().map_err(|error| fail(&format!("read {run}, of which {least:?} is promised"), error))?;
             if let Some(wrong) = records.iter().find(|record| !is_what_was_written(run, record)) {

@@ -4,7 +4,7 @@
 use crate::disk::trace::{self, CALLS, Op};
 use crate::support::Dice;
 use fledge::id::RunId;
-use fledge::store::{Journal, Outcome, Record, Retention, RunHead, Store, StoreError, TaskCopy, project_dir};
+use fledge::store::{Journal, JournalRecord, Retention, RunHead, RunOutcome, Store, StoreError, TaskCopy, project_dir};
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -129,7 +129,7 @@ pub(crate) const STORIES: &[(&str, u64, &[&[Step]])] = &[
 ];
 
 /// The record that a run has at this place: its size stands in it.
-pub(crate) fn is_what_was_written(run: &str, record: &Record) -> bool {
+pub(crate) fn is_what_was_written(run: &str, record: &JournalRecord) -> bool {
     let size = record.data.split(' ').nth(2).and_then(|size| size.parse().ok());
     record.at_ms == record.seq * 10
         && record.kind == "Kind"
@@ -181,8 +181,8 @@ pub(crate) fn reopen(store: &Store, run: &str) -> Result<(Journal, u64), StoreEr
     Ok((journal, count))
 }
 
-pub(crate) fn outcome() -> Outcome {
-    Outcome { reason: "verified".into(), verified: true, ended_at_ms: 9_000, ..Outcome::default() }
+pub(crate) fn outcome() -> RunOutcome {
+    RunOutcome { reason: "verified".into(), verified: true, ended_at_ms: 9_000, ..RunOutcome::default() }
 }
 
 /// Has a story told below a folder, and gives what was done there, act by act; `None` where there is no strace.

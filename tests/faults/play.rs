@@ -6,11 +6,11 @@ use crate::faults::rows::Case;
 use crate::faults::server::{Act, Script, Server};
 use crate::faults::voice::Wire;
 use crate::support::PATIENCE;
-use fledge::chat::{Block, ChangeKind, FileChange, Message, ToolOutcome};
+use fledge::chat::{Block, FileChange, FileChangeKind, Message, ToolOutcome};
+use fledge::elapsed::Elapsed;
 use fledge::id::{CallId, RunId};
-use fledge::moment::Moment;
-use fledge::provider::{Endpoint, Provider, Request, Secret, connect};
-use fledge::run::{Action, AgentEvent, Charter, Event, Plan, Run, TaskResult, ToolAccess, ToolRole, ToolRule};
+use fledge::provider::{Endpoint, ModelRequest, Provider, Secret, connect};
+use fledge::run::{Action, AgentEvent, Event, Run, RunPlan, RunSpec, TaskResult, ToolAccess, ToolRole, ToolRule};
 use fledge::verdict::{Ruling, StopCause, Verdict};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -70,7 +70,7 @@ struct Stage {
     /// When it is to be cancelled, and was.
     cancels: bool,
     cancelled: Option<Instant>,
-    now: Moment,
+    now: Elapsed,
     coming: VecDeque<Event>,
     tools: usize,
     summaries: usize,
@@ -94,7 +94,7 @@ impl Stage {
         let coming = [Event::TaskSubmitted { charter: Box::new(charter(case)) }].into();
         let run = Run::new();
         let (tools, summaries, pauses, told) = (0, 0, Vec::new(), String::new());
-        Self { run, models, server, cancels, cancelled: None, now: Moment(0), coming, tools, summaries, pauses, told }
+        Self { run, models, server, cancels, cancelled: None, now: Elapsed(0), coming, tools, summaries, pauses, told }
     }
 
     async fn play(mut self, case: &Case) -> Played {
@@ -141,8 +141,12 @@ impl Stage {
             Action::CallModel { call, model, most } => self.call_model(call, model, most).await,
             Action::RunTool { call, .. } => {
                 self.tools += 1;
-                let change =
-                    FileChange { path: format!("f{}", self.tools), kind: ChangeKind::Created, added: 1, removed: 0 };
+                let change = FileChange {
+                    path: format!("f{}", self.tools),
+                    kind: FileChangeKind::Created,
+                    added: 1,
+                    removed: 0,
+                };
                 let outcome = ToolOutcome { change: Some(change), ..ToolOutcome::ok(format!("done {}", self.tools)) };
                 Event::ToolFinished { call, outcome }
             }
@@ -178,7 +182,7 @@ impl Stage {
     }
 
     async fn call_model(&mut self, call: CallId, model: usize, max_output: Option<u64>) -> Event {
-        let request = Request {
+        let request = ModelRequest {
             system: self.run.system().to_owned(),
             messages: Arc::from(self.run.conversation()),
             tools: Arc::clone(self.run.tools()),
@@ -204,8 +208,8 @@ impl Stage {
     }
 }
 
-fn charter(case: &Case) -> Charter {
-    let mut charter = Charter::new(RunId::new("run"), "a fault", "Do it.");
+fn charter(case: &Case) -> RunSpec {
+    let mut charter = RunSpec::new(RunId::new("run"), "a fault", "Do it.");
     charter.models = ["scripted", "second"][..case.models].iter().map(|name| (*name).to_owned()).collect();
     charter.limits.loop_threshold = 1000;
     charter.limits.tokens = case.tokens;
@@ -213,7 +217,7 @@ fn charter(case: &Case) -> Charter {
 }
 
 /// Two tools, and a conversation that is long enough to be summarised.
-fn plan(case: &Case) -> Plan {
+fn plan(case: &Case) -> RunPlan {
     let rule = |name: &str, role| ToolRule { name: name.into(), access: ToolAccess::Allowed, role };
     let rules = vec![rule("files-read", ToolRole::Reader), rule("files-write", ToolRole::Writer)];
     let earlier = |place: usize| match place % 2 {
@@ -224,7 +228,7 @@ fn plan(case: &Case) -> Plan {
     if case.is_long {
         messages.extend((1..21).map(earlier));
     }
-    Plan { system: "Be brief.".into(), messages, rules, ..Plan::default() }
+    RunPlan { system: "Be brief.".into(), messages, rules, ..RunPlan::default() }
 }
 
 fn passed() -> Verdict {

@@ -1,7 +1,7 @@
 //! How answers, complaints and whole responses look in each of the four wire formats, as their documentation has them.
 
 use crate::faults::server::Act;
-use fledge::provider::Kind;
+use fledge::provider::WireFormat;
 use serde_json::{Value, json};
 
 /// A wire format.
@@ -74,12 +74,12 @@ impl Answer {
 }
 
 impl Wire {
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> WireFormat {
         match self {
-            Self::Anthropic => Kind::Anthropic,
-            Self::Chat => Kind::OpenAi,
-            Self::Responses => Kind::OpenAiResponses,
-            Self::Ollama => Kind::Ollama,
+            Self::Anthropic => WireFormat::Anthropic,
+            Self::Chat => WireFormat::OpenAi,
+            Self::Responses => WireFormat::OpenAiResponses,
+            Self::Ollama => WireFormat::Ollama,
         }
     }
 

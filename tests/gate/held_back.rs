@@ -161,7 +161,7 @@ fn a_run_whose_whole_work_was_put_back_is_not_verified_and_names_all_flags() {
     let report = ended.must_be(6, "gate_tampered");
     let why = "all of the work was reverted, because its paths are protected: Makefile, pytest.ini";
     assert_eq!(report["message"], why, "{}", ended.story());
-    let hint = "run it again with --allow-edit Makefile --allow-edit pytest.ini";
+    let hint = "run the task again with --allow-edit Makefile --allow-edit pytest.ini";
     assert!(ended.stderr.trim_end().ends_with(hint), "{}", ended.story());
 }
 
@@ -193,7 +193,7 @@ fn a_run_without_what_the_task_asks_for_is_not_verified() {
     let report = asked.must_be(6, "gate_tampered");
     let why = "what the task asks for was reverted, because its paths are protected: Makefile";
     assert_eq!(report["message"], why, "{}", asked.story());
-    assert!(asked.stderr.trim_end().ends_with("run it again with --allow-edit Makefile"), "{}", asked.story());
+    assert!(asked.stderr.trim_end().ends_with("run the task again with --allow-edit Makefile"), "{}", asked.story());
     runs("Make the file `done`; `make all` of the Makefile must pass.").must_be(0, "verified");
 }
 

@@ -30,7 +30,7 @@ fn no_step_writes_a_manifest_even_where_a_later_one_puts_it_back() {
     let run = Fledge::simple(&model).file("src/code.sh", "true\n").file("package.json", "{} // lint: false\n");
     let run = run.lane("verify", &json!({ "steps": steps }).to_string()).arg("--max-retries=0").run();
     let report = run.must_be(6, "gate_tampered");
-    let rule = "it says what the checks run; written in the room, seen after step `build` of lane `verify`";
+    let rule = "it defines what the checks run; written in the room, seen after step `build` of lane `verify`";
     let finding = json!({"path": "package.json", "change": "changed", "rule": rule});
     assert_eq!(report["attempts"][0]["verdict"]["findings"], json!([finding]));
 }

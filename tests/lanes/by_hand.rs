@@ -178,7 +178,7 @@ fn a_dry_run_says_what_would_run_and_runs_nothing() {
 
 #[test]
 fn a_lane_that_is_unknown_or_wrong_ends_with_2() {
-    for (name, says) in [("verfy", "it has verify"), ("../verify", "no lane `../verify`"), ("", "no lane ``")] {
+    for (name, says) in [("verfy", "known: verify"), ("../verify", "no lane `../verify`"), ("", "no lane ``")] {
         let run = Fledge::new().lane("verify", CHECKS).args(&["lanes", "run", name]).run();
         run.must_exit(2);
         assert!(run.stderr.contains(says), "{}", run.stderr);

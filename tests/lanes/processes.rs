@@ -97,7 +97,7 @@ fn a_step_is_ended_by_the_rules_beside_a_sibling_whose_processes_live_on() {
         let own = unique();
         // On a busy machine the other step may run out of its time before all have begun.
         let innocent = format!(
-            "setsid sleep {own} & own=$!; n=0; until [ -e begun ] || [ $n -gt 1000 ]; do sleep 0.02; n=$((n + 1)); done; \
+            "setsid sleep {own} & own=$!; n=0; until [ -e begun ] || [ $n -gt 200 ]; do sleep 0.02; n=$((n + 1)); done; \
              while pgrep -xf '(/bin/)?sleep {number}' >/dev/null; do sleep 0.02; done; \
              kill -0 $own && echo still here; kill $own; wait $own 2>/dev/null || true"
         );

@@ -19,18 +19,12 @@ fn obstacles() -> Vec<Obstacle> {
             |path| symlink(path.file_name().unwrap(), path).unwrap(),
             "cannot be read: Too many levels of symbolic links (os error 40) (fix or remove it)",
         ),
-        (
-            |path| symlink("nowhere", path).unwrap(),
-            "cannot be read: the link is broken (fix or remove it)",
-        ),
+        (|path| symlink("nowhere", path).unwrap(), "cannot be read: the link is broken (fix or remove it)"),
         (
             |path| symlink("/dev/zero", path).unwrap(),
             "cannot be read: it is a device, not a regular file (fix or remove it)",
         ),
-        (
-            |path| fs::create_dir(path).unwrap(),
-            "cannot be read: it is a folder, not a regular file (fix or remove it)",
-        ),
+        (|path| fs::create_dir(path).unwrap(), "cannot be read: it is a folder, not a regular file (fix or remove it)"),
         (
             |path| drop(UnixListener::bind(path).unwrap()),
             "cannot be read: it is a socket, not a regular file (fix or remove it)",

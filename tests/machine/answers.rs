@@ -5,14 +5,14 @@ use crate::machine::world::nature;
 use fledge::chat::{StopReason, ToolOutcome};
 use fledge::id::CallId;
 use fledge::limits::Limits;
-use fledge::run::{Action, AgentEvent, Charter, Event, Plan, Query};
+use fledge::run::{Action, AgentEvent, Event, ModelQuery, RunPlan, RunSpec};
 use fledge::verdict::{Reason, Ruling, Verification};
 use serde_json::json;
 
 /// At the first call of a run that wants an object with a number in it.
-fn asking(charter: Charter) -> Walk {
+fn asking(charter: RunSpec) -> Walk {
     let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
-    Walk::planning(charter).answer(planned(Plan { output_schema: Some(schema), ..nature::plan() }))
+    Walk::planning(charter).answer(planned(RunPlan { output_schema: Some(schema), ..nature::plan() }))
 }
 
 fn done(said: &str) -> impl FnOnce(CallId) -> Event + use<> {
@@ -39,7 +39,7 @@ fn an_answer_of_the_wrong_form_is_sent_back_before_the_gate_runs_and_is_an_attem
 
 #[test]
 fn the_last_answer_of_the_wrong_form_ends_the_run_as_failed() {
-    let walk = asking(Charter { max_retries: 0, verify: false, ..charter() }).answer(done("Done."));
+    let walk = asking(RunSpec { max_retries: 0, verify: false, ..charter() }).answer(done("Done."));
     walk.ends_as(Reason::GateFailed);
     let result = walk.run.result().expect("a result");
     assert_eq!((result.verification, result.answer), (Verification::Failed, None));
@@ -49,13 +49,13 @@ fn the_last_answer_of_the_wrong_form_ends_the_run_as_failed() {
 #[test]
 fn an_answer_of_the_wrong_form_twice_can_be_stuck() {
     let walk =
-        asking(Charter { stuck_after: Some(2), ..charter() }).answer(done("Done.")).answer(done("Done, really."));
+        asking(RunSpec { stuck_after: Some(2), ..charter() }).answer(done("Done.")).answer(done("Done, really."));
     walk.ends_as(Reason::Stuck);
 }
 
 #[test]
 fn an_answer_in_pieces_is_one_answer() {
-    let walk = asking(Charter { verify: false, ..charter() }).answer(says(StopReason::OutputLimit, "{\"n\":"));
+    let walk = asking(RunSpec { verify: false, ..charter() }).answer(says(StopReason::OutputLimit, "{\"n\":"));
     let result = walk.answer(done(" 7}")).run.result().expect("a result");
     assert_eq!((result.reason, result.answer), (Reason::Skipped, Some(json!({"n": 7}))));
 }
@@ -65,7 +65,7 @@ fn a_question_after_variables_is_answered_at_most_so_often_in_a_row() {
     let mut walk = Walk::calling(charter());
     for _ in 0..2 {
         walk = walk.answer(done("Which variables are set?"));
-        let query = Query::Env { name: None };
+        let query = ModelQuery::Env { name: None };
         assert!(matches!(&walk.asked()[..], [Action::AnswerQuery { query: asked, .. }] if *asked == query));
         walk = walk.answer(|call| Event::QueryAnswered { call, answer: "TZ=UTC".into() });
     }
@@ -76,8 +76,9 @@ fn a_question_after_variables_is_answered_at_most_so_often_in_a_row() {
 fn what_the_model_waits_for_without_a_call_is_noted_and_nudged() {
     let walk = Walk::calling(charter()).answer(says(StopReason::ToolUse, "I call the tool now."));
     assert!(
-        walk.told()
-            .contains(&AgentEvent::Warning("the model awaits tools but called none: fledge asked it to continue".into()))
+        walk.told().contains(&AgentEvent::Warning(
+            "the model awaits tools but called none: fledge asked it to continue".into()
+        ))
     );
     walk.answer(says(StopReason::ToolUse, "Again.")).ends_as(Reason::EmptyResponse);
 }
@@ -115,7 +116,7 @@ fn a_call_cut_off_is_told_and_then_the_end() {
 fn to_ask_again_and_again_for_what_there_is_not_is_a_loop() {
     let at = |edition| {
         let mut walk =
-            Walk::calling(Charter { edition, limits: Limits { loop_threshold: 4, ..Limits::default() }, ..charter() });
+            Walk::calling(RunSpec { edition, limits: Limits { loop_threshold: 4, ..Limits::default() }, ..charter() });
         let mut turns = 0;
         while walk.run.label() == "CallingModel" && turns < 10 {
             turns += 1;
@@ -131,7 +132,7 @@ fn to_ask_again_and_again_for_what_there_is_not_is_a_loop() {
 #[test]
 fn many_calls_alike_in_one_turn_are_told_before_they_end_a_run() {
     let at = |edition| {
-        let mut walk = Walk::calling(Charter { edition, ..charter() });
+        let mut walk = Walk::calling(RunSpec { edition, ..charter() });
         let mut told = Vec::new();
         for turn in 1..=9 {
             let tool =
@@ -176,7 +177,7 @@ fn the_model_is_told_of_repetition_once_at_half_of_the_threshold() {
 #[test]
 fn a_question_is_answered_only_where_the_answer_can_still_be_read() {
     let label = |turns| {
-        let charter = Charter { limits: Limits { turns, ..Limits::default() }, ..charter() };
+        let charter = RunSpec { limits: Limits { turns, ..Limits::default() }, ..charter() };
         Walk::calling(charter).answer(done("I need to read src/main.rs.")).run.label()
     };
     assert_eq!((label(2), label(1)), ("AnsweringQuery", "Verifying"));

@@ -1,10 +1,10 @@
 //! What a run may spend: what is set aside before a call, what is charged after it, and what sub-agents have of it.
 
 use crate::machine::walk::{Walk, calls, charter, fails, heard, reported, says};
-use fledge::chat::{Block, ModelFault, Price, Reply, StopReason, ToolOutcome, Usage};
+use fledge::chat::{Block, ModelErrorKind, Price, Reply, StopReason, ToolOutcome, Usage};
 use fledge::id::CallId;
 use fledge::limits::Limits;
-use fledge::run::{Action, AgentEvent, Charter, Event, ModelTerms};
+use fledge::run::{Action, AgentEvent, Event, ModelTerms, RunSpec};
 use fledge::verdict::Reason;
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ fn terms() -> ModelTerms {
     ModelTerms { price: Some(price), max_output_tokens: Some(1_000), ..ModelTerms::default() }
 }
 
-fn with(limits: Limits) -> Charter {
-    Charter { limits, terms: vec![terms()], ..charter() }
+fn with(limits: Limits) -> RunSpec {
+    RunSpec { limits, terms: vec![terms()], ..charter() }
 }
 
-fn dollars(micros: u64) -> Charter {
+fn dollars(micros: u64) -> RunSpec {
     with(Limits { usd_micros: Some(micros), ..Limits::default() })
 }
 
-fn tokens(tokens: u64) -> Charter {
+fn tokens(tokens: u64) -> RunSpec {
     with(Limits { tokens: Some(tokens), ..Limits::default() })
 }
 
@@ -100,7 +100,7 @@ fn without_a_count_that_can_be_true_an_estimate_by_the_bytes_is_charged() {
 fn what_failed_gives_back_what_was_set_aside_for_it() {
     let walk = Walk::calling(dollars(16_500));
     assert_eq!(walk.run.reserved().turns, 1);
-    let walk = walk.answer(fails(ModelFault::Busy));
+    let walk = walk.answer(fails(ModelErrorKind::Busy));
     assert_eq!(walk.run.reserved(), fledge::run::Reserve::default());
     assert_eq!(walk.wait().run.reserved().turns, 1);
 }
@@ -108,7 +108,7 @@ fn what_failed_gives_back_what_was_set_aside_for_it() {
 #[test]
 fn a_budget_in_dollars_needs_every_price_and_says_which_line_is_missing() {
     let models = vec!["first".into(), "x/second".into()];
-    let charter = Charter { models, ..dollars(1_000_000) };
+    let charter = RunSpec { models, ..dollars(1_000_000) };
     let walk = Walk::planning(charter).gives("Reporting", &[Action::SaveReport { call: CallId(1) }]);
     walk.ends_as(Reason::BadInput);
     assert_eq!(
@@ -188,9 +188,9 @@ fn where_too_little_is_left_there_is_no_sub_agent() {
 
 #[test]
 fn a_sub_agent_of_a_sub_agent_has_none() {
-    let at = |depth| Walk::calling(Charter { depth, ..charter() }).answer(spawns(1));
+    let at = |depth| Walk::calling(RunSpec { depth, ..charter() }).answer(spawns(1));
     assert_eq!(at(1).run.label(), "Dispatching");
-    let several = |depth| shares(&Walk::calling(Charter { depth, ..charter() }).answer(spawns(6))).len();
+    let several = |depth| shares(&Walk::calling(RunSpec { depth, ..charter() }).answer(spawns(6))).len();
     assert_eq!(
         (several(0), several(1)),
         (4, 1),
@@ -202,11 +202,11 @@ fn a_sub_agent_of_a_sub_agent_has_none() {
 
 #[test]
 fn a_run_of_an_older_program_sets_nothing_aside() {
-    let old = Charter { edition: 0, ..tokens(1_000) };
+    let old = RunSpec { edition: 0, ..tokens(1_000) };
     let walk = Walk::calling(old).answer(used(900, 99));
     assert_eq!((walk.run.label(), walk.run.reserved()), ("CallingModel", fledge::run::Reserve::default()));
     walk.answer(used(1, 0)).ends_as(Reason::BudgetTokens);
-    let old = Charter { edition: 0, ..charter() };
+    let old = RunSpec { edition: 0, ..charter() };
     let child = Walk::calling(old).answer(spawns(1));
     assert!(matches!(child.asked()[..], [Action::RunChild { limits: None, .. }]));
 }

@@ -6,12 +6,12 @@ use crate::machine::walk::{
 };
 use crate::machine::world::nature;
 use fledge::chat::{
-    Block, ChangeKind, Delta, FileChange, ModelFault, StopReason, ToolCall, ToolInput, ToolOutcome, Usage,
+    Block, Delta, FileChange, FileChangeKind, ModelErrorKind, StopReason, ToolCall, ToolInput, ToolOutcome, Usage,
 };
+use fledge::elapsed::Elapsed;
 use fledge::id::CallId;
 use fledge::limits::Limits;
-use fledge::moment::Moment;
-use fledge::run::{Action, AgentEvent, Charter, Event};
+use fledge::run::{Action, AgentEvent, Event, RunSpec};
 use fledge::verdict::{Reason, Ruling};
 use serde_json::json;
 
@@ -30,7 +30,7 @@ fn what_only_passes_through_leaves_no_trace_even_when_it_comes_from_the_future()
     for walk in everywhere() {
         for call in walk.run.awaited().into_iter().chain([CallId(0)]) {
             let mut run = walk.run.clone();
-            run.handle(Moment(u64::MAX), Event::ModelDelta { call, delta: Delta::Text("a".into()) });
+            run.handle(Elapsed(u64::MAX), Event::ModelDelta { call, delta: Delta::Text("a".into()) });
             assert_eq!(run, walk.run, "{}", walk.run.label());
         }
     }
@@ -49,17 +49,17 @@ fn nobody_outside_can_say_that_the_work_counts() {
 #[test]
 fn a_second_task_in_the_same_place_has_its_whole_time() {
     let mut first = Walk::verifying(charter()).answer(judged(Ruling::Passed));
-    first.now = Moment(10_000_000);
+    first.now = Elapsed(10_000_000);
     let second = first
         .answer(|call| Event::ReportSaved { call, saved: Box::default() })
         .then(Event::TaskSubmitted { charter: charter().into() });
-    assert_eq!(second.run.deadline(), Some(Moment(10_000_000 + Limits::default().time_ms)));
+    assert_eq!(second.run.deadline(), Some(Elapsed(10_000_000 + Limits::default().time_ms)));
     assert_eq!(second.then(cancel()).run.result().map(|result| result.duration_ms), Some(0));
 }
 
 #[test]
 fn any_number_of_retries_can_be_counted() {
-    let charter = Charter { max_retries: u32::MAX, ..charter() };
+    let charter = RunSpec { max_retries: u32::MAX, ..charter() };
     Walk::verifying(charter).answer(judged(Ruling::Failed)).gives("CallingModel", &[call_model(4)]);
 }
 
@@ -96,7 +96,7 @@ fn what_a_child_or_a_summary_costs_is_booked_and_told_even_after_a_cancel() {
 
 #[test]
 fn only_file_tools_earn_a_place_in_files_changed() {
-    let change = FileChange { path: "a".into(), kind: ChangeKind::Created, added: 1, removed: 0 };
+    let change = FileChange { path: "a".into(), kind: FileChangeKind::Created, added: 1, removed: 0 };
     let outcome = ToolOutcome { change: Some(change), ..ToolOutcome::ok("ok") };
     for (tool, count) in [("shell-exec", 0), ("files-read", 0), ("files-edit", 1)] {
         let walk = Walk::calling(charter()).answer(calls(&[("c1", tool)])).answer(ran(outcome.clone())).then(cancel());
@@ -112,7 +112,7 @@ fn hooks_follow_a_child_since_it_may_have_changed_something() {
 
 #[test]
 fn a_cancel_between_overlapping_reads_still_shows_and_keeps_every_result_in_order() {
-    let charter = Charter { parallel_reads: true, ..charter() };
+    let charter = RunSpec { parallel_reads: true, ..charter() };
     let reads = calls(&[("c1", "files-read"), ("c2", "files-read"), ("c3", "files-edit")]);
     let walk = Walk::calling(charter).answer(reads);
     let second = ToolOutcome::ok("two");
@@ -157,17 +157,17 @@ fn silence_is_nudged_once_and_never_taken_for_done() {
 #[test]
 fn a_wait_longer_than_allowed_goes_to_the_next_model_and_then_blocks() {
     let wait = |call| {
-        let error = fledge::chat::ModelError::new(ModelFault::Busy, "later");
+        let error = fledge::chat::ModelError::new(ModelErrorKind::Busy, "later");
         Event::ModelFailed { call, error: fledge::chat::ModelError { retry_after_ms: Some(120_001), ..error } }
     };
-    let two = Charter { models: vec!["a".into(), "b".into()], ..charter() };
+    let two = RunSpec { models: vec!["a".into(), "b".into()], ..charter() };
     let second = Action::CallModel { call: CallId(3), model: 1, most: None };
     Walk::calling(two).answer(wait).gives("CallingModel", &[second]).answer(wait).ends_as(Reason::Blocked);
 }
 
 #[test]
 fn three_failed_compactions_switch_compaction_off() {
-    let mut walk = Walk::calling_after_much(Charter { context_window: Some(12), ..charter() });
+    let mut walk = Walk::calling_after_much(RunSpec { context_window: Some(12), ..charter() });
     let turn = |walk: Walk| walk.answer(calls(&[("c", "files-read")])).answer(ran(ToolOutcome::ok("text")));
     for _ in 0..3 {
         walk = turn(walk);
@@ -185,9 +185,9 @@ fn a_journal_with_shown_pieces_left_out_comes_to_the_same_run() {
     let deltas = [Event::TaskSubmitted { charter: charter().into() }, planned(nature::plan())(CallId(1))]
         .into_iter()
         .chain((0..3).map(|n| Event::ModelDelta { call: CallId(n), delta: Delta::Text("a".into()) }))
-        .chain([fails(ModelFault::Busy)(CallId(2)), Event::DeadlinePassed]);
+        .chain([fails(ModelErrorKind::Busy)(CallId(2)), Event::DeadlinePassed]);
     for (at, event) in deltas.enumerate() {
-        court.handle(&mut run, Moment(at as u64 * 7), event).expect("lawful");
+        court.handle(&mut run, Elapsed(at as u64 * 7), event).expect("lawful");
     }
     assert_eq!(law_12_journals_reproduce::check(&court.journal, &run), Ok(()));
     assert_eq!(run.label(), "BackingOff");

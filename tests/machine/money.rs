@@ -4,10 +4,10 @@
 use crate::machine::walk::{
     Walk, breaks, calls, cancel, charter, fails, interrupted, ran, replies, says, summarised, text, unsummarised,
 };
-use fledge::chat::{Block, ModelError, ModelFault, Price, Reply, Spent, StopReason, ToolOutcome, Usage};
+use fledge::chat::{Block, ModelError, ModelErrorKind, Price, Reply, Spent, StopReason, ToolOutcome, Usage};
 use fledge::id::CallId;
 use fledge::limits::Limits;
-use fledge::run::{Action, AgentEvent, Charter, Event, ModelTerms, Plan, TaskResult};
+use fledge::run::{Action, AgentEvent, Event, ModelTerms, RunPlan, RunSpec, TaskResult};
 use fledge::verdict::Reason;
 
 /// Three dollars a million tokens in, fifteen out.
@@ -16,15 +16,15 @@ fn terms() -> ModelTerms {
     ModelTerms { price: Some(price), ..ModelTerms::default() }
 }
 
-fn with(limits: Limits, terms: ModelTerms) -> Charter {
-    Charter { limits, terms: vec![terms], models: vec!["anthropic/model-v1".into()], ..charter() }
+fn with(limits: Limits, terms: ModelTerms) -> RunSpec {
+    RunSpec { limits, terms: vec![terms], models: vec!["anthropic/model-v1".into()], ..charter() }
 }
 
-fn dollars(micros: u64) -> Charter {
+fn dollars(micros: u64) -> RunSpec {
     with(Limits { usd_micros: Some(micros), ..Limits::default() }, terms())
 }
 
-fn tokens(tokens: u64) -> Charter {
+fn tokens(tokens: u64) -> RunSpec {
     with(Limits { tokens: Some(tokens), ..Limits::default() }, terms())
 }
 
@@ -42,7 +42,8 @@ fn most(walk: &Walk) -> Option<u64> {
 
 #[test]
 fn an_answer_that_breaks_off_costs_what_its_provider_had_counted_and_what_was_heard_of_it() {
-    let walk = Walk::calling(dollars(5_000_000)).answer(breaks(ModelFault::Network, Some(used(1_000_000, 1)), 4_000));
+    let walk =
+        Walk::calling(dollars(5_000_000)).answer(breaks(ModelErrorKind::Network, Some(used(1_000_000, 1)), 4_000));
     assert_eq!(walk.run.label(), "BackingOff");
     let usage = result(&walk.then(cancel())).usage;
     assert_eq!((usage.requests, usage.total.input_tokens, usage.total.output_tokens), (1, 1_000_000, 1_000));
@@ -94,7 +95,7 @@ fn an_answer_that_nobody_counted_is_estimated_by_its_bytes_and_says_so() {
 
 #[test]
 fn an_answer_that_breaks_off_uncounted_costs_what_was_set_aside_for_it() {
-    for (usage, fault) in [(None, ModelFault::Network), (Some(used(u64::MAX, 1)), ModelFault::Protocol)] {
+    for (usage, fault) in [(None, ModelErrorKind::Network), (Some(used(u64::MAX, 1)), ModelErrorKind::Protocol)] {
         let walk = Walk::calling(dollars(5_000_000));
         let aside = walk.run.reserved();
         let usage = result(&walk.answer(breaks(fault, usage, 40)).then(cancel())).usage;
@@ -106,13 +107,14 @@ fn an_answer_that_breaks_off_uncounted_costs_what_was_set_aside_for_it() {
 
 #[test]
 fn what_was_refused_costs_nothing() {
-    let walk = Walk::calling(dollars(5_000_000)).answer(fails(ModelFault::Busy)).then(cancel());
+    let walk = Walk::calling(dollars(5_000_000)).answer(fails(ModelErrorKind::Busy)).then(cancel());
     assert_eq!((result(&walk).usage.requests, result(&walk).usage.total.total()), (0, 0));
 }
 
 #[test]
 fn what_broke_off_counts_for_the_budget_before_it_is_tried_again() {
-    let walk = Walk::calling(dollars(3_100_000)).answer(breaks(ModelFault::Network, Some(used(1_000_000, 7_000)), 0));
+    let walk =
+        Walk::calling(dollars(3_100_000)).answer(breaks(ModelErrorKind::Network, Some(used(1_000_000, 7_000)), 0));
     walk.ends_as(Reason::BudgetMoney);
     assert!(result(&walk).message.contains("$3.1050 of $3.1000 are spent"), "{}", result(&walk).message);
 }
@@ -122,7 +124,7 @@ fn an_answer_that_is_cancelled_in_its_middle_is_paid_for_while_the_report_is_wri
     let walk = Walk::calling(dollars(5_000_000));
     let call = walk.run.awaited()[0];
     let walk = walk.then(cancel());
-    let stopped = breaks(ModelFault::BadRequest, Some(used(500, 1)), 400)(call);
+    let stopped = breaks(ModelErrorKind::BadRequest, Some(used(500, 1)), 400)(call);
     let walk = walk.then(stopped);
     let usage = result(&walk).usage;
     assert_eq!((usage.requests, usage.total.input_tokens, usage.total.output_tokens), (1, 500, 100));
@@ -143,7 +145,7 @@ fn a_call_that_a_crash_cut_off_is_charged_and_asked_for_anew() {
 
 #[test]
 fn a_summary_that_a_crash_cut_off_is_charged_and_asked_for_anew() {
-    let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
+    let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong));
     let aside = walk.run.reserved();
     let walk = walk.answer(interrupted);
     assert!(matches!(walk.asked()[..], [Action::Compact { call: CallId(4), .. }]));
@@ -184,7 +186,7 @@ fn the_bound_of_an_answer_is_raised_once_where_it_is_ours_and_the_model_makes_lo
 fn a_summary_that_fails_in_passing_is_tried_again_and_paid_for_each_time() {
     let broken = |spent| ModelError { spent, ..ModelError::network("it broke off") };
     let spent = Box::new(Spent { usage: Some(used(300, 20)), ..Spent::default() });
-    let mut walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
+    let mut walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong));
     for _ in 0..3 {
         walk = walk.answer(unsummarised(broken(Some(spent.clone()))));
         assert_eq!(walk.run.label(), "BackingOff");
@@ -198,8 +200,8 @@ fn a_summary_that_fails_in_passing_is_tried_again_and_paid_for_each_time() {
     assert_eq!(gave_up.run.label(), "CallingModel", "then it goes on without");
     let told = |told: &AgentEvent| matches!(told, AgentEvent::Compaction { success: false, .. });
     assert!(gave_up.told().iter().any(told));
-    let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
-    let walk = walk.answer(unsummarised(ModelError::new(ModelFault::Auth, "no key")));
+    let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong));
+    let walk = walk.answer(unsummarised(ModelError::new(ModelErrorKind::Auth, "no key")));
     assert_eq!(walk.run.label(), "CallingModel", "what is final is not tried again");
 }
 
@@ -213,8 +215,8 @@ fn length(walk: &Walk) -> u64 {
 fn a_small_window_holds_a_long_run_without_a_summary_at_every_turn() {
     for window in [8_192, 16_384] {
         let terms = ModelTerms { context_window: Some(window), ..ModelTerms::default() };
-        let plan = Plan { system: "s".repeat(8_000), ..crate::machine::world::nature::plan() };
-        let charter = Charter { terms: vec![terms], ..charter() };
+        let plan = RunPlan { system: "s".repeat(8_000), ..crate::machine::world::nature::plan() };
+        let charter = RunSpec { terms: vec![terms], ..charter() };
         let mut walk = Walk::planning(charter).answer(crate::machine::walk::planned(plan));
         let mut summaries = 0;
         for turn in 0..40 {
@@ -244,7 +246,7 @@ fn a_small_window_holds_a_long_run_without_a_summary_at_every_turn() {
 fn the_results_of_a_turn_have_a_quarter_of_the_window_together() {
     let terms = ModelTerms { context_window: Some(8_000), ..ModelTerms::default() };
     let both = calls(&[("a", "files-read"), ("b", "files-read")]);
-    let mut walk = Walk::calling(Charter { terms: vec![terms], ..charter() }).answer(both);
+    let mut walk = Walk::calling(RunSpec { terms: vec![terms], ..charter() }).answer(both);
     for _ in 0..2 {
         walk = walk.answer(ran(ToolOutcome::ok("é".repeat(10_000))));
     }

@@ -6,9 +6,9 @@
 use crate::machine::laws::{Court, law_01_idle_is_first_and_last, law_12_journals_reproduce, law_13_snapshots_go_on};
 use crate::machine::world::{Dice, World, nature};
 use fledge::chat::Delta;
+use fledge::elapsed::Elapsed;
 use fledge::id::CallId;
-use fledge::moment::Moment;
-use fledge::run::{Charter, Event, Run, StateName};
+use fledge::run::{Event, Run, RunSpec, StateName};
 use fledge::verdict::{StepProgress, StepStatus};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -75,7 +75,7 @@ fn live(seed: u64, wild: bool, mut intrusions: Vec<Intrusion>) -> Result<(), Str
     let (mut run, mut twin) = (Run::new(), Run::new());
     for at in 0..150 {
         let next = match intrusions.pop_if(|next| next.at <= at) {
-            Some(intrusion) => Some((Moment(intrusion.moment), arbitrary(&intrusion, &run))),
+            Some(intrusion) => Some((Elapsed(intrusion.moment), arbitrary(&intrusion, &run))),
             None => world.next(&run),
         };
         let Some((moment, event)) = next else { break };
@@ -95,14 +95,14 @@ fn live(seed: u64, wild: bool, mut intrusions: Vec<Intrusion>) -> Result<(), Str
 /// Law 8, from wherever the run is: a cancel, the report's answer, and it is over.
 fn put_to_rest(run: &mut Run, court: &mut Court) -> Result<(), String> {
     let cause = fledge::verdict::StopCause::Token;
-    court.handle(run, Moment(0), Event::CancelRequested { cause, said: String::new() })?;
+    court.handle(run, Elapsed(0), Event::CancelRequested { cause, said: String::new() })?;
     if run.label() == "Delivering" {
         let call = run.awaited().first().copied().unwrap_or(CallId(0));
-        court.handle(run, Moment(0), Event::Delivered { call, result: Err("lost".into()), ways: None })?;
+        court.handle(run, Elapsed(0), Event::Delivered { call, result: Err("lost".into()), ways: None })?;
     }
     if run.state() == StateName::Reporting {
         let call = run.awaited().last().copied().unwrap_or(CallId(0));
-        court.handle(run, Moment(0), Event::ReportSaved { call, saved: Box::default() })?;
+        court.handle(run, Elapsed(0), Event::ReportSaved { call, saved: Box::default() })?;
     }
     law_01_idle_is_first_and_last::is_over(run.state())
 }
@@ -150,7 +150,7 @@ fn arbitrary(intrusion: &Intrusion, run: &Run) -> Event {
 fn go_wild(event: Event, seed: u64) -> Event {
     let Event::TaskSubmitted { mut charter } = event else { return event };
     let dice = &mut Dice::new(seed);
-    let Charter { limits, max_retries, stuck_after, context_window, confirm_within_ms, models, .. } = &mut *charter;
+    let RunSpec { limits, max_retries, stuck_after, context_window, confirm_within_ms, models, .. } = &mut *charter;
     *max_retries = dice.pick(&[0, u32::MAX]);
     *stuck_after = dice.pick(&[None, Some(0), Some(u32::MAX)]);
     *context_window = dice.pick(&[None, Some(0), Some(u64::MAX)]);

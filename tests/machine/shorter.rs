@@ -2,9 +2,9 @@
 
 use crate::machine::walk::{Walk, calls, charter, fails, judged, planned, ran, replies, says, summarised, text, tool};
 use crate::machine::world::nature;
-use fledge::chat::{Block, Message, ModelFault, Reply, StopReason, ToolOutcome, Usage};
+use fledge::chat::{Block, Message, ModelErrorKind, Reply, StopReason, ToolOutcome, Usage};
 use fledge::id::CallId;
-use fledge::run::{Action, AgentEvent, Charter, Event, ModelTerms, Plan};
+use fledge::run::{Action, AgentEvent, Event, ModelTerms, RunPlan, RunSpec};
 use fledge::verdict::{Reason, Ruling};
 
 /// A turn with one read of so many bytes.
@@ -21,8 +21,8 @@ fn read_at(walk: Walk, id: &str, bytes: usize, tokens: u64) -> Walk {
         .answer(ran(ToolOutcome::ok("x".repeat(bytes))))
 }
 
-fn within(window: u64) -> Charter {
-    Charter { terms: vec![ModelTerms { context_window: Some(window), ..ModelTerms::default() }], ..charter() }
+fn within(window: u64) -> RunSpec {
+    RunSpec { terms: vec![ModelTerms { context_window: Some(window), ..ModelTerms::default() }], ..charter() }
 }
 
 fn compacted(walk: &Walk) -> Vec<(bool, String)> {
@@ -55,7 +55,7 @@ fn older_results_are_cleared_before_anything_is_summarised() {
 
 #[test]
 fn a_conversation_that_stays_long_is_summarised() {
-    let walk = Walk::calling_after_much(Charter { context_window: Some(12), ..charter() });
+    let walk = Walk::calling_after_much(RunSpec { context_window: Some(12), ..charter() });
     let walk = read(walk, "c1", 4);
     assert!(matches!(walk.asked()[..], [Action::Compact { upto: 5, .. }]));
 }
@@ -68,7 +68,7 @@ fn the_window_of_the_model_in_use_counts_and_what_its_answer_needs() {
         ..ModelTerms::default()
     };
     let after = |charter| read(Walk::calling_after_much(charter), "c1", 4).run.label();
-    let of = |terms| Charter { terms: vec![terms], context_window: Some(1_000_000), ..charter() };
+    let of = |terms| RunSpec { terms: vec![terms], context_window: Some(1_000_000), ..charter() };
     assert_eq!(after(of(terms(12, 0))), "Compacting");
     assert_eq!(after(of(terms(1_000, 0))), "CallingModel");
     assert_eq!(after(of(terms(24, 0))), "CallingModel");
@@ -78,7 +78,7 @@ fn the_window_of_the_model_in_use_counts_and_what_its_answer_needs() {
 #[test]
 fn a_summary_that_is_empty_or_no_shorter_fails() {
     for summary in ["", "  \n", &"at length ".repeat(50)] {
-        let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
+        let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong));
         let before = walk.run.conversation().to_vec();
         let walk = walk.answer(summarised(Ok(summary), Usage::default()));
         assert!(matches!(&compacted(&walk)[..], [(false, _)]), "{summary:?}");
@@ -90,13 +90,13 @@ fn a_summary_that_is_empty_or_no_shorter_fails() {
 fn the_task_the_newest_feedback_and_the_form_of_the_answer_survive() {
     let schema = serde_json::json!({"type": "object"});
     let long = Message::user("do it, ".repeat(100));
-    let plan = Plan { messages: vec![long], output_schema: Some(schema), ..nature::plan() };
-    let mut walk = Walk::planning(Charter { prompt: "mend the parser".into(), ..charter() }).answer(planned(plan));
+    let plan = RunPlan { messages: vec![long], output_schema: Some(schema), ..nature::plan() };
+    let mut walk = Walk::planning(RunSpec { prompt: "mend the parser".into(), ..charter() }).answer(planned(plan));
     walk = walk.answer(says(StopReason::EndTurn, "{}")).answer(judged(Ruling::Failed));
     for n in 0..4 {
         walk = read(walk, &format!("c{n}"), 400);
     }
-    let walk = walk.answer(fails(ModelFault::ContextTooLong)).answer(summarised(Ok("so far"), Usage::default()));
+    let walk = walk.answer(fails(ModelErrorKind::ContextTooLong)).answer(summarised(Ok("so far"), Usage::default()));
     let first = fledge::chat::text_of(&walk.run.conversation()[0].content);
     for part in ["mend the parser", "so far", "1 test failed", "\"type\": \"object\""] {
         assert!(first.contains(part), "{part} is not in {first}");
@@ -105,14 +105,14 @@ fn the_task_the_newest_feedback_and_the_form_of_the_answer_survive() {
 
 #[test]
 fn too_long_for_the_provider_is_one_compaction_and_then_the_end() {
-    let too_long = || fails(ModelFault::ContextTooLong);
+    let too_long = || fails(ModelErrorKind::ContextTooLong);
     let walk = Walk::calling_after_much(charter()).answer(too_long());
     assert_eq!(walk.run.label(), "Compacting");
     let walk = walk.answer(summarised(Ok("so far"), Usage::default()));
     assert_eq!(walk.run.label(), "CallingModel");
     walk.answer(too_long()).ends_as(Reason::ProviderFailed);
     Walk::calling(charter()).answer(too_long()).ends_as(Reason::ProviderFailed);
-    let old = Walk::calling(Charter { edition: 0, ..charter() }).answer(too_long());
+    let old = Walk::calling(RunSpec { edition: 0, ..charter() }).answer(too_long());
     assert_eq!(old.run.label(), "CallingModel");
 }
 
@@ -130,21 +130,21 @@ fn where_only_results_can_go_they_go_and_it_is_tried_once_more() {
     for _ in 0..6 {
         walk = walk.answer(ran(ToolOutcome::ok("z".repeat(9_000))));
     }
-    let walk = walk.answer(fails(ModelFault::ContextTooLong));
+    let walk = walk.answer(fails(ModelErrorKind::ContextTooLong));
     assert!(matches!(walk.asked()[..], [Action::CallModel { call: CallId(_), .. }]));
     assert!(results(&walk)[..3].iter().all(|bytes| *bytes < 100) && results(&walk)[3..] == [9_000; 6]);
-    walk.answer(fails(ModelFault::ContextTooLong)).ends_as(Reason::ProviderFailed);
+    walk.answer(fails(ModelErrorKind::ContextTooLong)).ends_as(Reason::ProviderFailed);
 }
 
 #[test]
 fn after_three_failures_a_conversation_that_is_too_long_is_final() {
-    let mut walk = Walk::calling_after_much(Charter { context_window: Some(12), ..charter() });
+    let mut walk = Walk::calling_after_much(RunSpec { context_window: Some(12), ..charter() });
     for n in 0..3 {
         walk = read(walk, &format!("c{n}"), 4).answer(summarised(Err("no"), Usage::default()));
     }
     let walk = read(walk, "c9", 4);
     assert_eq!(walk.run.label(), "CallingModel");
-    walk.answer(fails(ModelFault::ContextTooLong)).ends_as(Reason::ProviderFailed);
+    walk.answer(fails(ModelErrorKind::ContextTooLong)).ends_as(Reason::ProviderFailed);
 }
 
 #[test]
@@ -155,15 +155,15 @@ fn a_summary_has_room_for_thoughts_and_the_end_of_summaries_is_told() {
     };
     let of = |edition, window, largest_output| {
         let terms = ModelTerms { context_window: window, largest_output, ..ModelTerms::default() };
-        let charter = Charter { edition, terms: vec![terms], ..charter() };
-        Walk::calling_after_much(charter).answer(fails(ModelFault::ContextTooLong))
+        let charter = RunSpec { edition, terms: vec![terms], ..charter() };
+        Walk::calling_after_much(charter).answer(fails(ModelErrorKind::ContextTooLong))
     };
     assert_eq!(most(&of(2, Some(400_000), Some(128_000))), Some(4_096));
     assert_eq!(most(&of(3, Some(400_000), Some(128_000))), Some(16_384));
     assert_eq!(most(&of(3, Some(20_000), None)), Some(5_000));
     assert_eq!(most(&of(3, None, None)), Some(16_384));
 
-    let mut walk = Walk::calling_after_much(Charter { context_window: Some(12), ..charter() });
+    let mut walk = Walk::calling_after_much(RunSpec { context_window: Some(12), ..charter() });
     for n in 0..3 {
         walk = read(walk, &format!("c{n}"), 4);
         assert_eq!(most(&walk), Some(if n == 0 { 3 } else { 6 }), "a failed one has more room after it");
@@ -178,7 +178,7 @@ fn a_summary_has_room_for_thoughts_and_the_end_of_summaries_is_told() {
 
 #[test]
 fn a_summary_is_paid_for_and_not_asked_for_without_the_means() {
-    let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
+    let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong));
     let aside = walk.run.reserved();
     assert!(aside.output_tokens > 0 && aside.turns == 0);
     let walk = walk.answer(summarised(Ok("so far"), Usage::default()));

@@ -7,9 +7,9 @@ use crate::machine::walk::{
     proven, ran, replies, reported, says, summarised, unsummarised,
 };
 use crate::machine::world::nature;
-use fledge::chat::{Delta, ModelError, ModelFault, StopReason, ToolOutcome, Usage};
+use fledge::chat::{Delta, ModelError, ModelErrorKind, StopReason, ToolOutcome, Usage};
 use fledge::id::{CallId, TreeId};
-use fledge::run::{Action, Charter, Event};
+use fledge::run::{Action, Event, RunSpec};
 use fledge::verdict::{Reason, Ruling, StepProgress, StepStatus};
 use std::fmt::Write;
 
@@ -43,30 +43,30 @@ fn print() -> String {
 
 /// The thirteen states, and some of them under other terms.
 fn places() -> Vec<(String, Walk)> {
-    let two = || Charter { models: vec!["first".into(), "second".into()], ..charter() };
+    let two = || RunSpec { models: vec!["first".into(), "second".into()], ..charter() };
     let once =
-        |charter: Charter| Charter { limits: fledge::limits::Limits { tries: 1, ..charter.limits.clone() }, ..charter };
+        |charter: RunSpec| RunSpec { limits: fledge::limits::Limits { tries: 1, ..charter.limits.clone() }, ..charter };
     let flaky = || ToolOutcome { transient: true, ..ToolOutcome::error("busy") };
     let mut places: Vec<_> = everywhere().into_iter().map(|walk| (walk.run.label().to_owned(), walk)).collect();
     let mut vary = |title: &str, walk: Walk| places.push((format!("{}, {title}", walk.run.label()), walk));
     vary("tries spent, another model left", Walk::calling(once(two())));
     vary("tries spent, no model left", Walk::calling(once(charter())));
-    vary("no gate", Walk::calling(Charter { verify: false, ..charter() }));
+    vary("no gate", Walk::calling(RunSpec { verify: false, ..charter() }));
     vary(
         "one turn allowed",
-        Walk::calling(Charter { limits: fledge::limits::Limits { turns: 1, ..Default::default() }, ..charter() }),
+        Walk::calling(RunSpec { limits: fledge::limits::Limits { turns: 1, ..Default::default() }, ..charter() }),
     );
-    vary("a fix", Walk::planning(Charter { is_fix: true, ..charter() }));
-    vary("long conversation", Walk::calling_after_much(Charter { context_window: Some(12), ..charter() }));
+    vary("a fix", Walk::planning(RunSpec { is_fix: true, ..charter() }));
+    vary("long conversation", Walk::calling_after_much(RunSpec { context_window: Some(12), ..charter() }));
     vary("before a tool", Walk::calling(charter()).answer(calls(&[("c1", "files-read")])).answer(ran(flaky())));
     vary("a call still queued", Walk::calling(charter()).answer(calls(&[("c1", "files-edit"), ("c2", "files-edit")])));
     vary("approval needed next", Walk::calling(charter()).answer(calls(&[("c1", "files-read"), ("c2", "git-log")])));
-    let within = Charter { confirm_within_ms: Some(30_000), ..charter() };
+    let within = RunSpec { confirm_within_ms: Some(30_000), ..charter() };
     vary("half a minute to answer", Walk::calling(within).answer(calls(&[("c1", "files-delete")])));
     vary("two children", Walk::calling(charter()).answer(calls(&[("c1", "subagent-spawn"), ("c2", "subagent-spawn")])));
     vary("a run that commits", Walk::verifying(committing()));
-    vary("no retries left", Walk::verifying(Charter { max_retries: 0, ..charter() }));
-    vary("stuck after one", Walk::verifying(Charter { stuck_after: Some(1), ..charter() }));
+    vary("no retries left", Walk::verifying(RunSpec { max_retries: 0, ..charter() }));
+    vary("stuck after one", Walk::verifying(RunSpec { stuck_after: Some(1), ..charter() }));
     vary(
         "told of tampering",
         Walk::verifying(charter()).answer(judged(Ruling::Tampered)).answer(says(StopReason::EndTurn, "Done.")),
@@ -193,7 +193,7 @@ fn model_events() -> Vec<(&'static str, Make)> {
     let reads = [("n1", "files-read")];
     let after = |wait| {
         move |call| {
-            let error = fledge::chat::ModelError::new(ModelFault::Busy, "later");
+            let error = fledge::chat::ModelError::new(ModelErrorKind::Busy, "later");
             Event::ModelFailed { call, error: fledge::chat::ModelError { retry_after_ms: Some(wait), ..error } }
         }
     };
@@ -213,12 +213,12 @@ fn model_events() -> Vec<(&'static str, Make)> {
         ("ModelCompleted: output limit", Box::new(says(StopReason::OutputLimit, "and so"))),
         ("ModelCompleted: pause", Box::new(says(StopReason::Pause, "wait"))),
         ("ModelCompleted: refusal", Box::new(replies(StopReason::Refusal, Vec::new()))),
-        ("ModelFailed: retryable", Box::new(fails(ModelFault::Busy))),
+        ("ModelFailed: retryable", Box::new(fails(ModelErrorKind::Busy))),
         ("ModelFailed: long wait", Box::new(after(120_001))),
-        ("ModelFailed: protocol", Box::new(fails(ModelFault::Protocol))),
-        ("ModelFailed: context too long", Box::new(fails(ModelFault::ContextTooLong))),
-        ("ModelFailed: final", Box::new(fails(ModelFault::Auth))),
-        ("ModelFailed: broken off", Box::new(breaks(ModelFault::Network, None, 40))),
+        ("ModelFailed: protocol", Box::new(fails(ModelErrorKind::Protocol))),
+        ("ModelFailed: context too long", Box::new(fails(ModelErrorKind::ContextTooLong))),
+        ("ModelFailed: final", Box::new(fails(ModelErrorKind::Auth))),
+        ("ModelFailed: broken off", Box::new(breaks(ModelErrorKind::Network, None, 40))),
         ("Interrupted", Box::new(interrupted)),
     ]
 }

@@ -2,45 +2,45 @@
 
 use crate::machine::world::nature;
 use fledge::chat::{
-    Block, Message, ModelError, ModelFault, Reply, Role, Spent, StopReason, ToolCall, ToolInput, ToolOutcome, Usage,
+    Block, Message, ModelError, ModelErrorKind, Reply, Role, Spent, StopReason, ToolCall, ToolInput, ToolOutcome, Usage,
 };
+use fledge::elapsed::Elapsed;
 use fledge::id::{CallId, RunId};
-use fledge::moment::Moment;
-use fledge::run::{Action, AgentEvent, Charter, Event, Plan, Run};
-use fledge::verdict::{Finding, Proof, Ruling, StepStatus, StopCause, Verdict};
+use fledge::run::{Action, AgentEvent, Event, Run, RunPlan, RunSpec};
+use fledge::verdict::{Proof, Ruling, StepStatus, StopCause, TamperFinding, Verdict};
 use serde_json::json;
 
 /// A run, its clock, and what it asked for last.
 #[derive(Clone)]
 pub(crate) struct Walk {
     pub(crate) run: Run,
-    pub(crate) now: Moment,
+    pub(crate) now: Elapsed,
     pub(crate) actions: Vec<Action>,
 }
 
 impl Walk {
     pub(crate) fn new() -> Self {
-        Self { run: Run::new(), now: Moment(0), actions: Vec::new() }
+        Self { run: Run::new(), now: Elapsed(0), actions: Vec::new() }
     }
 
-    pub(crate) fn planning(charter: Charter) -> Self {
+    pub(crate) fn planning(charter: RunSpec) -> Self {
         Self::new().then(Event::TaskSubmitted { charter: Box::new(charter) })
     }
 
     /// At the first model call.
-    pub(crate) fn calling(charter: Charter) -> Self {
+    pub(crate) fn calling(charter: RunSpec) -> Self {
         Self::planning(charter).answer(planned(nature::plan()))
     }
 
     /// At the first model call of a conversation that can be shortened.
-    pub(crate) fn calling_after_much(charter: Charter) -> Self {
+    pub(crate) fn calling_after_much(charter: RunSpec) -> Self {
         let turn =
             |_| [Message::user("more of it, and then some more"), Message::assistant(text("done, and more than that"))];
         let messages = (0..4).flat_map(turn).chain([Message::user("do it")]).collect();
-        Self::planning(charter).answer(planned(Plan { messages, ..nature::plan() }))
+        Self::planning(charter).answer(planned(RunPlan { messages, ..nature::plan() }))
     }
 
-    pub(crate) fn verifying(charter: Charter) -> Self {
+    pub(crate) fn verifying(charter: RunSpec) -> Self {
         Self::calling(charter).answer(says(StopReason::EndTurn, "All done."))
     }
 
@@ -91,13 +91,13 @@ impl Walk {
     }
 }
 
-pub(crate) fn charter() -> Charter {
-    Charter::new(RunId::new("run"), "title", "prompt")
+pub(crate) fn charter() -> RunSpec {
+    RunSpec::new(RunId::new("run"), "title", "prompt")
 }
 
 /// A charter of a run that commits.
-pub(crate) fn committing() -> Charter {
-    Charter { commits: true, ..charter() }
+pub(crate) fn committing() -> RunSpec {
+    RunSpec { commits: true, ..charter() }
 }
 
 /// One run in each of the thirteen states, in the order of the table.
@@ -107,20 +107,20 @@ pub(crate) fn everywhere() -> [Walk; 13] {
         Walk::new(),
         Walk::planning(charter()),
         calling(),
-        calling().answer(fails(ModelFault::Busy)),
+        calling().answer(fails(ModelErrorKind::Busy)),
         calling().answer(calls(&[("c1", "files-delete")])),
         calling().answer(calls(&[("c1", "files-read")])),
         calling().answer(calls(&[("c1", "subagent-spawn")])),
         calling().answer(calls(&[("c1", "files-edit")])).answer(ran(ToolOutcome::ok("edited"))),
         calling().answer(says(StopReason::EndTurn, "I need to read src/main.rs")),
-        Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong)),
+        Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong)),
         Walk::verifying(charter()),
         Walk::verifying(committing()).answer(proven(nature::proof())),
         Walk::verifying(charter()).answer(judged(Ruling::Passed)),
     ]
 }
 
-pub(crate) fn planned(plan: Plan) -> impl FnOnce(CallId) -> Event {
+pub(crate) fn planned(plan: RunPlan) -> impl FnOnce(CallId) -> Event {
     move |call| Event::PlanReady { call, plan: Box::new(plan) }
 }
 
@@ -143,12 +143,12 @@ pub(crate) fn tool(id: &str, name: &str) -> ToolCall {
     ToolCall { id: id.into(), name: name.into(), input: ToolInput::Object(json!({ "path": id })) }
 }
 
-pub(crate) fn fails(fault: ModelFault) -> impl FnOnce(CallId) -> Event {
+pub(crate) fn fails(fault: ModelErrorKind) -> impl FnOnce(CallId) -> Event {
     move |call| Event::ModelFailed { call, error: ModelError::new(fault, "no answer") }
 }
 
 /// A failure of a call that its provider was at work on: what it had counted, and how many bytes of the answer had come.
-pub(crate) fn breaks(fault: ModelFault, usage: Option<Usage>, bytes: u64) -> impl FnOnce(CallId) -> Event {
+pub(crate) fn breaks(fault: ModelErrorKind, usage: Option<Usage>, bytes: u64) -> impl FnOnce(CallId) -> Event {
     let spent = Spent { model: "model-v1".into(), usage, bytes, ..Spent::default() };
     move |call| Event::ModelFailed { call, error: ModelError::new(fault, "it broke off").after(spent) }
 }
@@ -195,7 +195,7 @@ pub(crate) fn summarised(result: Result<&str, &str>, usage: Usage) -> impl FnOnc
 pub(crate) fn judged(ruling: Ruling) -> impl FnOnce(CallId) -> Event {
     let passed = ruling == Ruling::Passed;
     let status = if passed { StepStatus::Passed } else { StepStatus::Failed };
-    let finding = || Finding { path: "lanes/verify.yaml".into(), change: "changed".into(), rule: "lanes".into() };
+    let finding = || TamperFinding { path: "lanes/verify.yaml".into(), change: "changed".into(), rule: "lanes".into() };
     let verdict = Verdict {
         ruling,
         steps: vec![nature::step("test", status)],

@@ -2,7 +2,7 @@
 
 use super::scene::{Scene, by_http, said, unique};
 use crate::support::SOON;
-use fledge::mcp::{Answer, Reach, Server};
+use fledge::mcp::{McpAnswer, ServerConfig, ServerTransport};
 use std::fs;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ async fn a_call_that_is_stopped_ends_at_once_and_the_server_hears_of_it() {
         stop.cancel();
     };
     let (answer, ()) = tokio::join!(scene.servers.call("mcp-t-echo", serde_json::json!({}), &stop), stopping);
-    assert_eq!(answer, Answer::Failed("stopped: the run was cancelled".into()));
+    assert_eq!(answer, McpAnswer::Failed("stopped: the run was cancelled".into()));
     scene.servers.close().await;
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     scene.must_be_gone();
@@ -80,7 +80,7 @@ async fn a_call_that_is_stopped_ends_at_once_and_the_server_hears_of_it() {
 
 #[tokio::test]
 async fn a_call_that_takes_too_long_is_cancelled_and_the_session_goes_on() {
-    let slow = |server| Server { timeout: Duration::from_millis(300), ..server };
+    let slow = |server| ServerConfig { timeout: Duration::from_millis(300), ..server };
     let scene = Scene::with("wrong ids", slow);
     let why = scene.why("echo", "").await;
     assert_eq!(why, "the MCP server `t` did not answer within 300ms; fledge told it to stop");
@@ -95,11 +95,11 @@ async fn a_call_that_takes_too_long_is_cancelled_and_the_session_goes_on() {
 #[tokio::test]
 async fn the_environment_of_a_server_is_short() {
     let scene = Scene::with("good", |server| {
-        let Reach::Program { command, .. } = server.reach else { unreachable!() };
+        let ServerTransport::Program { command, .. } = server.reach else { unreachable!() };
         let env = vec![("TOKEN".into(), "x".into())];
-        Server { reach: Reach::Program { command, env }, ..server }
+        ServerConfig { reach: ServerTransport::Program { command, env }, ..server }
     });
-    let Answer::Said { text, .. } = scene.call("env", "").await else { panic!() };
+    let McpAnswer::Said { text, .. } = scene.call("env", "").await else { panic!() };
     let is_mark = |name: &str| name.ends_with("_ID"); // by which fledge finds the processes of the server
     let own: Vec<&str> = text.lines().filter(|name| !is_mark(name) && *name != "LC_CTYPE").collect();
     assert_eq!(own, ["HOME", "PATH", "TOKEN"]);
@@ -115,14 +115,14 @@ async fn behind_the_wall_a_server_reaches_the_workspace_and_no_network_unless_it
     assert_eq!(scene.call("write", &inside).await, said(&inside, false));
     assert_eq!(fs::read_to_string(&inside).unwrap(), "from a server");
     let outside = format!("/var/lib/{}", unique());
-    assert!(matches!(scene.call("write", &outside).await, Answer::Said { is_error: true, .. }));
-    assert!(matches!(scene.call("net", &address).await, Answer::Said { is_error: true, .. }));
+    assert!(matches!(scene.call("write", &outside).await, McpAnswer::Said { is_error: true, .. }));
+    assert!(matches!(scene.call("net", &address).await, McpAnswer::Said { is_error: true, .. }));
     scene.servers.close().await;
     scene.servers.tidy();
     scene.must_be_gone();
     assert!(!scene.path("workspace/.git").exists());
-    let open = Scene::behind_a_wall(|server| Server { network: true, ..server }).await.unwrap();
+    let open = Scene::behind_a_wall(|server| ServerConfig { network: true, ..server }).await.unwrap();
     assert_eq!(open.call("net", &address).await, said(&address, false));
-    let free = Scene::behind_a_wall(|server| Server { is_walled: false, ..server }).await.unwrap();
+    let free = Scene::behind_a_wall(|server| ServerConfig { is_walled: false, ..server }).await.unwrap();
     assert_eq!(free.call("net", &address).await, said(&address, false));
 }

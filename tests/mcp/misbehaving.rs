@@ -2,7 +2,7 @@
 
 use super::scene::{Scene, by_http, said, unique};
 use crate::support::{SOON, must_be_gone, running_with, until};
-use fledge::mcp::{Answer, Server, Servers};
+use fledge::mcp::{McpAnswer, McpServers, ServerConfig};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +13,11 @@ async fn one_that_does_not_start_is_a_warning_with_its_last_words() {
     let offer = Scene::new("no start").offer().await;
     let [warning] = offer.warnings.as_slice() else { panic!("{offer:?}") };
     assert!(warning.starts_with("the MCP server `t` did not start: "), "{warning}");
-    assert!(warning.contains("aside: \"cannot find my data\"; the run continues without its tools"), "{warning}");
+    assert!(
+        warning
+            .contains("last line on its standard error: \"cannot find my data\"; the run continues without its tools"),
+        "{warning}"
+    );
     assert_eq!(offer.tools, []);
 }
 
@@ -41,17 +45,17 @@ async fn one_that_takes_its_time_and_ends_on_the_newer_beginning_is_begun_with_i
 
 #[tokio::test]
 async fn one_that_is_required_and_does_not_start_is_an_error() {
-    let scene = Scene::with("no start", |server| Server { required: true, ..server });
+    let scene = Scene::with("no start", |server| ServerConfig { required: true, ..server });
     let why = scene.servers.offer(&CancellationToken::new()).await.unwrap_err();
     assert!(why.starts_with("the MCP server `t` did not start: "), "{why}");
 }
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
-    let server = Server::program("t", vec!["/no/such/program".into()]);
+    let server = ServerConfig::program("t", vec!["/no/such/program".into()]);
     let folder = crate::support::temp_dir();
-    let place = super::scene::place(folder.path(), fledge::process::wall::Wall::off());
-    let offer = Servers::new(vec![server], place).offer(&CancellationToken::new()).await.unwrap();
+    let place = super::scene::place(folder.path(), fledge::process::sandbox::Sandbox::off());
+    let offer = McpServers::new(vec![server], place).offer(&CancellationToken::new()).await.unwrap();
     assert!(offer.warnings[0].contains("/no/such/program"), "{:?}", offer.warnings);
 }
 
@@ -62,7 +66,7 @@ async fn a_crash_in_a_call_is_its_error_and_the_second_one_is_the_last() {
         assert_eq!(scene.call("echo", "a").await, said("a", false));
         let why = scene.why("crash", "").await;
         assert!(why.starts_with("the MCP server `t` ended during this call; the call may have done all"), "{why}");
-        assert!(why.ends_with("aside: \"out of luck\""), "{why}");
+        assert!(why.ends_with("last line on its standard error: \"out of luck\""), "{why}");
     }
     assert_eq!(scene.why("echo", "a").await, GONE);
     scene.must_be_gone();
@@ -80,7 +84,7 @@ async fn an_answer_that_is_no_answer_is_an_error_at_once_and_the_session_goes_on
     for mode in ["half", "bomb"] {
         let scene = Scene::new(mode);
         for _ in 0..2 {
-            let Answer::Said { text, is_error: true, .. } = scene.call("echo", "").await else { panic!() };
+            let McpAnswer::Said { text, is_error: true, .. } = scene.call("echo", "").await else { panic!() };
             assert!(text.starts_with("cannot parse the answer: "), "{text}");
         }
         assert_eq!(scene.notes().matches("initialize").count() - scene.notes().matches("initialized").count(), 1);
@@ -97,7 +101,7 @@ async fn an_answer_of_a_hundred_megabytes_is_an_error_and_the_session_goes_on() 
     assert_eq!(scene.call("echo", "small").await, said("small", false));
     scene.servers.close().await;
     let (_http, scene) = by_http("huge");
-    let Answer::Said { text, is_error: true, .. } = scene.call("echo", "big").await else { panic!() };
+    let McpAnswer::Said { text, is_error: true, .. } = scene.call("echo", "big").await else { panic!() };
     assert!(text.contains("8388608"), "{text}");
     assert_eq!(scene.call("echo", "small").await, said("small", false));
 }
@@ -166,7 +170,7 @@ async fn dropping_servers_ends_them() {
 async fn one_that_hangs_in_a_call_is_ended_with_all_that_it_has_started_and_the_second_time_is_the_last() {
     long_test!();
     for mode in ["hang", "frozen"] {
-        let slow = |server| Server { timeout: Duration::from_millis(300), ..server };
+        let slow = |server| ServerConfig { timeout: Duration::from_millis(300), ..server };
         let scene = Scene::with(mode, slow);
         let begun = Instant::now();
         for _ in 0..2 {
@@ -192,7 +196,7 @@ async fn one_that_hangs_when_it_is_to_end_holds_nobody_up() {
     scene.servers.close().await;
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     // One that is stopped hears neither the end of its input nor a signal but the last one.
-    let scene = Scene::with("frozen", |server| Server { timeout: Duration::from_secs(600), ..server });
+    let scene = Scene::with("frozen", |server| ServerConfig { timeout: Duration::from_secs(600), ..server });
     let number = unique();
     let stop = CancellationToken::new();
     let stopping = async {
@@ -224,12 +228,12 @@ async fn by_http_no_redirect_is_followed_and_a_page_is_no_answer() {
     let offer = scene.offer().await;
     assert_eq!((offer.tools.len(), offer.warnings.len()), (0, 1), "{:?}", offer.warnings);
     let (_http, scene) = by_http("html");
-    let Answer::Said { text, is_error: true, .. } = scene.call("echo", "").await else { panic!() };
+    let McpAnswer::Said { text, is_error: true, .. } = scene.call("echo", "").await else { panic!() };
     assert!(text.contains("500") && text.len() < 1000, "{text}");
     let (http, scene) = by_http("good");
     scene.offer().await;
     drop(http);
-    assert!(matches!(scene.call("echo", "").await, Answer::Said { is_error: true, .. }));
+    assert!(matches!(scene.call("echo", "").await, McpAnswer::Said { is_error: true, .. }));
 }
 
 #[tokio::test]

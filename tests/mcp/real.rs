@@ -3,15 +3,15 @@
 
 use super::scene::place;
 use crate::support::{Need, must_be_gone};
-use fledge::mcp::{Answer, Server, Servers};
-use fledge::process::wall::{Wall, WallChoice};
+use fledge::mcp::{McpAnswer, McpServers, ServerConfig};
+use fledge::process::sandbox::{Sandbox, SandboxChoice};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 /// The servers at work behind the best wall that stands here.
 struct Real {
-    servers: Servers,
+    servers: McpServers,
     folder: tempfile::TempDir,
 }
 
@@ -26,13 +26,15 @@ fn installed() -> Option<PathBuf> {
 impl Real {
     async fn new(name: &str, command: &[&str]) -> Self {
         let program = Path::new(env!("CARGO_BIN_EXE_fledge"));
-        let wall = Wall::raise(WallChoice::Auto, Some(program), "/usr/bin:/bin").await.unwrap_or_else(|_| Wall::off());
+        let wall = Sandbox::raise(SandboxChoice::Auto, Some(program), "/usr/bin:/bin")
+            .await
+            .unwrap_or_else(|_| Sandbox::off());
         let folder = crate::support::temp_dir();
         let mut place = place(folder.path(), wall);
         place.env[0].1 = std::env::var("PATH").unwrap();
         place.holes.read_only.extend(installed()); // the checkout may be in a home, which is hidden
         let command = command.iter().map(|part| (*part).to_owned()).collect();
-        Self { servers: Servers::new(vec![Server::program(name, command)], place), folder }
+        Self { servers: McpServers::new(vec![ServerConfig::program(name, command)], place), folder }
     }
 
     async fn names(&self) -> Vec<String> {
@@ -43,8 +45,8 @@ impl Real {
 
     async fn call(&self, tool: &str, input: Value) -> (String, bool) {
         match self.servers.call(tool, input, &CancellationToken::new()).await {
-            Answer::Said { text, is_error, .. } => (text, is_error),
-            Answer::Failed(why) => panic!("{why}"),
+            McpAnswer::Said { text, is_error, .. } => (text, is_error),
+            McpAnswer::Failed(why) => panic!("{why}"),
         }
     }
 

@@ -2,12 +2,12 @@
 
 use super::scene::{PYTHON, server};
 use crate::support::must_be_gone;
-use fledge::driver::Settings;
-use fledge::mcp::Server;
-use fledge::process::wall::WallChoice;
-use fledge::provider::{Endpoint, Kind, connect};
+use fledge::driver::DriverSettings;
+use fledge::mcp::ServerConfig;
+use fledge::process::sandbox::SandboxChoice;
+use fledge::provider::{Endpoint, WireFormat, connect};
 use fledge::task::{Baseline, GateChoice, Tier};
-use fledge::tool::Mask;
+use fledge::tool::SecretMask;
 use fledge::verdict::Reason;
 use fledge::{Agent, AgentEvent, RunError, Task, TaskResult};
 use std::fs;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 /// A run of a task with the server, and everything that it told.
 async fn run(
     folder: &TempDir,
-    server: Server,
+    server: ServerConfig,
     turns: &str,
     task: Task,
 ) -> (Result<TaskResult, RunError>, Vec<AgentEvent>) {
@@ -31,8 +31,8 @@ async fn run(
     );
     fs::write(workspace.join("lanes/verify.yaml"), looks).unwrap();
     let cassette =
-        connect(Endpoint::new(Kind::Cassette { text: turns.into(), path: "c.yaml".into() }, "c.yaml")).unwrap();
-    let mut agent = Agent::new(Settings {
+        connect(Endpoint::new(WireFormat::Cassette { text: turns.into(), path: "c.yaml".into() }, "c.yaml")).unwrap();
+    let mut agent = Agent::new(DriverSettings {
         workspace: workspace.canonicalize().unwrap(),
         project: None,
         state_dir: folder.path().join("state"),
@@ -49,10 +49,10 @@ async fn run(
         mcp: vec![server],
         earlier: None,
         memory: None,
-        secrets: Mask::default(),
-        wall: WallChoice::Off,
+        secrets: SecretMask::default(),
+        wall: SandboxChoice::Off,
         network: false,
-        limits: fledge::process::wall::WallLimits::default(),
+        limits: fledge::process::sandbox::SandboxLimits::default(),
         hooks: Vec::new(),
         asker: fledge::driver::Asker::default(),
         helper: None,
@@ -107,7 +107,7 @@ async fn a_server_that_the_run_cannot_be_without_ends_it_and_another_is_a_note()
     let folder = crate::support::temp_dir();
     let skip = || Task { gate: GateChoice::Skip, ..task() };
     let bad = server(folder.path(), "no start");
-    let required = Server { required: true, ..bad.clone() };
+    let required = ServerConfig { required: true, ..bad.clone() };
     let turns = format!("turns:\n{DONE}");
     let (result, _) = run(&folder, required, &turns, skip()).await;
     let error = result.unwrap_err();
@@ -120,7 +120,7 @@ async fn a_server_that_the_run_cannot_be_without_ends_it_and_another_is_a_note()
 #[tokio::test]
 async fn a_server_that_hangs_ends_no_run_late_and_one_that_the_agent_could_rewrite_begins_none() {
     let folder = crate::support::temp_dir();
-    let slow = Server { timeout: std::time::Duration::from_millis(300), ..server(folder.path(), "frozen") };
+    let slow = ServerConfig { timeout: std::time::Duration::from_millis(300), ..server(folder.path(), "frozen") };
     let turns = "turns:\n  - { tools: [{ name: mcp-t-echo, input: { text: '600' } }] }\n  \
         - { expect: { contains: [it no longer responds], tool_result: error }, text: Done. }\n";
     let (result, _) = run(&folder, slow, turns, task()).await;
@@ -128,7 +128,7 @@ async fn a_server_that_hangs_ends_no_run_late_and_one_that_the_agent_could_rewri
     let inside = folder.path().join("workspace/server.py");
     fs::copy(script(folder.path()), &inside).unwrap();
     let command = vec![PYTHON.into(), inside.display().to_string()];
-    let open = Server { network: true, ..Server::program("t", command) };
+    let open = ServerConfig { network: true, ..ServerConfig::program("t", command) };
     let (result, _) = run(&folder, open, &format!("turns:\n{DONE}"), task()).await;
     let error = result.unwrap_err();
     assert_eq!(error.reason(), Reason::BadInput);
@@ -148,7 +148,7 @@ async fn tools_that_the_task_does_not_allow_and_unknown_servers_are_refused() {
         assert_eq!(result.unwrap().reason, Reason::Skipped);
         assert!(!folder.path().join("workspace/made").exists());
     }
-    let other = Server { name: "other".into(), ..server(folder.path(), "good") };
+    let other = ServerConfig { name: "other".into(), ..server(folder.path(), "good") };
     let (result, _) = run(&folder, other, &turns, skip()).await;
     let error = result.unwrap_err();
     assert_eq!(error.reason(), Reason::BadInput);

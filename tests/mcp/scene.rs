@@ -1,8 +1,8 @@
 //! A workspace with one MCP server of our own, and processes to look for.
 
 use crate::support::{Need, PATIENCE, must_be_gone, record_time};
-use fledge::mcp::{Answer, Offer, Place, Reach, Server, Servers};
-use fledge::process::wall::{Holes, Wall, WallChoice};
+use fledge::mcp::{McpAnswer, McpOffer, McpServers, ServerConfig, ServerPlace, ServerTransport};
+use fledge::process::sandbox::{PathRules, Sandbox, SandboxChoice};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,27 +15,27 @@ const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py")
 /// Servers in a folder of their own.
 pub(crate) struct Scene {
     pub(crate) folder: TempDir,
-    pub(crate) servers: Servers,
+    pub(crate) servers: McpServers,
 }
 
 /// The server of our own that misbehaves like this, under the name `t`. It notes what it hears.
-pub(crate) fn server(folder: &Path, mode: &str) -> Server {
+pub(crate) fn server(folder: &Path, mode: &str) -> ServerConfig {
     let notes = folder.join("notes").display().to_string();
     let script = folder.join("server.py");
     fs::copy(SERVER, &script).unwrap();
     let command = [PYTHON, &script.display().to_string(), mode, &notes].map(str::to_owned);
-    Server { timeout: PATIENCE, ..Server::program("t", command.into()) }
+    ServerConfig { timeout: PATIENCE, ..ServerConfig::program("t", command.into()) }
 }
 
 /// Where servers work: a workspace in a folder.
-pub(crate) fn place(folder: &Path, wall: Wall) -> Place {
+pub(crate) fn place(folder: &Path, wall: Sandbox) -> ServerPlace {
     let dir = folder.join("workspace");
     fs::create_dir_all(&dir).unwrap();
-    let mut holes = Holes::of_workspace(&dir);
+    let mut holes = PathRules::of_workspace(&dir);
     holes.writable.push(folder.to_owned());
     let env = [("PATH", "/usr/bin:/bin"), ("HOME", "/nowhere"), ("NOT_FOR_SERVERS", "1")];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    Place { dir, env, wall, holes }
+    ServerPlace { dir, env, wall, holes }
 }
 
 impl Scene {
@@ -43,18 +43,18 @@ impl Scene {
         Self::with(mode, |server| server)
     }
 
-    pub(crate) fn with(mode: &str, change: impl FnOnce(Server) -> Server) -> Self {
+    pub(crate) fn with(mode: &str, change: impl FnOnce(ServerConfig) -> ServerConfig) -> Self {
         record_time();
         let folder = crate::support::temp_dir();
         let server = change(server(folder.path(), mode));
-        let servers = Servers::new(vec![server], place(folder.path(), Wall::off()));
+        let servers = McpServers::new(vec![server], place(folder.path(), Sandbox::off()));
         Self { folder, servers }
     }
 
     /// Behind a wall; `None` where none stands.
-    pub(crate) async fn behind_a_wall(change: impl FnOnce(Server) -> Server) -> Option<Self> {
+    pub(crate) async fn behind_a_wall(change: impl FnOnce(ServerConfig) -> ServerConfig) -> Option<Self> {
         let program = Path::new(env!("CARGO_BIN_EXE_fledge"));
-        let wall = match Wall::raise(WallChoice::Auto, Some(program), "/usr/bin:/bin").await {
+        let wall = match Sandbox::raise(SandboxChoice::Auto, Some(program), "/usr/bin:/bin").await {
             Ok(wall) => wall,
             Err(fault) => {
                 Need::Sandbox.lacks(&format!("no sandbox works here: {fault}"));
@@ -63,11 +63,11 @@ impl Scene {
         };
         let folder = crate::support::temp_dir();
         let server = change(server(folder.path(), "good"));
-        let servers = Servers::new(vec![server], place(folder.path(), wall));
+        let servers = McpServers::new(vec![server], place(folder.path(), wall));
         Some(Self { folder, servers })
     }
 
-    pub(crate) async fn offer(&self) -> Offer {
+    pub(crate) async fn offer(&self) -> McpOffer {
         self.servers.offer(&CancellationToken::new()).await.unwrap()
     }
 
@@ -77,7 +77,7 @@ impl Scene {
         tools.iter().map(|tool| tool.name.strip_prefix("mcp-t-").unwrap().to_owned()).collect()
     }
 
-    pub(crate) async fn call(&self, tool: &str, text: &str) -> Answer {
+    pub(crate) async fn call(&self, tool: &str, text: &str) -> McpAnswer {
         let input: Value = json!({ "text": text });
         self.servers.call(&format!("mcp-t-{tool}"), input, &CancellationToken::new()).await
     }
@@ -85,8 +85,8 @@ impl Scene {
     /// The reason for which a call had no answer.
     pub(crate) async fn why(&self, tool: &str, text: &str) -> String {
         match self.call(tool, text).await {
-            Answer::Failed(why) => why,
-            said @ Answer::Said { .. } => panic!("{said:?}"),
+            McpAnswer::Failed(why) => why,
+            said @ McpAnswer::Said { .. } => panic!("{said:?}"),
         }
     }
 
@@ -107,8 +107,8 @@ impl Scene {
 }
 
 /// What a server has said.
-pub(crate) fn said(text: &str, is_error: bool) -> Answer {
-    Answer::Said { server: "t".into(), text: text.into(), is_error }
+pub(crate) fn said(text: &str, is_error: bool) -> McpAnswer {
+    McpAnswer::Said { server: "t".into(), text: text.into(), is_error }
 }
 
 /// A number that no other test sleeps for.
@@ -149,12 +149,12 @@ impl Drop for Http {
 pub(crate) fn by_http(mode: &str) -> (Http, Scene) {
     let mut http = None;
     let scene = Scene::with(mode, |server| {
-        let Reach::Program { command, .. } = &server.reach else { unreachable!() };
+        let ServerTransport::Program { command, .. } = &server.reach else { unreachable!() };
         let started = Http::new(Path::new(&command[3]).parent().unwrap(), mode);
         let url = format!("http://127.0.0.1:{}/mcp", started.port);
         http = Some(started);
         let headers = vec![("Authorization".into(), "Bearer abc".into())];
-        Server { reach: Reach::Http { url, headers }, ..server }
+        ServerConfig { reach: ServerTransport::Http { url, headers }, ..server }
     });
     (http.unwrap(), scene)
 }

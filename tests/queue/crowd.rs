@@ -2,7 +2,7 @@
 
 use crate::queue::stage::{Stage, job, pool, rows, with};
 use crate::queue::worker::{Log, start};
-use fledge::queue::{JobSpec, Priority, Queue, State};
+use fledge::queue::{JobSpec, Priority, Queue, QueueState};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(crate) fn many_jobs_and_processes_leave_one_result_each_and_nothing_else<S: 
         let workers = ["a", "b", "c", "d"].map(|name| start(stage, &log, name, MINUTE));
         workers.into_iter().for_each(|mut worker| assert!(worker.wait().success()));
         let (rows, lines) = (rows(&queue).await, log.lines());
-        assert!(rows.iter().all(|row| (row.state, row.attempt) == (State::Done, 1)), "{rows:?}");
+        assert!(rows.iter().all(|row| (row.state, row.attempt) == (QueueState::Done, 1)), "{rows:?}");
         for word in ["begin", "result"] {
             let of: Vec<_> = lines.iter().filter(|line| line.word == word).collect();
             let jobs: BTreeSet<_> = of.iter().map(|line| &line.job).collect();

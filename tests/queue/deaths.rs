@@ -4,7 +4,7 @@ use crate::queue::stage::{Stage, id, job, row, rows, until, with, worker};
 use crate::queue::worker::{Line, Log, Process, start};
 use crate::support::PATIENCE;
 use crate::support::dice;
-use fledge::queue::{BuryReason, JobRow, JobSpec, Queue, Revived, State};
+use fledge::queue::{BuryReason, JobSpec, Queue, QueueState, QueuedJob, Revived};
 use rustix::process::Signal;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub(crate) fn a_stopped_process_that_goes_on_cannot_hand_in_its_result<S: Stage>
             until(async || log.count("begin") == 1).await;
             stopped.signal(Signal::STOP);
             let mut other = start(stage, &log, "other", SHORT);
-            until(async || row(&queue, &name).await.state == State::Done).await;
+            until(async || row(&queue, &name).await.state == QueueState::Done).await;
             stopped.signal(Signal::CONT);
             if hears == "refused" {
                 log.open_gate();
@@ -83,9 +83,9 @@ pub(crate) fn what_kills_every_worker_is_dead_after_its_last_delivery<S: Stage>(
             .await
             .unwrap();
             let poison = row(&queue, "poison").await;
-            assert_eq!((poison.state, poison.attempt, poison.why), (State::Dead, 3, Some(BuryReason::Vanished)));
+            assert_eq!((poison.state, poison.attempt, poison.why), (QueueState::Dead, 3, Some(BuryReason::Vanished)));
             let begun = log.lines().iter().filter(|line| line.word == "begin" && line.job == "poison").count();
-            assert_eq!((begun, row(&queue, "well").await.state), (deliveries, State::Done));
+            assert_eq!((begun, row(&queue, "well").await.state), (deliveries, QueueState::Done));
             assert_eq!(queue.revive(&id("poison")).await.unwrap(), Revived::Queued);
         }
     });
@@ -108,7 +108,7 @@ pub(crate) fn processes_killed_by_chance_lose_nothing_and_do_nothing_twice<S: St
         }
         until(async || queue.status(None).await.unwrap().open() == 0).await;
         let rows = rows(&queue).await;
-        assert!(rows.iter().all(|row| row.state == State::Done), "{rows:?}");
+        assert!(rows.iter().all(|row| row.state == QueueState::Done), "{rows:?}");
         one_result_each(&rows, &log.lines());
     });
 }
@@ -119,7 +119,7 @@ fn doing((name, payload): (&str, &str)) -> JobSpec {
 }
 
 /// What workers heard agrees with what the queue tells.
-pub(crate) fn one_result_each(rows: &[JobRow], lines: &[Line]) {
+pub(crate) fn one_result_each(rows: &[QueuedJob], lines: &[Line]) {
     for row in rows {
         let of = |word: &str| {
             lines.iter().filter(|line| line.word == word && line.job == row.id.as_str()).collect::<Vec<_>>()

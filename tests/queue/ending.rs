@@ -1,12 +1,14 @@
 //! How jobs end, and what is told of them.
 
 use crate::queue::stage::{LONG, Stage, batch, id, job, jobs, outlived, row, rows, take, with};
-use fledge::queue::{BuryReason, JobSpec, Lease, Manifest, Queue, Released, Retry, Revived, State, Status, Which};
+use fledge::queue::{
+    BuryReason, JobFilter, JobLease, JobSpec, Queue, QueueState, QueueStatus, Released, ResultText, Retry, Revived,
+};
 use std::time::Duration;
 
 pub(crate) fn after_the_last_delivery_a_job_is_dead_with_its_reason_until_it_is_revived<S: Stage>() {
     with(async |_: &S, queue| {
-        let fail = async |lease: &Lease, why: &str| {
+        let fail = async |lease: &JobLease, why: &str| {
             let retry = Retry::After { delay: Duration::ZERO, why: why.into() };
             queue.release(lease, &retry).await.unwrap()
         };
@@ -24,22 +26,22 @@ pub(crate) fn after_the_last_delivery_a_job_is_dead_with_its_reason_until_it_is_
         let lease = take(&queue).await.unwrap();
         assert_eq!(queue.bury(&lease, "no such repository").await.unwrap(), Released::Buried);
         assert_eq!(take(&queue).await, None);
-        let dead = queue.jobs(&Which { state: Some(State::Dead), ..Which::default() }).await.unwrap();
+        let dead = queue.jobs(&JobFilter { state: Some(QueueState::Dead), ..JobFilter::default() }).await.unwrap();
         let told: Vec<_> = dead.iter().map(|row| (row.id.as_str(), row.attempt, row.why.clone().unwrap())).collect();
         let (failed, refused) = (BuryReason::Failed("try 3".into()), BuryReason::Refused("no such repository".into()));
         assert_eq!(told, [("vanished", 3, BuryReason::Vanished), ("failed", 3, failed), ("refused", 1, refused)]);
         assert_eq!(dead[0].worker.as_ref().unwrap().as_str(), "brief", "who had it last");
 
         assert_eq!(queue.revive(&id("failed")).await.unwrap(), Revived::Queued);
-        assert_eq!(queue.revive(&id("failed")).await.unwrap(), Revived::Is(State::Queued));
+        assert_eq!(queue.revive(&id("failed")).await.unwrap(), Revived::Is(QueueState::Queued));
         assert_eq!(queue.revive(&id("nobody")).await.unwrap(), Revived::Unknown);
         let lease = take(&queue).await.unwrap();
         assert_eq!((lease.job.as_str(), lease.attempt), ("failed", 1));
         assert_eq!(fail(&lease, "again").await, Released::Queued);
         let lease = take(&queue).await.unwrap();
-        queue.complete(&lease, &Manifest("well".into())).await.unwrap();
+        queue.complete(&lease, &ResultText("well".into())).await.unwrap();
         let row = row(&queue, "failed").await;
-        assert_eq!((row.state, row.attempt, row.why), (State::Done, 2, None));
+        assert_eq!((row.state, row.attempt, row.why), (QueueState::Done, 2, None));
     });
 }
 
@@ -48,19 +50,19 @@ pub(crate) fn a_queue_tells_of_its_jobs_page_by_page<S: Stage>() {
         queue.submit(&jobs(&["e", "d", "c"])).await.unwrap();
         queue.submit(&[JobSpec { batch: batch("other"), ..job("b") }]).await.unwrap();
         let lease = take(&queue).await.unwrap();
-        queue.complete(&lease, &Manifest("{}".into())).await.unwrap();
+        queue.complete(&lease, &ResultText("{}".into())).await.unwrap();
         take(&queue).await.unwrap();
-        let names = async |which: Which| {
+        let names = async |which: JobFilter| {
             let rows = queue.jobs(&which).await.unwrap();
             rows.iter().map(|row| row.id.to_string()).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(names(Which::default()).await, "e d c b");
-        let first = queue.jobs(&Which { most: 1, ..Which::default() }).await.unwrap().remove(0);
-        assert_eq!(names(Which { after: first.place, most: 2, ..Which::default() }).await, "d c");
-        assert_eq!(names(Which { batch: Some(batch("other")), ..Which::default() }).await, "b");
-        let queued = Which { state: Some(State::Queued), batch: Some(batch("b")), ..Which::default() };
+        assert_eq!(names(JobFilter::default()).await, "e d c b");
+        let first = queue.jobs(&JobFilter { most: 1, ..JobFilter::default() }).await.unwrap().remove(0);
+        assert_eq!(names(JobFilter { after: first.place, most: 2, ..JobFilter::default() }).await, "d c");
+        assert_eq!(names(JobFilter { batch: Some(batch("other")), ..JobFilter::default() }).await, "b");
+        let queued = JobFilter { state: Some(QueueState::Queued), batch: Some(batch("b")), ..JobFilter::default() };
         assert_eq!(names(queued).await, "c");
-        let counts = |status: Status| (status.queued, status.running, status.done, status.dead + status.cancelled);
+        let counts = |status: QueueStatus| (status.queued, status.running, status.done, status.dead + status.cancelled);
         let all = queue.status(None).await.unwrap();
         assert_eq!((all.open(), counts(all)), (3, (2, 1, 1, 0)));
         assert_eq!(counts(queue.status(Some(&batch("other"))).await.unwrap()), (1, 0, 0, 0));
@@ -72,7 +74,7 @@ pub(crate) fn what_ended_long_ago_is_forgotten_and_nothing_else<S: Stage>() {
     with(async |_: &S, queue| {
         queue.submit(&jobs(&["done", "running", "queued"])).await.unwrap();
         let lease = take(&queue).await.unwrap();
-        queue.complete(&lease, &Manifest("{}".into())).await.unwrap();
+        queue.complete(&lease, &ResultText("{}".into())).await.unwrap();
         take(&queue).await.unwrap();
         assert_eq!((queue.gc(LONG).await.unwrap(), queue.gc(Duration::ZERO).await.unwrap()), (0, 1));
         let left: Vec<_> = rows(&queue).await.iter().map(|row| row.id.to_string()).collect();

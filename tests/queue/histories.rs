@@ -3,7 +3,7 @@
 use crate::queue::model::{Model, seen};
 use crate::queue::stage::{LONG, Stage, batch, id, job, pool, row, rows, until, with, worker};
 use crate::support::{Dice, amount, dice};
-use fledge::queue::{JobSpec, Lease, Manifest, PoolName, Priority, Queue, Retry, Scope, State, Worker};
+use fledge::queue::{CancelScope, JobLease, JobSpec, PoolName, Priority, Queue, QueueState, ResultText, Retry, Worker};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ struct History<Q> {
     dice: Dice,
     model: Model,
     /// All that ever were.
-    leases: Vec<Lease>,
+    leases: Vec<JobLease>,
 }
 
 impl<Q: Queue> History<Q> {
@@ -90,7 +90,7 @@ impl<Q: Queue> History<Q> {
         let Some(lease) = lease else { return };
         self.model.claimed(&lease);
         if vanishes {
-            until(async || row(&self.queue, lease.job.as_str()).await.state != State::Running).await;
+            until(async || row(&self.queue, lease.job.as_str()).await.state != QueueState::Running).await;
             self.model.outlived(&lease);
         }
         self.leases.push(lease);
@@ -105,7 +105,7 @@ impl<Q: Queue> History<Q> {
         match self.dice.index(8) {
             0..2 => assert_eq!(queue.renew(&lease).await.unwrap(), model.renew(&lease), "{lease:?}"),
             2..5 => {
-                let manifest = Manifest(["one", "two"][self.dice.index(2)].into());
+                let manifest = ResultText(["one", "two"][self.dice.index(2)].into());
                 assert_eq!(
                     queue.complete(&lease, &manifest).await.unwrap(),
                     model.complete(&lease, &manifest),
@@ -127,7 +127,8 @@ impl<Q: Queue> History<Q> {
 
     async fn cancel(&mut self) {
         let of = self.one_of(BATCHES);
-        let scope = if self.dice.percent(60) { Scope::Job(id(&self.name())) } else { Scope::Batch(batch(of)) };
+        let scope =
+            if self.dice.percent(60) { CancelScope::Job(id(&self.name())) } else { CancelScope::Batch(batch(of)) };
         assert_eq!(self.queue.cancel(&scope).await.unwrap(), self.model.cancel(&scope), "{scope:?}");
     }
 

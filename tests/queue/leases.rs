@@ -1,7 +1,9 @@
 //! The right to work on a job, and its number.
 
 use crate::queue::stage::{LONG, Stage, job, jobs, outlived, row, take, taken, with};
-use fledge::queue::{Completed, JobSpec, Manifest, Priority, Queue, Released, Renewed, Retry, Scope, State};
+use fledge::queue::{
+    CancelScope, Completed, JobSpec, Priority, Queue, QueueState, Released, Renewed, ResultText, Retry,
+};
 use std::time::Duration;
 
 pub(crate) fn what_is_said_with_a_lease_that_is_over_changes_nothing<S: Stage>() {
@@ -11,7 +13,7 @@ pub(crate) fn what_is_said_with_a_lease_that_is_over_changes_nothing<S: Stage>()
         let nothing = async |word: Completed| {
             let before = row(&queue, "a").await;
             assert_eq!(queue.renew(&old).await.unwrap(), Renewed::Lost);
-            assert_eq!(queue.complete(&old, &Manifest("late".into())).await.unwrap(), word);
+            assert_eq!(queue.complete(&old, &ResultText("late".into())).await.unwrap(), word);
             let failed = Retry::After { delay: Duration::ZERO, why: "late".into() };
             for retry in [failed, Retry::Unused] {
                 assert_eq!(queue.release(&old, &retry).await.unwrap(), Released::Lost);
@@ -25,9 +27,9 @@ pub(crate) fn what_is_said_with_a_lease_that_is_over_changes_nothing<S: Stage>()
         assert!((old.attempt, old.token < new.token, new.attempt) == (1, true, 2), "{old:?}, {new:?}");
         nothing(Completed::Lost).await;
         assert_eq!(queue.renew(&new).await.unwrap(), Renewed::Kept);
-        assert_eq!(queue.complete(&new, &Manifest("in time".into())).await.unwrap(), Completed::First);
+        assert_eq!(queue.complete(&new, &ResultText("in time".into())).await.unwrap(), Completed::First);
         nothing(Completed::AlreadyDone).await;
-        assert_eq!(row(&queue, "a").await.result.unwrap().manifest, Manifest("in time".into()));
+        assert_eq!(row(&queue, "a").await.result.unwrap().manifest, ResultText("in time".into()));
     });
 }
 
@@ -35,12 +37,12 @@ pub(crate) fn the_first_result_counts_and_who_repeats_it_hears_so<S: Stage>() {
     with(async |_: &S, queue| {
         queue.submit(&jobs(&["a"])).await.unwrap();
         let lease = take(&queue).await.unwrap();
-        let hand_in = async |text: &str| queue.complete(&lease, &Manifest(text.into())).await.unwrap();
+        let hand_in = async |text: &str| queue.complete(&lease, &ResultText(text.into())).await.unwrap();
         assert_eq!((hand_in("one").await, hand_in("one").await), (Completed::First, Completed::First));
         assert_eq!(hand_in("two").await, Completed::AlreadyDone);
         let row = row(&queue, "a").await;
         let result = row.result.unwrap();
-        assert_eq!((row.state, result.manifest.0.as_str(), result.token), (State::Done, "one", lease.token));
+        assert_eq!((row.state, result.manifest.0.as_str(), result.token), (QueueState::Done, "one", lease.token));
         assert_eq!((result.attempt, result.worker), (1, lease.worker));
     });
 }
@@ -55,11 +57,11 @@ pub(crate) fn a_number_of_a_lease_is_never_used_again<S: Stage>() {
             assert_eq!(lease.attempt, 1, "forgotten, it is another job");
             tokens.push(lease.token);
             first.get_or_insert(lease);
-            queue.cancel(&Scope::Job(crate::queue::stage::id("a"))).await.unwrap();
+            queue.cancel(&CancelScope::Job(crate::queue::stage::id("a"))).await.unwrap();
             let last = take(&queue).await;
             assert_eq!(last, None);
             let held = first.as_ref().unwrap();
-            let newest = fledge::queue::Lease { token: *tokens.last().unwrap(), ..held.clone() };
+            let newest = fledge::queue::JobLease { token: *tokens.last().unwrap(), ..held.clone() };
             assert_eq!(queue.release(&newest, &Retry::Unused).await.unwrap(), Released::Cancelled);
             assert_eq!(queue.gc(Duration::ZERO).await.unwrap(), 1);
             assert_eq!(queue.renew(held).await.unwrap(), Renewed::Lost);
@@ -88,6 +90,6 @@ pub(crate) fn a_job_that_is_given_back_keeps_its_place<S: Stage>() {
             ("c".into(), "low".into(), String::new())
         );
         let row = row(&queue, "a").await;
-        assert_eq!((row.state, row.attempt, row.delay > LONG / 2), (State::Queued, 1, true));
+        assert_eq!((row.state, row.attempt, row.delay > LONG / 2), (QueueState::Queued, 1, true));
     });
 }

@@ -2,8 +2,8 @@
 
 use crate::queue::stage::pool;
 use fledge::queue::{
-    BuryReason, Cancelled, Completed, JobRow, JobSpec, Lease, Manifest, Released, Renewed, Retry, Revived, Scope,
-    State, Submitted, Worker,
+    BuryReason, CancelCount, CancelScope, Completed, JobLease, JobSpec, QueueState, QueuedJob, Released, Renewed,
+    ResultText, Retry, Revived, Submitted, Worker,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) struct Model {
 #[derive(Debug, Clone)]
 struct Job {
     spec: JobSpec,
-    state: State,
+    state: QueueState,
     attempt: u32,
     /// Of the latest lease.
     token: u64,
@@ -31,7 +31,7 @@ struct Job {
 }
 
 /// What of a job is compared.
-type Seen = (String, State, u32, Option<String>, bool, bool, Option<BuryReason>, Option<(String, u64, u32)>);
+type Seen = (String, QueueState, u32, Option<String>, bool, bool, Option<BuryReason>, Option<(String, u64, u32)>);
 
 impl Model {
     pub(crate) fn submit(&mut self, specs: &[JobSpec]) -> Vec<Submitted> {
@@ -41,7 +41,7 @@ impl Model {
             }
             self.jobs.push(Job {
                 spec: spec.clone(),
-                state: State::Queued,
+                state: QueueState::Queued,
                 attempt: 0,
                 token: 0,
                 worker: None,
@@ -59,40 +59,40 @@ impl Model {
     pub(crate) fn next(&self, worker: &Worker, pools: &[&str]) -> Option<(String, u32)> {
         let is_free = |of: &str| {
             let running =
-                self.jobs.iter().filter(|job| job.spec.pool == pool(of) && job.state == State::Running).count();
+                self.jobs.iter().filter(|job| job.spec.pool == pool(of) && job.state == QueueState::Running).count();
             !self.paused.contains_key(of) && self.limits.get(of).is_none_or(|limit| running < *limit as usize)
         };
         let may = |job: &&Job| {
             let of = job.spec.pool.as_str();
             let is_theirs = pools.contains(&of) && worker.batch.as_ref().is_none_or(|batch| *batch == job.spec.batch);
-            job.state == State::Queued && !job.is_delayed && is_theirs && is_free(of)
+            job.state == QueueState::Queued && !job.is_delayed && is_theirs && is_free(of)
         };
         let first = self.jobs.iter().filter(may).min_by_key(|job| job.spec.priority)?;
         Some((first.spec.id.to_string(), first.attempt + 1))
     }
 
-    pub(crate) fn claimed(&mut self, lease: &Lease) {
+    pub(crate) fn claimed(&mut self, lease: &JobLease) {
         let highest = self.jobs.iter().map(|job| job.token).max().unwrap_or_default();
         assert!(lease.token > highest, "{lease:?} after {highest}");
         let job = self.jobs.iter_mut().find(|job| job.spec.id == lease.job).unwrap();
         assert_eq!((&lease.payload, lease.is_last), (&job.spec.payload, job.attempt + 1 == job.spec.deliveries.get()));
-        (job.state, job.attempt, job.token) = (State::Running, job.attempt + 1, lease.token);
+        (job.state, job.attempt, job.token) = (QueueState::Running, job.attempt + 1, lease.token);
         job.worker = Some(lease.worker.to_string());
     }
 
     /// The time of a lease is over.
-    pub(crate) fn outlived(&mut self, lease: &Lease) {
+    pub(crate) fn outlived(&mut self, lease: &JobLease) {
         let Some(job) = self.held(lease) else { return };
         let (is_last, is_cancelling) = (job.attempt >= job.spec.deliveries.get(), job.is_cancelling);
         let becomes = match (is_cancelling, is_last) {
-            (true, _) => State::Cancelled,
-            (false, true) => State::Dead,
-            (false, false) => State::Queued,
+            (true, _) => QueueState::Cancelled,
+            (false, true) => QueueState::Dead,
+            (false, false) => QueueState::Queued,
         };
         job.end(becomes, Some(BuryReason::Vanished));
     }
 
-    pub(crate) fn renew(&mut self, lease: &Lease) -> Renewed {
+    pub(crate) fn renew(&mut self, lease: &JobLease) -> Renewed {
         match self.held(lease) {
             None => Renewed::Lost,
             Some(job) if job.is_cancelling => Renewed::Cancelled,
@@ -100,10 +100,10 @@ impl Model {
         }
     }
 
-    pub(crate) fn complete(&mut self, lease: &Lease, manifest: &Manifest) -> Completed {
+    pub(crate) fn complete(&mut self, lease: &JobLease, manifest: &ResultText) -> Completed {
         if let Some(job) = self.held(lease) {
             job.result = Some((manifest.0.clone(), lease.token, job.attempt));
-            job.end(State::Done, None);
+            job.end(QueueState::Done, None);
             return Completed::First;
         }
         let kept = self.jobs.iter().find(|job| job.spec.id == lease.job).and_then(|job| job.result.as_ref());
@@ -114,39 +114,42 @@ impl Model {
         }
     }
 
-    pub(crate) fn release(&mut self, lease: &Lease, retry: &Retry) -> Released {
+    pub(crate) fn release(&mut self, lease: &JobLease, retry: &Retry) -> Released {
         let Some(job) = self.held(lease) else { return Released::Lost };
         let is_last = job.attempt >= job.spec.deliveries.get();
         match retry {
-            _ if job.is_cancelling => job.end(State::Cancelled, None),
+            _ if job.is_cancelling => job.end(QueueState::Cancelled, None),
             Retry::Unused => {
                 job.attempt -= 1;
-                job.end(State::Queued, None)
+                job.end(QueueState::Queued, None)
             }
             Retry::After { delay, why } => {
                 job.is_delayed = *delay > Duration::ZERO;
-                job.end(if is_last { State::Dead } else { State::Queued }, Some(BuryReason::Failed(why.clone())))
+                job.end(
+                    if is_last { QueueState::Dead } else { QueueState::Queued },
+                    Some(BuryReason::Failed(why.clone())),
+                )
             }
         }
     }
 
-    pub(crate) fn bury(&mut self, lease: &Lease, why: &str) -> Released {
+    pub(crate) fn bury(&mut self, lease: &JobLease, why: &str) -> Released {
         let Some(job) = self.held(lease) else { return Released::Lost };
-        let becomes = if job.is_cancelling { State::Cancelled } else { State::Dead };
+        let becomes = if job.is_cancelling { QueueState::Cancelled } else { QueueState::Dead };
         job.end(becomes, Some(BuryReason::Refused(why.into())))
     }
 
-    pub(crate) fn cancel(&mut self, scope: &Scope) -> Cancelled {
-        let mut met = Cancelled::default();
+    pub(crate) fn cancel(&mut self, scope: &CancelScope) -> CancelCount {
+        let mut met = CancelCount::default();
         for job in &mut self.jobs {
             let is_meant = match scope {
-                Scope::Job(id) => job.spec.id == *id,
-                Scope::Batch(batch) => job.spec.batch == *batch,
+                CancelScope::Job(id) => job.spec.id == *id,
+                CancelScope::Batch(batch) => job.spec.batch == *batch,
             };
-            if is_meant && job.state == State::Queued {
-                job.state = State::Cancelled;
+            if is_meant && job.state == QueueState::Queued {
+                job.state = QueueState::Cancelled;
                 met.ended += 1;
-            } else if is_meant && job.state == State::Running {
+            } else if is_meant && job.state == QueueState::Running {
                 job.is_cancelling = true;
                 met.told += 1;
             }
@@ -156,10 +159,10 @@ impl Model {
 
     pub(crate) fn revive(&mut self, name: &str) -> Revived {
         let Some(job) = self.jobs.iter_mut().find(|job| job.spec.id.as_str() == name) else { return Revived::Unknown };
-        if !matches!(job.state, State::Dead | State::Cancelled) {
+        if !matches!(job.state, QueueState::Dead | QueueState::Cancelled) {
             return Revived::Is(job.state);
         }
-        (job.state, job.attempt, job.why, job.is_delayed) = (State::Queued, 0, None, false);
+        (job.state, job.attempt, job.why, job.is_delayed) = (QueueState::Queued, 0, None, false);
         Revived::Queued
     }
 
@@ -179,40 +182,40 @@ impl Model {
 
     pub(crate) fn gc(&mut self) -> u64 {
         let before = self.jobs.len();
-        self.jobs.retain(|job| matches!(job.state, State::Queued | State::Running));
+        self.jobs.retain(|job| matches!(job.state, QueueState::Queued | QueueState::Running));
         (before - self.jobs.len()) as u64
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
         let seen = |job: &Job| {
-            let is_delayed = job.is_delayed && job.state == State::Queued;
+            let is_delayed = job.is_delayed && job.state == QueueState::Queued;
             let (id, result) = (job.spec.id.to_string(), job.result.clone());
             (id, job.state, job.attempt, job.worker.clone(), job.is_cancelling, is_delayed, job.why.clone(), result)
         };
         self.jobs.iter().map(seen).collect()
     }
 
-    fn held(&mut self, lease: &Lease) -> Option<&mut Job> {
+    fn held(&mut self, lease: &JobLease) -> Option<&mut Job> {
         self.jobs
             .iter_mut()
-            .find(|job| job.spec.id == lease.job && job.token == lease.token && job.state == State::Running)
+            .find(|job| job.spec.id == lease.job && job.token == lease.token && job.state == QueueState::Running)
     }
 }
 
 impl Job {
-    fn end(&mut self, becomes: State, why: Option<BuryReason>) -> Released {
+    fn end(&mut self, becomes: QueueState, why: Option<BuryReason>) -> Released {
         (self.state, self.is_cancelling, self.why) = (becomes, false, why);
         match becomes {
-            State::Queued => Released::Queued,
-            State::Dead => Released::Buried,
-            State::Cancelled => Released::Cancelled,
-            State::Running | State::Done => Released::Lost, // which nobody hears
+            QueueState::Queued => Released::Queued,
+            QueueState::Dead => Released::Buried,
+            QueueState::Cancelled => Released::Cancelled,
+            QueueState::Running | QueueState::Done => Released::Lost, // which nobody hears
         }
     }
 }
 
 /// The same of a real one.
-pub(crate) fn seen(row: &JobRow) -> Seen {
+pub(crate) fn seen(row: &QueuedJob) -> Seen {
     let result = row.result.as_ref().map(|kept| (kept.manifest.0.clone(), kept.token, kept.attempt));
     let worker = row.worker.as_ref().map(ToString::to_string);
     let is_delayed = row.delay > Duration::ZERO;

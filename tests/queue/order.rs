@@ -2,7 +2,7 @@
 
 use crate::queue::stage::{LONG, Stage, batch, job, jobs, outlived, pool, row, rows, take, taken, until, with, worker};
 use crate::support::PATIENCE;
-use fledge::queue::{Completed, JobSpec, MOST_BYTES, Manifest, Priority, Queue, QueueFault, Submitted, Worker};
+use fledge::queue::{Completed, JobSpec, MOST_BYTES, Priority, Queue, QueueError, ResultText, Submitted, Worker};
 use std::time::{Duration, Instant};
 
 /// A time that is waited for.
@@ -16,7 +16,7 @@ pub(crate) fn a_job_that_is_submitted_often_and_by_many_is_one_job<S: Stage>() {
         assert_eq!(twice, [Submitted::Queued, Submitted::Queued, Submitted::Duplicate]);
         let lease = take(&queue).await.unwrap();
         assert_eq!(queue.submit(&jobs(&["a"])).await.unwrap(), [Submitted::Duplicate]);
-        assert_eq!(queue.complete(&lease, &Manifest("one".into())).await.unwrap(), Completed::First);
+        assert_eq!(queue.complete(&lease, &ResultText("one".into())).await.unwrap(), Completed::First);
         assert_eq!(queue.submit(&jobs(&["a"])).await.unwrap(), [Submitted::Duplicate]);
         assert_eq!((taken(&queue).await, taken(&queue).await), ("b".into(), String::new()));
 
@@ -58,7 +58,7 @@ pub(crate) fn a_limit_holds_over_all_priorities_and_batches<S: Stage>() {
         assert_eq!(take(&queue).await, None, "two run");
         let elsewhere = queue.claim(&worker("w"), &[pool("p"), pool("free")], Duration::ZERO).await.unwrap();
         assert_eq!(elsewhere.unwrap().job.as_str(), "e");
-        queue.complete(&a, &Manifest("a".into())).await.unwrap();
+        queue.complete(&a, &ResultText("a".into())).await.unwrap();
         assert_eq!((taken(&queue).await, taken(&queue).await), ("d".into(), String::new()));
         queue.limit(&pool("p"), Some(1)).await.unwrap();
         queue.bury(&b, "no").await.unwrap();
@@ -144,15 +144,15 @@ pub(crate) fn what_is_too_large_is_refused_and_nothing_is_added<S: Stage>() {
     with(async |_: &S, queue| {
         let of = |bytes| JobSpec { payload: "x".repeat(bytes), ..job("large") };
         let refused = queue.submit(&[job("a"), of(MOST_BYTES + 1)]).await.unwrap_err();
-        assert!(matches!(&refused, QueueFault::TooLarge { what: "payload", .. }), "{refused}");
+        assert!(matches!(&refused, QueueError::TooLarge { what: "payload", .. }), "{refused}");
         assert_eq!(rows(&queue).await, []);
         queue.submit(&[of(MOST_BYTES)]).await.unwrap();
         let lease = take(&queue).await.unwrap();
         assert_eq!(lease.payload.len(), MOST_BYTES);
-        let refused = queue.complete(&lease, &Manifest("x".repeat(MOST_BYTES + 1))).await.unwrap_err().to_string();
+        let refused = queue.complete(&lease, &ResultText("x".repeat(MOST_BYTES + 1))).await.unwrap_err().to_string();
         let expected = "the manifest of job large has 262145 bytes, more than the limit of 262144: \
             store large data elsewhere and refer to it by its digest";
         assert_eq!(refused, expected);
-        assert_eq!(queue.complete(&lease, &Manifest("x".repeat(MOST_BYTES))).await.unwrap(), Completed::First);
+        assert_eq!(queue.complete(&lease, &ResultText("x".repeat(MOST_BYTES))).await.unwrap(), Completed::First);
     });
 }

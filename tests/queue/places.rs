@@ -4,7 +4,7 @@
 use crate::queue::deaths::one_result_each;
 use crate::queue::stage::{Stage, rows, with};
 use crate::queue::worker::{Log, orders, start_so, story, work};
-use fledge::queue::{BuryReason, JobRow, State};
+use fledge::queue::{BuryReason, QueueState, QueuedJob};
 use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -90,9 +90,14 @@ fn fails_at<S: Stage>(place: &str) {
 }
 
 /// The story has come to its end.
-fn judge(rows: &[JobRow], log: &Log) {
+fn judge(rows: &[QueuedJob], log: &Log) {
     let ends: Vec<_> = rows.iter().map(|row| (row.id.as_str(), row.state)).collect();
-    let expected = [("long", State::Done), ("again", State::Done), ("never", State::Dead), ("short", State::Done)];
+    let expected = [
+        ("long", QueueState::Done),
+        ("again", QueueState::Done),
+        ("never", QueueState::Dead),
+        ("short", QueueState::Done),
+    ];
     assert_eq!(ends, expected);
     assert_eq!(rows[2].why, Some(BuryReason::Refused("no".into())));
     one_result_each(rows, &log.lines());

@@ -1,7 +1,9 @@
 //! A queue that a test has for itself, and its jobs.
 
 use crate::support::{PATIENCE, record_time};
-use fledge::queue::{BatchId, JobId, JobRow, JobSpec, Lease, PoolName, Priority, Queue, Which, Worker, WorkerId};
+use fledge::queue::{
+    BatchId, JobFilter, JobId, JobLease, JobSpec, PoolName, Priority, Queue, QueuedJob, Worker, WorkerId,
+};
 use fledge::store::SqliteQueue;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -104,7 +106,7 @@ pub(crate) fn worker(name: &str) -> Worker {
 }
 
 /// What the worker `w` gets from the pool `p` without waiting.
-pub(crate) async fn take(queue: &impl Queue) -> Option<Lease> {
+pub(crate) async fn take(queue: &impl Queue) -> Option<JobLease> {
     queue.claim(&worker("w"), &[pool("p")], Duration::ZERO).await.unwrap()
 }
 
@@ -114,19 +116,19 @@ pub(crate) async fn taken(queue: &impl Queue) -> String {
 }
 
 /// A lease that is over: the queue has taken the job back.
-pub(crate) async fn outlived<S: Stage>(queue: &impl Queue) -> Option<Lease> {
+pub(crate) async fn outlived<S: Stage>(queue: &impl Queue) -> Option<JobLease> {
     let brief = Worker { term: S::SHORTEST, ..worker("brief") };
     let lease = queue.claim(&brief, &[pool("p")], Duration::ZERO).await.unwrap()?;
-    until(async || row(queue, lease.job.as_str()).await.state != fledge::queue::State::Running).await;
+    until(async || row(queue, lease.job.as_str()).await.state != fledge::queue::QueueState::Running).await;
     Some(lease)
 }
 
-pub(crate) async fn row(queue: &impl Queue, name: &str) -> JobRow {
+pub(crate) async fn row(queue: &impl Queue, name: &str) -> QueuedJob {
     queue.job(&id(name)).await.unwrap().unwrap()
 }
 
-pub(crate) async fn rows(queue: &impl Queue) -> Vec<JobRow> {
-    queue.jobs(&Which::default()).await.unwrap()
+pub(crate) async fn rows(queue: &impl Queue) -> Vec<QueuedJob> {
+    queue.jobs(&JobFilter::default()).await.unwrap()
 }
 
 /// Waits until it is so.

@@ -2,7 +2,7 @@
 //! after the queue hears of it, so that what lies between two lines lies within the lease. A call that fails is repeated once.
 
 use crate::queue::stage::{Stage, calmly, job, pool, worker};
-use fledge::queue::{Completed, JobSpec, Lease, Manifest, Queue, QueueFault, Released, Renewed, Retry, Worker};
+use fledge::queue::{Completed, JobLease, JobSpec, Queue, QueueError, Released, Renewed, ResultText, Retry, Worker};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, OpenOptions};
@@ -152,7 +152,7 @@ pub(crate) async fn work(queue: &impl Queue, orders: &Orders) {
     }
 }
 
-async fn one(queue: &impl Queue, orders: &Orders, lease: &Lease) {
+async fn one(queue: &impl Queue, orders: &Orders, lease: &JobLease) {
     let say = |word: &str| {
         let mut log = OpenOptions::new().create(true).append(true).open(&orders.log).unwrap();
         let line = format!("{word} {} {} {} {}\n", lease.job, lease.attempt, lease.token, lease.worker);
@@ -182,7 +182,7 @@ async fn one(queue: &impl Queue, orders: &Orders, lease: &Lease) {
     };
     if has_ended {
         say("end");
-        let manifest = Manifest(format!("{} by {}", lease.job, lease.worker));
+        let manifest = ResultText(format!("{} by {}", lease.job, lease.worker));
         match twice(async || queue.complete(lease, &manifest).await).await {
             Completed::First => say("result"),
             Completed::AlreadyDone | Completed::Lost => say("refused"),
@@ -190,7 +190,7 @@ async fn one(queue: &impl Queue, orders: &Orders, lease: &Lease) {
     }
 }
 
-async fn twice<T>(call: impl AsyncFn() -> Result<T, QueueFault>) -> T {
+async fn twice<T>(call: impl AsyncFn() -> Result<T, QueueError>) -> T {
     match call().await {
         Ok(done) => done,
         Err(_) => call().await.unwrap(),
@@ -204,7 +204,7 @@ async fn at_gate(orders: &Orders) {
 }
 
 /// Works and renews, and says whether the work has come to its end.
-async fn held(queue: &impl Queue, lease: &Lease, work: impl Future<Output = ()>, say: &impl Fn(&str)) -> bool {
+async fn held(queue: &impl Queue, lease: &JobLease, work: impl Future<Output = ()>, say: &impl Fn(&str)) -> bool {
     let mut work = std::pin::pin!(work);
     let mut renewed = Instant::now();
     loop {

@@ -106,6 +106,26 @@ fn a_second_signal_ends_it_at_once_and_still_leaves_nothing_alive() {
     assert_eq!(ended.events_of("finished"), Vec::<Value>::new(), "it was waited for all the same");
 }
 
+/// `timeout` signals its command and then its process group: one request that arrives twice.
+#[test]
+fn sigterm_twice_at_once_still_ends_with_a_report() {
+    for signal in [Signal::TERM, Signal::HUP] {
+        for _ in 0..5 {
+            let model = Model::new([write("half", "1\n"), hang()]);
+            let mut run = Fledge::simple(&model).arg("--json").arg("-v").start();
+            model.wait_for(2);
+            let first = run.signal(signal);
+            run.wait_for("Reporting"); // the first signal was handled
+            let second = run.signal(signal);
+            let ended = run.end();
+            if second - first < std::time::Duration::from_secs(2) {
+                ended.must_be(143, "cancelled");
+                break;
+            }
+        }
+    }
+}
+
 #[test]
 fn nobody_reading_what_it_prints_does_not_keep_it_alive() {
     long_test!();

@@ -1,7 +1,7 @@
 //! `fledge runs continue`: a new run that begins with the conversation of one that is over.
 
 use crate::support::{Ended, Fledge, Model, needs, say, shell, status, write};
-use fledge::store::RunState;
+use fledge::store::StoredRunState;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -103,11 +103,11 @@ fn what_cannot_be_gone_on_with_is_refused_and_starts_nothing() {
     running.wait_for("{\"text\":\"begun");
     running.signal(Signal::KILL);
     let ended = running.end();
-    assert_eq!(ended.row().state, RunState::Interrupted);
+    assert_eq!(ended.row().state, StoredRunState::Interrupted);
     let cases = [
         (&["runs", "continue", "last", "more"], "has not ended: continue it with `fledge runs resume`"),
         (&["runs", "continue", "nope", "more"], "there is no run `nope`"),
-        (&["runs", "continue", "last", "  "], "there is nothing to do"),
+        (&["runs", "continue", "last", "  "], "no task given"),
     ];
     let refused = |ended: Ended, (arguments, says): (&[&str; 4], &str)| {
         let ended = ended.again(arguments).anthropic(&model).run();
@@ -127,7 +127,7 @@ fn where_none_begins_its_report_says_why_in_place_of_an_earlier_one() {
     ended.must_be(0, "verified");
     for (arguments, says) in [
         (["nope", "more"], "there is no run `nope`"),
-        (["last", "  "], "there is nothing to do"),
+        (["last", "  "], "no task given"),
         (["last", "more"], "unknown key `modle`"),
     ] {
         let all = [&["runs", "continue"][..], &arguments, &["--report=../copy.json"]].concat();

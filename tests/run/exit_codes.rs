@@ -4,7 +4,7 @@
 use crate::support::{
     Ended, Fledge, Model, SOON, call, garbled, hang, needs, nothing, refuse, say, shell, status, words, write,
 };
-use fledge::store::RunState;
+use fledge::store::StoredRunState;
 use serde_json::{Value, json};
 
 /// A turn that reads a file that is there.
@@ -91,7 +91,7 @@ fn input_that_is_wrong_ends_with_2_before_anything_is_run() {
 fn a_gate_that_is_not_there_or_is_wrong_ends_with_2_before_a_model_is_asked() {
     let cases = [
         (Fledge::new(), "bad_input", "no lanes are defined"),
-        (Fledge::new().lane("tests", &needs("done")), "bad_input", "it has tests"),
+        (Fledge::new().lane("tests", &needs("done")), "bad_input", "known: tests"),
         (Fledge::new().lane("verify", "steps: []"), "bad_input", "lanes/verify.yaml:1:8"),
         (Fledge::new().lane("verify", "steps:\n  - runn: make"), "bad_input", "lanes/verify.yaml:2:5"),
         (Fledge::new().file("lanes/verify.yaml", b"steps: \xff"), "bad_input", "lanes/verify.yaml"),
@@ -294,7 +294,7 @@ fn a_disk_that_is_full_in_the_middle_of_a_run_ends_with_8_and_what_was_written_s
     assert_eq!(report["verified"], false);
     let kinds = run.kinds(); // whole, or it could not be read
     assert!(kinds.len() > 10 && !kinds.contains(&"ReportSaved".to_owned()), "{kinds:?}");
-    assert_eq!(run.row().state, RunState::Interrupted);
+    assert_eq!(run.row().state, StoredRunState::Interrupted);
     assert!(model.count() < 31, "{}", model.count());
 }
 

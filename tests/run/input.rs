@@ -51,7 +51,7 @@ fn a_prompt_on_the_command_line_is_the_task() {
     }
     for (args, says) in [
         (&["run", "-p", "Fix it", "task.md"][..], "cannot be used with"),
-        (&["run", "-p", "Fix it", "--candidates", "3"], "one text is one run"),
+        (&["run", "-p", "Fix it", "--candidates", "3"], "--prompt starts a single run"),
         (&["run", "-p", " "], "--prompt: the text is empty"),
         (&["fix", "-p", ""], "--prompt: the text is empty"),
         (&["run"], "required"),
@@ -155,7 +155,7 @@ fn parameters_come_from_the_file_and_flags_win() {
 fn a_task_that_cannot_be_read_ends_with_2_and_names_the_file() {
     let large = "x".repeat(1024 * 1024 + 1);
     let cases = [
-        (Fledge::new().file("task.md", &large), "at most 1048576 are read"),
+        (Fledge::new().file("task.md", &large), "the limit is 1048576"),
         (Fledge::new().file("task.md", b"caf\xe9"), "UTF-8"),
         (Fledge::new().file("task.md/x", ""), "there is no `*.md` in the folder"),
         (Fledge::new().file("task.md", ""), "the task has no text"),

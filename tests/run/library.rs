@@ -1,9 +1,9 @@
 //! The same machine from a program: `fledge::Agent`, its events, its answer, and its token.
 
 use crate::support::{Fledge, KEY, Model, SOON, must_be_gone, needs, running_with, say, shell, unique, write};
-use fledge::driver::{MemoryTerms, Settings};
-use fledge::provider::{Endpoint, Kind, Secret, connect};
-use fledge::tool::Mask;
+use fledge::driver::{DriverSettings, MemorySettings};
+use fledge::provider::{Endpoint, Secret, WireFormat, connect};
+use fledge::tool::SecretMask;
 use fledge::verdict::{Reason, StopCause, Verification};
 use fledge::{Agent, AgentEvent, RunError, Task, TaskResult};
 use std::sync::mpsc::{Receiver, channel};
@@ -16,9 +16,9 @@ fn agent(model: &Model) -> (Fledge, Agent) {
     let endpoint = Endpoint {
         base_url: Some(model.url()),
         key: Some(Secret::new(KEY)),
-        ..Endpoint::new(Kind::Anthropic, "scripted")
+        ..Endpoint::new(WireFormat::Anthropic, "scripted")
     };
-    let settings = Settings {
+    let settings = DriverSettings {
         holdout: None,
         lanes_from: None,
         baseline: fledge::task::Baseline::Auto,
@@ -35,11 +35,11 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         jobs: 2,
         mcp: Vec::new(),
         earlier: None,
-        memory: Some(MemoryTerms::default()),
-        secrets: Mask::default(),
-        wall: fledge::process::wall::WallChoice::Off,
+        memory: Some(MemorySettings::default()),
+        secrets: SecretMask::default(),
+        wall: fledge::process::sandbox::SandboxChoice::Off,
         network: false,
-        limits: fledge::process::wall::WallLimits::default(),
+        limits: fledge::process::sandbox::SandboxLimits::default(),
         hooks: Vec::new(),
         asker: fledge::driver::Asker::default(),
         helper: None,

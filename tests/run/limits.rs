@@ -68,7 +68,7 @@ fn a_project_can_only_lower_limits_and_what_they_are_is_shown() {
         assert!(shown.stdout.lines().any(is_row), "{key}: {}", shown.story());
     }
     let doctor = shown.again(&["doctor"]).run();
-    assert!(doctor.stdout.contains("300 processes and 512 MiB of memory together"), "{}", doctor.story());
+    assert!(doctor.stdout.contains("300 processes and 512 MiB of memory in total"), "{}", doctor.story());
     let wrong = Fledge::new().args(&["config", "show"]).file("fledge.yaml", "limits: { memory: 1MiB }\n").run();
     wrong.must_exit(2);
     assert!(wrong.stderr.contains("`1MiB` is too small"), "{}", wrong.story());

@@ -1,9 +1,9 @@
 //! The journal is enough: its events, fed to a fresh machine, give the report again.
 
 use crate::support::{Ended, Fledge, Model, call, nothing, say, shell, status, write};
-use fledge::moment::Moment;
+use fledge::elapsed::Elapsed;
 use fledge::run::{Action, Event, Run, StateName};
-use fledge::store::{RunRow, RunState};
+use fledge::store::{RunRow, StoredRunState};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn replayed(run: &Ended) -> (Run, Vec<Action>) {
     let (mut machine, mut actions) = (Run::new(), Vec::new());
     for record in run.journal() {
         let event: Event = serde_json::from_str(&record.data).unwrap();
-        actions.extend(machine.handle(Moment(record.at_ms), event));
+        actions.extend(machine.handle(Elapsed(record.at_ms), event));
     }
     (machine, actions)
 }
@@ -97,7 +97,7 @@ fn a_run_that_was_killed_is_interrupted_and_its_journal_is_whole() {
     running.wait_for("{\"text\":\"begun");
     running.signal(Signal::KILL);
     let run = running.end();
-    assert_eq!((run.code, run.row().state), (None, RunState::Interrupted));
+    assert_eq!((run.code, run.row().state), (None, StoredRunState::Interrupted));
     let turn = ["ModelCompleted", "ToolFinished", "HooksFinished", "ModelCompleted"];
     assert_eq!(run.kinds(), [["TaskSubmitted", "PlanReady"].as_slice(), &turn].concat());
     assert_eq!(replayed(&run).0.state(), StateName::Executing);
@@ -117,7 +117,7 @@ fn the_row_says_what_ran_and_how_it_ended_and_the_journal_has_every_event_in_ord
     let model = Model::new([shell("echo one"), write("done", ""), say("Done.")]);
     let run = Fledge::simple(&model).arg("--baseline=never").run();
     let report = run.must_be(0, "verified");
-    let RunRow { head, state: RunState::Ended(end), .. } = run.row() else { panic!("{:?}", run.row()) };
+    let RunRow { head, state: StoredRunState::Ended(end), .. } = run.row() else { panic!("{:?}", run.row()) };
     assert_eq!((head.journal_version, json!(head.id.as_str())), (2, report["run"].clone()));
     assert_eq!([json!(head.fledge), json!(head.workspace)], [report["fledge"].clone(), report["workspace"].clone()]);
     assert_eq!(

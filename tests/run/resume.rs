@@ -1,7 +1,7 @@
 //! A run that was killed goes on where it was, and ends as if nobody had killed it; nothing is done twice that cannot be.
 
 use crate::support::{Ended, Fledge, Model, Running, needs, say, shell, words, write};
-use fledge::store::RunState;
+use fledge::store::StoredRunState;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn killed(mut running: Running, said: &str) -> Ended {
 fn dead(running: Running) -> Ended {
     running.signal(Signal::KILL);
     let ended = running.end();
-    assert_eq!((ended.code, ended.row().state), (None, RunState::Interrupted), "{}", ended.story());
+    assert_eq!((ended.code, ended.row().state), (None, StoredRunState::Interrupted), "{}", ended.story());
     ended
 }
 
@@ -152,7 +152,7 @@ fn a_report_that_could_not_be_written_is_written_by_a_resume() {
     let model = Model::new([shell("rm -r gone"), write("done", ""), say("Done.")]);
     let ended = Fledge::simple(&model).file("gone/x", "").arg("--report=gone/report.json").run();
     ended.must_be(8, "io_error");
-    assert_eq!(ended.row().state, RunState::Interrupted);
+    assert_eq!(ended.row().state, StoredRunState::Interrupted);
     let ended = resuming(ended, &model).run();
     ended.must_be(8, "io_error");
     fs::create_dir(ended.path("gone")).unwrap();
@@ -193,8 +193,8 @@ fn a_frozen_gate_that_is_damaged_or_gone_is_refused_and_never_made_anew() {
     fs::remove_file(&gate).unwrap();
     let ended = resuming(ended, &model).run();
     ended.must_exit(5);
-    assert!(ended.stderr.contains("cannot be read") && model.count() == 1, "{}", ended.story());
-    assert_eq!(ended.row().state, RunState::Interrupted);
+    assert!(ended.stderr.contains("is gone: cannot read") && model.count() == 1, "{}", ended.story());
+    assert_eq!(ended.row().state, StoredRunState::Interrupted);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What is shown of runs that were taken up again, and which run is taken for the one that is meant.
 
 use crate::support::{Ended, Fledge, Model, say, shell, status, words, write};
-use fledge::store::{RunRow, RunState};
+use fledge::store::{RunRow, StoredRunState};
 use rusqlite::Connection;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
@@ -198,10 +198,10 @@ fn where_the_frozen_gate_is_gone_the_run_is_ended_and_another_one_begins() {
     let again = ["run", "task.md", "--run-key=k", "--resume-or-start"];
     let ended = ended.again(&again).anthropic(&model).run();
     ended.must_exit(0);
-    assert!(ended.stderr.contains("that run is ended, and another one begins"), "{}", ended.story());
+    assert!(ended.stderr.contains("ending that run and starting a new run"), "{}", ended.story());
     let reason = |row: &RunRow| match &row.state {
-        RunState::Ended(outcome) => (outcome.reason.clone(), outcome.exit_code),
-        RunState::Running { .. } | RunState::Interrupted => panic!("{row:?}"),
+        StoredRunState::Ended(outcome) => (outcome.reason.clone(), outcome.exit_code),
+        StoredRunState::Running { .. } | StoredRunState::Interrupted => panic!("{row:?}"),
     };
     let reasons: Vec<(String, u8)> = ended.rows().iter().map(reason).collect();
     assert_eq!((reasons, model.count()), (vec![("verified".into(), 0), ("gate_errored".into(), 5)], 3));

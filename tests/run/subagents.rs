@@ -53,7 +53,8 @@ fn what_a_sub_agent_did_is_judged_with_the_run_and_told_inside_it() {
     assert!(!of_child.iter().any(|event| event["type"] == "lane_step" || event["type"] == "verify_result"));
     assert!(!ended.traces().contains(KEY), "a secret is told");
     let ended = ended.again(&["runs", "show", "last"]).run();
-    for part in ["  1 ┆ began: Write the file `done`.", "  1 ┆   turn 1", "  1 ┆   write done", "  1 ┆ done"] {
+    for part in ["  1 ┆ started: Write the file `done`.", "  1 ┆   turn 1", "  1 ┆   write done", "  1 ┆ done"]
+    {
         assert!(ended.stdout.contains(part), "{part:?} is not in {}", ended.story());
     }
     let ended = ended.again(&["runs", "show", "last", "--json"]).run();
@@ -72,7 +73,7 @@ fn people_see_what_sub_agents_do_in_lines_of_their_own() {
     ]);
     let ended = Fledge::simple(&model).run();
     ended.must_be(0, "verified");
-    for part in ["  1 ┆ began: Write the file `done`.\n", "  1 ┆ write done  done\n", "  1 ┆ done\n"] {
+    for part in ["  1 ┆ started: Write the file `done`.\n", "  1 ┆ write done  done\n", "  1 ┆ done\n"] {
         assert!(ended.stderr.contains(part), "{part:?} is not in {}", ended.story());
     }
 }
@@ -146,7 +147,7 @@ fn a_sub_agent_that_was_killed_with_its_run_is_not_begun_again_and_is_paid_for()
     let heard = model.asked()[3].newest();
     for part in [
         "interrupted while this sub-agent was at work",
-        "not begun again",
+        "fledge did not start it again",
         "Files changed: half +1 -0",
         "2 turns, 200 tokens in",
     ] {

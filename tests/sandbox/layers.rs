@@ -2,9 +2,9 @@
 
 use crate::sandbox::wall::wall;
 use crate::support::{Fledge, Model, Need, say, shell as call_shell};
-use fledge::process::wall::{Holes, Layer, Mount, Mounts, Pin, View, WallKind};
-use fledge::process::{End, Invocation, Variables};
-use fledge::workspace::replica::{Differs, Sides};
+use fledge::process::sandbox::{Mount, MountView, Mounts, PathRules, PinnedPath, SandboxKind, ViewLayer};
+use fledge::process::{Invocation, ProcessEnd, Variables};
+use fledge::workspace::replica::{LayerEntry, LayerSides};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -27,38 +27,38 @@ fn shell(script: &str, dir: &Path) -> Invocation {
 
 #[tokio::test]
 async fn what_is_written_goes_into_the_layer_and_the_folder_stays() {
-    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
     // Characters that mean something to the kernel where it is told of layers.
     let place = tempfile::Builder::new().prefix("a:b,c\\d ").tempdir_in(crate::support::place()).unwrap();
     let at = |path: &str| place.path().join(path);
     fs::create_dir_all(at("tree/deps/a")).unwrap();
     fs::write(at("tree/deps/a/old"), "old").unwrap();
-    let layer = Layer { lower: at("tree/deps"), between: Vec::new(), over: at("over"), at: at("tree/deps") };
+    let layer = ViewLayer { lower: at("tree/deps"), between: Vec::new(), over: at("over"), at: at("tree/deps") };
     fs::create_dir_all(at("tree/tests")).unwrap();
     fs::write(at("tree/tests/kept"), "kept").unwrap();
-    let pin = |path: &str, read_only| Pin { at: at(path), read_only };
+    let pin = |path: &str, read_only| PinnedPath { at: at(path), read_only };
     let pins = vec![pin("tree/tests", false), pin("tree/tests/kept", true)];
     let helper = Path::new(env!("CARGO_BIN_EXE_fledge"));
-    let view = match View::open(helper, &Mounts { pins, layers: vec![layer] }).await {
+    let view = match MountView::open(helper, &Mounts { pins, layers: vec![layer] }).await {
         Ok(view) => view,
         Err(why) => return Need::Sandbox.lacks(&format!("no layers over folders here: {why}")),
     };
     let mounts = vec![Mount { from: at("tree"), at: at("tree"), writable: true }];
-    let holes = Holes { mounts, view: Some(view), ..Holes::default() };
+    let holes = PathRules { mounts, view: Some(view), ..PathRules::default() };
     let run = async |script: &str| {
         let ended = wall.run_at(None, &holes, shell(script, &at("tree")), &CancellationToken::new(), &|_| {}).await;
         (ended.end, ended.output.text(4000))
     };
     let first = "echo new > deps/a/old; echo new > deps/b; cat deps/a/old; mknod deps/device c 1 3 || echo refused";
     let (end, said) = run(first).await;
-    assert!(end == End::Exited(0) && said.contains("new\n") && said.contains("refused"), "{end:?}: {said}");
+    assert!(end == ProcessEnd::Exited(0) && said.contains("new\n") && said.contains("refused"), "{end:?}: {said}");
     // The next program sees the same, and neither can take the folder away.
     let (end, said) = run("cat deps/b && rm -rf deps/a && ! rmdir deps && ! mv deps away && ! umount deps").await;
-    assert_eq!(end, End::Exited(0), "{said}");
+    assert_eq!(end, ProcessEnd::Exited(0), "{said}");
     // What is pinned stays, and something new may be made beside it.
     let moves = "mv tests away; rm tests/kept; mv tests/kept x; ln -sf x tests/kept; echo x > x; mv x tests/kept; echo x > tests/kept; umount tests";
     let (end, said) = run(&format!("({moves}) 2>/dev/null; cat tests/kept && echo new > tests/new")).await;
-    assert!(end == End::Exited(0) && said.ends_with("kept"), "{end:?}: {said}");
+    assert!(end == ProcessEnd::Exited(0) && said.ends_with("kept"), "{end:?}: {said}");
     assert!(at("tree/tests/new").exists());
     assert_eq!(fs::read_to_string(at("tree/deps/a/old")).unwrap(), "old");
     assert!(!at("tree/deps/b").exists() && at("over/upper/b").exists());
@@ -66,12 +66,12 @@ async fn what_is_written_goes_into_the_layer_and_the_folder_stays() {
 
 #[tokio::test]
 async fn a_layer_that_cannot_be_mounted_says_why() {
-    let Some(_wall) = wall(WallKind::Bubblewrap).await else { return };
+    let Some(_wall) = wall(SandboxKind::Bubblewrap).await else { return };
     let place = crate::support::temp_dir();
     let at = |path: &str| place.path().join(path);
-    let layer = Layer { lower: at("nowhere"), between: Vec::new(), over: at("over"), at: at("nowhere") };
+    let layer = ViewLayer { lower: at("nowhere"), between: Vec::new(), over: at("over"), at: at("nowhere") };
     let mounts = Mounts { pins: Vec::new(), layers: vec![layer] };
-    let why = View::open(Path::new(env!("CARGO_BIN_EXE_fledge")), &mounts).await.unwrap_err();
+    let why = MountView::open(Path::new(env!("CARGO_BIN_EXE_fledge")), &mounts).await.unwrap_err();
     assert!(why.contains("nowhere"), "{why}");
 }
 
@@ -102,7 +102,7 @@ fn an_agent_fetches_into_a_layer_over_the_caches_of_tools_and_the_caches_stay() 
 
 #[tokio::test]
 async fn all_that_a_layer_changes_is_found_without_a_look_at_what_is_below() {
-    let Some(_wall) = wall(WallKind::Bubblewrap).await else { return };
+    let Some(_wall) = wall(SandboxKind::Bubblewrap).await else { return };
     let place = crate::support::temp_dir();
     let at = |path: &str| place.path().join(path);
     let below =
@@ -113,13 +113,13 @@ async fn all_that_a_layer_changes_is_found_without_a_look_at_what_is_below() {
         fs::write(path, "old").unwrap();
     }
     fs::create_dir_all(at("room")).unwrap();
-    let layer = Layer { lower: at("lower"), between: Vec::new(), over: at("over"), at: at("room") };
+    let layer = ViewLayer { lower: at("lower"), between: Vec::new(), over: at("over"), at: at("room") };
     let mounts = Mounts { pins: Vec::new(), layers: vec![layer] };
-    let view = match View::open(Path::new(env!("CARGO_BIN_EXE_fledge")), &mounts).await {
+    let view = match MountView::open(Path::new(env!("CARGO_BIN_EXE_fledge")), &mounts).await {
         Ok(view) => view,
         Err(why) => return Need::Sandbox.lacks(&format!("no layers over folders here: {why}")),
     };
-    let sides = Sides { lower: at("lower"), upper: at("over/upper") };
+    let sides = LayerSides { lower: at("lower"), upper: at("over/upper") };
     assert_eq!(sides.differences(|_| true).unwrap(), BTreeMap::new());
     let room = |path: &str| view.seen(&at("room")).join(path);
     fs::write(room("written"), "new").unwrap();
@@ -139,7 +139,7 @@ async fn all_that_a_layer_changes_is_found_without_a_look_at_what_is_below() {
     fs::write(room("undone"), "new").unwrap();
     fs::write(room("undone"), "old").unwrap();
     let found = sides.differences(|path| path != Path::new("skipped")).unwrap();
-    let word = |differs: &Differs| if *differs == Differs::Gone { "gone" } else { "written" };
+    let word = |differs: &LayerEntry| if *differs == LayerEntry::Gone { "gone" } else { "written" };
     let found: Vec<String> =
         found.iter().map(|(path, differs)| format!("{} {}", path.display(), word(differs))).collect();
     let expected = [

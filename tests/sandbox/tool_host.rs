@@ -2,9 +2,9 @@
 
 use super::wall::wall;
 use crate::support::{SOON, amount};
-use fledge::chat::{Detail, ToolOutcome};
+use fledge::chat::{OutcomeDetail, ToolOutcome};
 use fledge::id::CallId;
-use fledge::process::wall::{Holes, Mount, WallKind};
+use fledge::process::sandbox::{Mount, PathRules, SandboxKind};
 use fledge::tool::{HostError, HostSettings, ToolHost, ToolRequest};
 use serde_json::{Value, json};
 use std::fs;
@@ -26,12 +26,12 @@ impl Scene {
     }
 
     /// With holes that are not quite the usual ones.
-    async fn with(change: impl FnOnce(&mut Holes)) -> Option<Self> {
-        Self::behind(WallKind::Bubblewrap, change).await
+    async fn with(change: impl FnOnce(&mut PathRules)) -> Option<Self> {
+        Self::behind(SandboxKind::Bubblewrap, change).await
     }
 
     /// The same behind this wall.
-    async fn behind(kind: WallKind, change: impl FnOnce(&mut Holes)) -> Option<Self> {
+    async fn behind(kind: SandboxKind, change: impl FnOnce(&mut PathRules)) -> Option<Self> {
         let wall = wall(kind).await?;
         let folder = crate::support::temp_dir();
         for name in ["workspace", "outside", "home"] {
@@ -52,9 +52,9 @@ impl Scene {
                 .collect(),
             max_result: 30_000,
             shell_timeout: Duration::from_secs(60),
-            bounds: fledge::process::Bounds::default(),
+            bounds: fledge::process::ProcessBounds::default(),
         };
-        let mut holes = Holes::of_workspace(&root);
+        let mut holes = PathRules::of_workspace(&root);
         holes.writable.extend([settings.outputs_dir.clone(), folder.path().join("outside")]);
         holes.home = Some(folder.path().join("home"));
         change(&mut holes);
@@ -78,7 +78,7 @@ impl Scene {
 
 #[tokio::test]
 async fn commands_have_a_home_and_a_temporary_folder_of_their_own_wherever_those_of_the_user_are() {
-    for kind in [WallKind::Bubblewrap, WallKind::Landlock] {
+    for kind in [SandboxKind::Bubblewrap, SandboxKind::Landlock] {
         let Some(scene) = Scene::behind(kind, |_| {}).await else { continue };
         fs::write(scene.folder.path().join("home/.gitconfig"), "[user]\nname = somebody\n").unwrap();
         let script = "set -e; mktemp >/dev/null; test -z \"$(git config user.name)\"; git config --global user.name me; git init -q r; \
@@ -94,7 +94,7 @@ async fn commands_have_a_home_and_a_temporary_folder_of_their_own_wherever_those
 
 #[tokio::test]
 async fn the_environment_that_is_told_is_the_one_that_commands_have() {
-    for kind in [WallKind::Bubblewrap, WallKind::Landlock] {
+    for kind in [SandboxKind::Bubblewrap, SandboxKind::Landlock] {
         let Some(scene) = Scene::behind(kind, |_| {}).await else { continue };
         assert_eq!(scene.host.environment(), None, "{kind:?}");
         let outcome = scene.shell("echo \"<$HOME|$TMPDIR>\"").await;
@@ -119,7 +119,7 @@ async fn what_the_model_has_seen_is_known_to_the_next_host() {
     scene.call("files-read", json!({ "path": "a" })).await;
     let again = scene.call("files-write", json!({ "path": "a", "content": "1\n2\n" })).await;
     let change = again.change.unwrap();
-    assert_eq!((change.added, change.kind), (2, fledge::chat::ChangeKind::Created));
+    assert_eq!((change.added, change.kind), (2, fledge::chat::FileChangeKind::Created));
     scene.host.close().await;
 }
 
@@ -184,7 +184,7 @@ async fn output_is_told_as_it_comes_and_a_long_result_can_be_paged_through() {
     let request = ToolRequest { call: CallId(7), name: "shell-exec".into(), input: json!({ "command": "seq 100000" }) };
     let outcome =
         scene.host.call(request, &CancellationToken::new(), &|text| told.lock().unwrap().push_str(&text)).await;
-    assert!(matches!(outcome.detail, Detail::Output { exit_code: Some(0), .. }), "{}", outcome.content);
+    assert!(matches!(outcome.detail, OutcomeDetail::Output { exit_code: Some(0), .. }), "{}", outcome.content);
     assert!(outcome.content.contains("@output/7") && told.lock().unwrap().starts_with("1\n2\n"));
     let page = scene.call("files-read", json!({ "path": "@output/7", "offset": 99_999, "limit": 2 })).await;
     assert!(page.content.contains("100000"), "{}", page.content);
@@ -221,7 +221,7 @@ async fn the_empty_folders_that_a_killed_process_has_left_are_gone_with_the_next
 
 #[tokio::test]
 async fn a_program_that_the_agent_could_change_is_no_helper() {
-    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
     let folder = crate::support::temp_dir();
     let settings = HostSettings {
         root: folder.path().into(),
@@ -232,9 +232,9 @@ async fn a_program_that_the_agent_could_change_is_no_helper() {
         env: Vec::new(),
         max_result: 0,
         shell_timeout: Duration::ZERO,
-        bounds: fledge::process::Bounds::default(),
+        bounds: fledge::process::ProcessBounds::default(),
     };
-    let holes = Holes { writable: vec![wall.helper().unwrap().parent().unwrap().into()], ..Holes::default() };
+    let holes = PathRules { writable: vec![wall.helper().unwrap().parent().unwrap().into()], ..PathRules::default() };
     let outputs = settings.outputs_dir.clone();
     let refused = ToolHost::behind(settings, None, wall, holes);
     fs::remove_dir(outputs).unwrap();

@@ -4,7 +4,7 @@ use super::Fledge;
 use super::schemas::{must_be_event, must_be_report};
 use fledge::driver::replay;
 use fledge::id::RunId;
-use fledge::store::{Filter, Record, RunRow, Store};
+use fledge::store::{JournalRecord, RunListFilter, RunRow, Store};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ impl Ended {
 
     /// The records of the journal of its one run.
     #[track_caller]
-    pub(crate) fn journal(&self) -> Vec<Record> {
+    pub(crate) fn journal(&self) -> Vec<JournalRecord> {
         let run = self.row().head.id;
         self.store().events(&run, 0).unwrap().map(Result::unwrap).collect()
     }
@@ -94,7 +94,7 @@ impl Ended {
 
     /// The rows of all runs, the newest first.
     pub(crate) fn rows(&self) -> Vec<RunRow> {
-        self.store().runs(&Filter::default()).unwrap()
+        self.store().runs(&RunListFilter::default()).unwrap()
     }
 
     /// Insists that every run in its state folder would be decided today as it was then.

@@ -4,14 +4,14 @@ use crate::support::Dice;
 use crate::wires::oracle;
 use fledge::{
     chat::{Block, Delta, ModelError, Reply, ToolCall, ToolInput, is_shallow},
-    provider::{Form, Framing, Kind, decode},
+    provider::{EventFraming, FramingFormat, WireFormat, decode},
 };
 use std::sync::Mutex;
 
 type Read = (Vec<Delta>, Result<Reply, ModelError>);
 
 /// Reads the bytes whole and in pieces, and judges what they are. Whether they are a reply.
-pub(crate) fn judged(kind: &Kind, bytes: &[u8], dice: &mut Dice, seed: u64) -> bool {
+pub(crate) fn judged(kind: &WireFormat, bytes: &[u8], dice: &mut Dice, seed: u64) -> bool {
     let shown = || format!("{kind:?}, seed {seed}: {}", String::from_utf8_lossy(bytes));
     let whole = answer(kind, [bytes]);
     assert_eq!(answer(kind, dice.cut(bytes)), whole, "in pieces: {}", shown());
@@ -28,7 +28,7 @@ pub(crate) fn judged(kind: &Kind, bytes: &[u8], dice: &mut Dice, seed: u64) -> b
             Delta::Spent(_) => panic!("bytes alone cost nothing: {}", shown()),
         }
     }
-    let form = if *kind == Kind::Ollama { Form::Lines } else { Form::Events };
+    let form = if *kind == WireFormat::Ollama { FramingFormat::Lines } else { FramingFormat::Events };
     assert_eq!(text, reply.text(), "streamed text: {}", shown());
     assert_eq!(oracle::said(kind, &oracle::events(form, bytes).0), Some(reply.text()), "said text: {}", shown());
     assert_eq!(thoughts, thought(&reply), "streamed thoughts: {}", shown());
@@ -44,8 +44,8 @@ pub(crate) fn judged(kind: &Kind, bytes: &[u8], dice: &mut Dice, seed: u64) -> b
 }
 
 /// The events of some bytes, and whether there is nothing else.
-pub(crate) fn read<'b>(form: Form, chunks: impl IntoIterator<Item = &'b [u8]>) -> (Vec<String>, bool) {
-    let (mut framing, mut events) = (Framing::new(form), Vec::new());
+pub(crate) fn read<'b>(form: FramingFormat, chunks: impl IntoIterator<Item = &'b [u8]>) -> (Vec<String>, bool) {
+    let (mut framing, mut events) = (EventFraming::new(form), Vec::new());
     for chunk in chunks {
         framing.push(chunk);
         loop {
@@ -64,7 +64,7 @@ pub(crate) fn read<'b>(form: Form, chunks: impl IntoIterator<Item = &'b [u8]>) -
     (events, true)
 }
 
-fn answer<'b>(kind: &Kind, chunks: impl IntoIterator<Item = &'b [u8]>) -> Read {
+fn answer<'b>(kind: &WireFormat, chunks: impl IntoIterator<Item = &'b [u8]>) -> Read {
     let deltas = Mutex::new(Vec::new());
     let end = decode(kind, chunks, &|delta| deltas.lock().unwrap().push(delta));
     (deltas.into_inner().unwrap(), end)

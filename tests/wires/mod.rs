@@ -9,7 +9,7 @@ mod streams;
 
 use crate::support::{Dice, amount, dice, record_time};
 use damage::damaged;
-use fledge::provider::{Form, Kind};
+use fledge::provider::{FramingFormat, WireFormat};
 
 /// Calls a case with one seed after another.
 fn for_a_while(mut case: impl FnMut(u64)) {
@@ -21,7 +21,7 @@ fn for_a_while(mut case: impl FnMut(u64)) {
 }
 
 /// Damages the valid streams of a wire format, and judges what becomes of them.
-fn damage_of(kind: &Kind) {
+fn damage_of(kind: &WireFormat) {
     let valid = streams::of(kind);
     let mut replies = 0_u64;
     for_a_while(|seed| {
@@ -34,22 +34,22 @@ fn damage_of(kind: &Kind) {
 
 #[test]
 fn damaged_streams_of_anthropic_give_nothing_that_was_not_said() {
-    damage_of(&Kind::Anthropic);
+    damage_of(&WireFormat::Anthropic);
 }
 
 #[test]
 fn damaged_streams_of_chat_completions_give_nothing_that_was_not_said() {
-    damage_of(&Kind::OpenAi);
+    damage_of(&WireFormat::OpenAi);
 }
 
 #[test]
 fn damaged_streams_of_responses_give_nothing_that_was_not_said() {
-    damage_of(&Kind::OpenAiResponses);
+    damage_of(&WireFormat::OpenAiResponses);
 }
 
 #[test]
 fn damaged_streams_of_ollama_give_nothing_that_was_not_said() {
-    damage_of(&Kind::Ollama);
+    damage_of(&WireFormat::Ollama);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn the_reader_finds_the_events_that_a_simple_one_finds() {
     for_a_while(|seed| {
         let mut dice = Dice::new(seed);
         let bytes = damaged(&valid, &mut dice);
-        for form in [Form::Events, Form::Lines] {
+        for form in [FramingFormat::Events, FramingFormat::Lines] {
             let simple = oracle::events(form, &bytes);
             assert_eq!(judge::read(form, [&bytes[..]]), simple, "{form:?}, seed {seed}");
             assert_eq!(judge::read(form, dice.cut(&bytes)), simple, "{form:?} cut, seed {seed}");

@@ -1,18 +1,18 @@
 //! Another way to the same: what the events of a stream are, and which text they say, in the simplest code that is right.
 
-use fledge::provider::{Form, Kind};
+use fledge::provider::{FramingFormat, WireFormat};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The events of a stream up to the first that is no text (then `false`), and at last the one that lacks its end.
-pub(crate) fn events(form: Form, bytes: &[u8]) -> (Vec<String>, bool) {
+pub(crate) fn events(form: FramingFormat, bytes: &[u8]) -> (Vec<String>, bool) {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let found: Vec<Vec<u8>> = match form {
-        Form::Lines => {
+        FramingFormat::Lines => {
             let lines = bytes.split(|byte| *byte == b'\n');
             lines.filter(|line| !line.trim_ascii().is_empty()).map(<[u8]>::to_vec).collect()
         }
-        Form::Events => {
+        FramingFormat::Events => {
             let mut events = Vec::new();
             let mut data: Vec<Vec<u8>> = Vec::new();
             for line in lines(bytes).into_iter().chain([Vec::new()]) {
@@ -55,16 +55,16 @@ fn lines(bytes: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// The text that the events say up to the one that ends the answer; nothing when none does.
-pub(crate) fn said(kind: &Kind, events: &[String]) -> Option<String> {
+pub(crate) fn said(kind: &WireFormat, events: &[String]) -> Option<String> {
     let (mut text, mut items) = (String::new(), BTreeMap::<u64, String>::new());
     let add = |text: &mut String, value: &Value| text.push_str(value.as_str().unwrap_or_default());
     for event in events {
-        if *kind == Kind::OpenAi && event.trim() == "[DONE]" {
+        if *kind == WireFormat::OpenAi && event.trim() == "[DONE]" {
             return Some(text);
         }
         let event: Value = serde_json::from_str(event).ok()?;
         match kind {
-            Kind::Anthropic => match event["type"].as_str()? {
+            WireFormat::Anthropic => match event["type"].as_str()? {
                 "message_stop" => return Some(text),
                 "content_block_start" if event["content_block"]["type"] == "text" => {
                     add(&mut text, &event["content_block"]["text"]);
@@ -74,13 +74,13 @@ pub(crate) fn said(kind: &Kind, events: &[String]) -> Option<String> {
                 }
                 _ => {}
             },
-            Kind::OpenAi => {
+            WireFormat::OpenAi => {
                 for choice in event["choices"].as_array().into_iter().flatten() {
                     add(&mut text, &choice["delta"]["content"]);
                     add(&mut text, &choice["delta"]["refusal"]);
                 }
             }
-            Kind::OpenAiResponses => match event["type"].as_str()? {
+            WireFormat::OpenAiResponses => match event["type"].as_str()? {
                 "response.completed" | "response.incomplete" => return Some(items.into_values().collect()),
                 "response.output_text.delta" | "response.refusal.delta" => {
                     add(items.entry(event["output_index"].as_u64()?).or_default(), &event["delta"]);
@@ -95,13 +95,13 @@ pub(crate) fn said(kind: &Kind, events: &[String]) -> Option<String> {
                 }
                 _ => {}
             },
-            Kind::Ollama => {
+            WireFormat::Ollama => {
                 add(&mut text, &event["message"]["content"]);
                 if event["done"] == true {
                     return Some(text);
                 }
             }
-            Kind::Cassette { .. } => return None,
+            WireFormat::Cassette { .. } => return None,
         }
     }
     None

@@ -1,20 +1,23 @@
 //! Valid streams of every wire format, with everything in them that it knows.
 
-use fledge::provider::Kind;
+use fledge::provider::WireFormat;
 use serde_json::{Value, json};
 
-pub(crate) const KINDS: [Kind; 4] = [Kind::Anthropic, Kind::OpenAi, Kind::OpenAiResponses, Kind::Ollama];
+pub(crate) const KINDS: [WireFormat; 4] =
+    [WireFormat::Anthropic, WireFormat::OpenAi, WireFormat::OpenAiResponses, WireFormat::Ollama];
 
 /// Some valid streams.
-pub(crate) fn of(kind: &Kind) -> Vec<Vec<u8>> {
+pub(crate) fn of(kind: &WireFormat) -> Vec<Vec<u8>> {
     match kind {
-        Kind::Anthropic => vec![events(&anthropic(true)), events(&anthropic(false))],
-        Kind::OpenAi => [true, false].map(|calls| [events(&chat(calls)), b"data: [DONE]\n\n".to_vec()].concat()).into(),
-        Kind::OpenAiResponses => vec![events(&responses(true)), events(&responses(false))],
-        Kind::Ollama => [true, false]
+        WireFormat::Anthropic => vec![events(&anthropic(true)), events(&anthropic(false))],
+        WireFormat::OpenAi => {
+            [true, false].map(|calls| [events(&chat(calls)), b"data: [DONE]\n\n".to_vec()].concat()).into()
+        }
+        WireFormat::OpenAiResponses => vec![events(&responses(true)), events(&responses(false))],
+        WireFormat::Ollama => [true, false]
             .map(|calls| ollama(calls).iter().flat_map(|line| format!("{line}\n").into_bytes()).collect())
             .into(),
-        Kind::Cassette { .. } => Vec::new(),
+        WireFormat::Cassette { .. } => Vec::new(),
     }
 }
 

@@ -8,8 +8,8 @@ pub(crate) mod page;
 
 pub use interval::wilson;
 
-use super::outcome::{End, Outcome, Ran, Standing};
-use super::summary::{JobSummary, Summary};
+use super::outcome::{FinishedJob, JobEnding, JobStatus, RunSummary};
+use super::summary::{BatchSummary, JobSummary};
 use crate::verdict::{Reason, gravest};
 use interval::float;
 use serde::Serialize;
@@ -103,33 +103,33 @@ pub struct Tally {
 pub struct Unjudged {
     pub job: String,
     pub model: String,
-    pub standing: Standing,
+    pub standing: JobStatus,
     pub exit_code: u8,
     pub says: String,
 }
 
 /// A run with its task and model.
 #[derive(Debug, Clone, Copy)]
-struct Sample<'s> {
+struct EvaluatedRun<'s> {
     task: &'s str,
     model: &'s str,
-    outcome: &'s Outcome,
+    outcome: &'s FinishedJob,
 }
 
 impl Evaluation {
     /// Evaluates the runs of a batch. `of` returns the task and the model of a job by its name.
-    pub fn new(summary: &Summary, min_rate: Option<f64>, of: impl Fn(&str) -> Option<(String, String)>) -> Self {
+    pub fn new(summary: &BatchSummary, min_rate: Option<f64>, of: impl Fn(&str) -> Option<(String, String)>) -> Self {
         let named: Vec<(String, String)> =
             summary.jobs.iter().map(|job| of(&job.outcome.job).unwrap_or_default()).collect();
         let sample = |(job, (task, model)): (&'_ JobSummary, &'_ (String, String))| {
             (task.clone(), model.clone(), job.outcome.clone())
         };
-        let owned: Vec<(String, String, Outcome)> = summary.jobs.iter().zip(&named).map(sample).collect();
-        let samples: Vec<Sample<'_>> =
-            owned.iter().map(|(task, model, outcome)| Sample { task, model, outcome }).collect();
+        let owned: Vec<(String, String, FinishedJob)> = summary.jobs.iter().zip(&named).map(sample).collect();
+        let samples: Vec<EvaluatedRun<'_>> =
+            owned.iter().map(|(task, model, outcome)| EvaluatedRun { task, model, outcome }).collect();
         let models = tallies(&samples);
         let task = |name: &str| {
-            let own: Vec<Sample<'_>> = samples.iter().copied().filter(|sample| sample.task == name).collect();
+            let own: Vec<EvaluatedRun<'_>> = samples.iter().copied().filter(|sample| sample.task == name).collect();
             TaskTally { task: name.to_owned(), models: tallies(&own) }
         };
         let is_below = |tally: &&Tally| min_rate.is_some_and(|least| tally.rate.is_none_or(|rate| rate < least));
@@ -156,33 +156,33 @@ impl Evaluation {
 }
 
 /// Returns the results of each model.
-fn tallies(samples: &[Sample<'_>]) -> Vec<Tally> {
+fn tallies(samples: &[EvaluatedRun<'_>]) -> Vec<Tally> {
     let of = |model: &str| samples.iter().copied().filter(|sample| sample.model == model).collect::<Vec<_>>();
     each(samples, |sample| sample.model).into_iter().map(|model| tally(model, &of(model))).collect()
 }
 
-fn tally(model: &str, samples: &[Sample<'_>]) -> Tally {
-    let standing = |wanted: &[Standing]| samples.iter().filter(|one| wanted.contains(&one.outcome.standing())).count();
-    let verified = standing(&[Standing::Verified]);
-    let judged = verified + standing(&[Standing::Failed]);
+fn tally(model: &str, samples: &[EvaluatedRun<'_>]) -> Tally {
+    let standing = |wanted: &[JobStatus]| samples.iter().filter(|one| wanted.contains(&one.outcome.standing())).count();
+    let verified = standing(&[JobStatus::Verified]);
+    let judged = verified + standing(&[JobStatus::Failed]);
     let rate = |verified: usize, judged: usize| (judged > 0).then(|| float(verified) / float(judged));
     let rate_of = |task: &&str| {
         let own = || samples.iter().filter(|one| one.task == *task && is_judged(one.outcome));
         rate(own().filter(|one| one.outcome.is_verified()).count(), own().count())
     };
     let rates: Vec<f64> = each(samples, |sample| sample.task).iter().filter_map(rate_of).collect();
-    let ran: Vec<&Ran> = samples.iter().filter_map(|one| run(one.outcome)).collect();
+    let ran: Vec<&RunSummary> = samples.iter().filter_map(|one| run(one.outcome)).collect();
     let priced: Vec<u64> = ran.iter().filter_map(|ran| ran.usd_micros).collect();
-    let weighed: Vec<&Ran> =
+    let weighed: Vec<&RunSummary> =
         samples.iter().filter(|one| is_judged(one.outcome)).filter_map(|one| run(one.outcome)).collect();
-    let middle = |of: fn(&Ran) -> u64| median(weighed.iter().map(|ran| of(ran)).collect());
+    let middle = |of: fn(&RunSummary) -> u64| median(weighed.iter().map(|ran| of(ran)).collect());
     Tally {
         model: model.to_owned(),
         runs: samples.len(),
         judged,
         verified,
-        errored: standing(&[Standing::Errored]),
-        cut_off: standing(&[Standing::Cancelled, Standing::Skipped, Standing::NotStarted]),
+        errored: standing(&[JobStatus::Errored]),
+        cut_off: standing(&[JobStatus::Cancelled, JobStatus::Skipped, JobStatus::NotStarted]),
         rate: rate(verified, judged),
         interval: wilson(verified, judged),
         pass_at_1: (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / float(rates.len())),
@@ -196,11 +196,11 @@ fn tally(model: &str, samples: &[Sample<'_>]) -> Tally {
 }
 
 /// Returns true if the run was judged.
-fn is_judged(outcome: &Outcome) -> bool {
-    matches!(outcome.standing(), Standing::Verified | Standing::Failed)
+fn is_judged(outcome: &FinishedJob) -> bool {
+    matches!(outcome.standing(), JobStatus::Verified | JobStatus::Failed)
 }
 
-fn unjudged(sample: &Sample<'_>) -> Unjudged {
+fn unjudged(sample: &EvaluatedRun<'_>) -> Unjudged {
     let outcome = sample.outcome;
     Unjudged {
         job: outcome.job.clone(),
@@ -211,15 +211,15 @@ fn unjudged(sample: &Sample<'_>) -> Unjudged {
     }
 }
 
-fn run(outcome: &Outcome) -> Option<&Ran> {
+fn run(outcome: &FinishedJob) -> Option<&RunSummary> {
     match &outcome.end {
-        End::Ran(ran) => Some(ran),
-        End::NotRun(_) => None,
+        JobEnding::Ran(ran) => Some(ran),
+        JobEnding::NotRun(_) => None,
     }
 }
 
 /// Returns the distinct values, in order of first appearance.
-fn each<'s>(samples: &[Sample<'s>], of: impl Fn(&Sample<'s>) -> &'s str) -> Vec<&'s str> {
+fn each<'s>(samples: &[EvaluatedRun<'s>], of: impl Fn(&EvaluatedRun<'s>) -> &'s str) -> Vec<&'s str> {
     let mut all = Vec::new();
     for value in samples.iter().map(of) {
         if !all.contains(&value) {

@@ -1,12 +1,12 @@
 //! Example evaluations.
 
 use super::*;
-use crate::batch::outcome::NotRun;
+use crate::batch::outcome::NotRunReason;
 use crate::id::RunId;
 use crate::verdict::Verification;
 
 fn job(name: &str, reason: Reason, turns: u64, usd_micros: Option<u64>) -> JobSummary {
-    let ran = Ran {
+    let ran = RunSummary {
         run: RunId::new(name),
         reason,
         exit_code: reason.row().exit_code,
@@ -29,11 +29,11 @@ fn job(name: &str, reason: Reason, turns: u64, usd_micros: Option<u64>) -> JobSu
         worktree: None,
         protected: Vec::new(),
     };
-    over(name, usd_micros.unwrap_or(0), End::Ran(Box::new(ran)))
+    over(name, usd_micros.unwrap_or(0), JobEnding::Ran(Box::new(ran)))
 }
 
-fn over(name: &str, usd_micros: u64, end: End) -> JobSummary {
-    let outcome = Outcome { job: name.into(), title: name.into(), tries: 1, usd_micros, beaten: false, end };
+fn over(name: &str, usd_micros: u64, end: JobEnding) -> JobSummary {
+    let outcome = FinishedJob { job: name.into(), title: name.into(), tries: 1, usd_micros, beaten: false, end };
     JobSummary::new(outcome, format!("{name}.md"), "/r".into(), None)
 }
 
@@ -43,7 +43,7 @@ fn evaluation(jobs: Vec<JobSummary>, min_rate: Option<f64>) -> Evaluation {
         let mut parts = job.split('.').map(str::to_owned);
         Some((parts.next()?, parts.next()?))
     };
-    Evaluation::new(&Summary::new("b".into(), jobs, None, 1000), min_rate, of)
+    Evaluation::new(&BatchSummary::new("b".into(), jobs, None, 1000), min_rate, of)
 }
 
 fn jobs() -> Vec<JobSummary> {
@@ -55,7 +55,7 @@ fn jobs() -> Vec<JobSummary> {
         job("a.two.1", Reason::MaxTurns, 5, None),
         job("a.two.2", Reason::Verified, 5, None),
         job("b.two.1", Reason::Verified, 6, None),
-        over("b.two.2", 0, End::NotRun(NotRun::Money)),
+        over("b.two.2", 0, JobEnding::NotRun(NotRunReason::Money)),
     ]
 }
 

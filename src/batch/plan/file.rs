@@ -1,8 +1,8 @@
 //! Parser of batch files: YAML with a check of every key. It reports all problems at once.
 
-use super::matrix::{Combination, Dimension, Entry, Matrix, REPOSITORY, TASK};
-use crate::task::{Commit, Defaults, Isolation, OnTamper, TaskFault, Tier, read_budget};
-use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value};
+use super::matrix::{Combination, Dimension, Matrix, MatrixEntry, REPOSITORY, TASK};
+use crate::task::{Commit, Isolation, OnTamper, TaskDefaults, TaskError, Tier, read_budget};
+use crate::yaml::{FilePlace, Problem, Problems, TableReader, YamlKey, YamlNode, YamlValue};
 use std::time::Duration;
 
 /// The most parallel runs that a batch may ask for.
@@ -14,13 +14,13 @@ pub const MOST_RETRIES: i64 = 20;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BatchFile {
     /// Task files, folders and globs, each with its place in the file.
-    pub tasks: Vec<(Place, String)>,
+    pub tasks: Vec<(FilePlace, String)>,
     /// Values for the parameters of the tasks.
     pub matrix: Matrix,
     /// The repositories to work on; if empty, the folder of the command.
     pub repositories: Vec<RepositoryEntry>,
     /// Defaults for tasks that do not set these keys.
-    pub defaults: Defaults,
+    pub defaults: TaskDefaults,
     /// Models for tasks that name none.
     pub models: Vec<String>,
     /// The most runs in parallel.
@@ -39,7 +39,7 @@ pub struct BatchFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepositoryEntry {
     /// The place in the file.
-    pub place: Place,
+    pub place: FilePlace,
     /// The folder.
     pub path: String,
     /// The commit that work begins from; `None` for the head.
@@ -49,12 +49,12 @@ pub struct RepositoryEntry {
 /// Parses a batch file. `source` is its name in messages.
 ///
 /// # Errors
-/// [`TaskFault`] with all problems.
-pub fn parse(text: &str, source: &str) -> Result<BatchFile, TaskFault> {
-    let fault = |problems: Problems| TaskFault { file: source.into(), problems: problems.seen_in(text) };
+/// [`TaskError`] with all problems.
+pub fn parse(text: &str, source: &str) -> Result<BatchFile, TaskError> {
+    let fault = |problems: Problems| TaskError { file: source.into(), problems: problems.seen_in(text) };
     let node = crate::yaml::parse(text, 1).map_err(|problem| fault(problem.into()))?;
     let mut problems = Problems::default();
-    let Some(mut table) = Table::open(&node, "the batch", &mut problems) else { return Err(fault(problems)) };
+    let Some(mut table) = TableReader::open(&node, "the batch", &mut problems) else { return Err(fault(problems)) };
     let count = |int: Option<i64>| int.and_then(|int| u32::try_from(int).ok());
     let mut file = BatchFile {
         tasks: tasks(&mut table, &mut problems),
@@ -74,24 +74,24 @@ pub fn parse(text: &str, source: &str) -> Result<BatchFile, TaskFault> {
     if problems.is_empty() { Ok(file) } else { Err(fault(problems)) }
 }
 
-fn tasks(table: &mut Table<'_>, problems: &mut Problems) -> Vec<(Place, String)> {
+fn tasks(table: &mut TableReader<'_>, problems: &mut Problems) -> Vec<(FilePlace, String)> {
     let node = table.take("tasks");
-    let named = |node: &Node| node.as_text().map(|text| (node.place, text.to_owned()));
+    let named = |node: &YamlNode| node.as_text().map(|text| (node.place, text.to_owned()));
     let all = match node {
         None => {
             let none = Problem::at(table.place, "the batch has no `tasks`");
             problems.push(none.hint("write `tasks: [tasks/*.md]`"));
             return Vec::new();
         }
-        Some(Node { value: Value::List(items), .. }) => items.iter().filter_map(named).collect(),
+        Some(YamlNode { value: YamlValue::List(items), .. }) => items.iter().filter_map(named).collect(),
         Some(node) => named(node).into_iter().collect(),
     };
     table.text_or_texts("tasks", problems);
     all
 }
 
-fn matrix(node: &Node, problems: &mut Problems) -> Matrix {
-    let Value::Map(entries) = &node.value else {
+fn matrix(node: &YamlNode, problems: &mut Problems) -> Matrix {
+    let YamlValue::Map(entries) = &node.value else {
         let message = format!("expected `matrix` to be a map, found {}", node.describe());
         problems.push(Problem::at(node.place, message).hint("write `matrix: { version: [1, 2] }`"));
         return Matrix::default();
@@ -120,8 +120,8 @@ fn matrix(node: &Node, problems: &mut Problems) -> Matrix {
     matrix
 }
 
-fn dimension(key: &Key, node: &Node, problems: &mut Problems) -> Option<Dimension> {
-    let Value::List(items) = &node.value else {
+fn dimension(key: &YamlKey, node: &YamlNode, problems: &mut Problems) -> Option<Dimension> {
+    let YamlValue::List(items) = &node.value else {
         let message = format!("expected `{}` to be a list of values, found {}", key.text, node.describe());
         problems.push(Problem::at(node.place, message).hint(format!("write `{}: [a, b]`", key.text)));
         return None;
@@ -143,20 +143,21 @@ fn dimension(key: &Key, node: &Node, problems: &mut Problems) -> Option<Dimensio
     Some((key.text.clone(), values))
 }
 
-fn rows(key: &Key, node: &Node, problems: &mut Problems) -> Vec<Entry> {
-    let Value::List(items) = &node.value else {
+fn rows(key: &YamlKey, node: &YamlNode, problems: &mut Problems) -> Vec<MatrixEntry> {
+    let YamlValue::List(items) = &node.value else {
         let message = format!("expected `{}` to be a list of maps, found {}", key.text, node.describe());
         problems.push(Problem::at(node.place, message).hint(format!("write `{}: [{{ name: value }}]`", key.text)));
         return Vec::new();
     };
-    let mut row = |item: &Node| match &item.value {
-        Value::Map(entries) if !entries.is_empty() => {
-            let pair = |(key, node): &(Key, Node)| Some((key.text.clone(), value(node, problems)?));
+    let mut row = |item: &YamlNode| match &item.value {
+        YamlValue::Map(entries) if !entries.is_empty() => {
+            let pair = |(key, node): &(YamlKey, YamlNode)| Some((key.text.clone(), value(node, problems)?));
             let values: Combination = entries.iter().filter_map(pair).collect();
-            Some(Entry { place: item.place, values })
+            Some(MatrixEntry { place: item.place, values })
         }
         _ => {
-            let found = if matches!(item.value, Value::Map(_)) { "an empty one".to_owned() } else { item.describe() };
+            let found =
+                if matches!(item.value, YamlValue::Map(_)) { "an empty one".to_owned() } else { item.describe() };
             let message = format!("expected an item of `{}` to be a map, found {found}", key.text);
             problems.push(Problem::at(item.place, message).hint("write `{ name: value }`"));
             None
@@ -166,13 +167,13 @@ fn rows(key: &Key, node: &Node, problems: &mut Problems) -> Vec<Entry> {
 }
 
 /// Returns the text form of a text, number or boolean value.
-fn value(node: &Node, problems: &mut Problems) -> Option<String> {
+fn value(node: &YamlNode, problems: &mut Problems) -> Option<String> {
     match &node.value {
-        Value::Text(text) => Some(text.clone()),
-        Value::Int(number) => Some(number.to_string()),
-        Value::Float(number) => Some(number.to_string()),
-        Value::Bool(flag) => Some(flag.to_string()),
-        Value::Null | Value::List(_) | Value::Map(_) | Value::Other(_) => {
+        YamlValue::Text(text) => Some(text.clone()),
+        YamlValue::Int(number) => Some(number.to_string()),
+        YamlValue::Float(number) => Some(number.to_string()),
+        YamlValue::Bool(flag) => Some(flag.to_string()),
+        YamlValue::Null | YamlValue::List(_) | YamlValue::Map(_) | YamlValue::Other(_) => {
             let message = format!("expected a text, a number or a boolean, found {}", node.describe());
             problems.push(Problem::at(node.place, message).hint("put the value in quotes"));
             None
@@ -180,9 +181,9 @@ fn value(node: &Node, problems: &mut Problems) -> Option<String> {
     }
 }
 
-fn repositories(table: &mut Table<'_>, problems: &mut Problems) -> Vec<RepositoryEntry> {
+fn repositories(table: &mut TableReader<'_>, problems: &mut Problems) -> Vec<RepositoryEntry> {
     let Some(node) = table.take("repositories") else { return Vec::new() };
-    let Value::List(items) = &node.value else {
+    let YamlValue::List(items) = &node.value else {
         let message = format!("expected `repositories` to be a list, found {}", node.describe());
         problems.push(Problem::at(node.place, message).hint("write `repositories: [../service, ../library]`"));
         return Vec::new();
@@ -194,9 +195,9 @@ fn repositories(table: &mut Table<'_>, problems: &mut Problems) -> Vec<Repositor
     let mut all = Vec::new();
     for item in items {
         let (path, base) = match &item.value {
-            Value::Text(path) => (Some(path.as_str()), None),
+            YamlValue::Text(path) => (Some(path.as_str()), None),
             _ => {
-                let Some(mut table) = Table::open(item, "a repository", problems) else { continue };
+                let Some(mut table) = TableReader::open(item, "a repository", problems) else { continue };
                 let named = (table.text("path", problems), table.text("base", problems));
                 if table.place_of("path").is_none() {
                     problems
@@ -229,10 +230,10 @@ fn clone_first(address: &str) -> String {
     }
 }
 
-fn defaults(node: &Node, problems: &mut Problems) -> (Defaults, Vec<String>) {
-    let Some(mut table) = Table::open(node, "`defaults`", problems) else { return Default::default() };
+fn defaults(node: &YamlNode, problems: &mut Problems) -> (TaskDefaults, Vec<String>) {
+    let Some(mut table) = TableReader::open(node, "`defaults`", problems) else { return Default::default() };
     let small = |int: Option<i64>| int.and_then(|int| u32::try_from(int).ok());
-    let said = Defaults {
+    let said = TaskDefaults {
         lanes: table.text_or_texts("lane", problems),
         max_retries: small(table.int("max_retries", 0..=100, problems)),
         on_tamper: table.one_of("on_tamper", &OnTamper::WORDS, problems),
@@ -240,7 +241,7 @@ fn defaults(node: &Node, problems: &mut Problems) -> (Defaults, Vec<String>) {
         commit: table.one_of("commit", &Commit::WORDS, problems),
         isolation: table.one_of("isolation", &Isolation::WORDS, problems),
         budget: table.take("budget").map(|node| read_budget(node, problems)).unwrap_or_default(),
-        ..Defaults::default()
+        ..TaskDefaults::default()
     };
     let models = table.text_or_texts("model", problems).unwrap_or_default();
     table.finish(problems);

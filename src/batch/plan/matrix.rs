@@ -5,7 +5,7 @@
 //! matches. Each `include` then adds its further values to every combination that it does not
 //! contradict. If there is none, the `include` becomes a combination of its own.
 
-use crate::yaml::Place;
+use crate::yaml::FilePlace;
 
 /// The dimension of the tasks.
 pub(super) const TASK: &str = "task";
@@ -22,14 +22,14 @@ pub(super) type Dimension = (String, Vec<String>);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Matrix {
     pub(super) dimensions: Vec<Dimension>,
-    pub(super) include: Vec<Entry>,
-    pub(super) exclude: Vec<Entry>,
+    pub(super) include: Vec<MatrixEntry>,
+    pub(super) exclude: Vec<MatrixEntry>,
 }
 
 /// An item of `include` or `exclude`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) place: Place,
+pub(super) struct MatrixEntry {
+    pub(super) place: FilePlace,
     pub(super) values: Combination,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn combinations(outer: &[Dimension], matrix: &Matrix) -> Vec<Combinat
     let is_original = |name: &str| all.iter().any(|(own, _)| own == name) && !originals.is_empty();
     let mut extended = originals.clone();
     let mut own = Vec::new();
-    for Entry { values, .. } in &matrix.include {
+    for MatrixEntry { values, .. } in &matrix.include {
         let (said, further): (Combination, Combination) =
             values.iter().cloned().partition(|(name, _)| is_original(name));
         let mut fits = false;
@@ -62,14 +62,15 @@ pub(super) fn combinations(outer: &[Dimension], matrix: &Matrix) -> Vec<Combinat
 }
 
 /// Expands an added combination over all values of the outer dimensions that it does not name.
-fn expanded(values: &Combination, outer: &[Dimension], exclude: &[Entry]) -> Vec<Combination> {
+fn expanded(values: &Combination, outer: &[Dimension], exclude: &[MatrixEntry]) -> Vec<Combination> {
     let one = |(name, all): &Dimension| match value_of(values, name) {
         Some(value) => (name.clone(), vec![value.to_owned()]),
         None => (name.clone(), all.clone()),
     };
     let outer: Vec<Dimension> = outer.iter().map(one).collect();
     let mut around = product(Vec::new(), &outer.iter().collect::<Vec<_>>());
-    let says_outer = |entry: &Entry| entry.values.iter().all(|(name, _)| outer.iter().any(|(own, _)| own == name));
+    let says_outer =
+        |entry: &MatrixEntry| entry.values.iter().all(|(name, _)| outer.iter().any(|(own, _)| own == name));
     around.retain(|combination| !exclude.iter().any(|entry| says_outer(entry) && is_part(&entry.values, combination)));
     for combination in &mut around {
         values.iter().for_each(|(name, value)| put(combination, name, value));
@@ -111,7 +112,7 @@ mod tests {
     }
 
     fn matrix(dimensions: &[(&str, &str)], include: &[&str], exclude: &[&str]) -> Matrix {
-        let entry = |text: &&str| Entry { place: Place { line: 1, column: 1 }, values: values(text) };
+        let entry = |text: &&str| MatrixEntry { place: FilePlace { line: 1, column: 1 }, values: values(text) };
         Matrix {
             dimensions: dimensions.iter().map(|(name, all)| dimension(name, all)).collect(),
             include: include.iter().map(entry).collect(),

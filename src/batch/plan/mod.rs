@@ -16,7 +16,7 @@ pub use naming::of_folders as names_of_folders;
 pub(crate) use schema::schema;
 pub use spread::{repeated, seats};
 
-use crate::task::{Candidates, Isolation, ParamValues, Task, TaskFault};
+use crate::task::{Candidates, Isolation, ParamValues, Task, TaskError};
 use crate::yaml::{Problem, Problems, listed};
 use matrix::{Dimension, REPOSITORY, TASK, combinations, value_of};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ pub struct TaskText {
 
 /// The input of a plan.
 #[derive(Debug, Clone, Default)]
-pub struct Order {
+pub struct PlanRequest {
     /// The tasks.
     pub tasks: Vec<TaskText>,
     /// Values for the parameters of the tasks.
@@ -54,7 +54,7 @@ pub struct Order {
 
 /// A job of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct BatchJob {
     /// The unique name of the job.
     pub name: String,
     /// The title of its task.
@@ -83,21 +83,21 @@ pub struct Job {
 
 /// All problems of a plan. They are shown one per line, each with its file and place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PlanFaults {
+pub struct PlanErrors {
     /// The problems of each file.
-    pub files: Vec<TaskFault>,
+    pub files: Vec<TaskError>,
     /// Problems of the plan as a whole.
     pub whole: Vec<String>,
 }
 
-impl PlanFaults {
+impl PlanErrors {
     /// Adds a problem of a file with this text.
     fn say(&mut self, file: &str, text: &str, problem: Problem) {
-        self.merge(&TaskFault { file: file.to_owned(), problems: Problems::from(problem).seen_in(text) });
+        self.merge(&TaskError { file: file.to_owned(), problems: Problems::from(problem).seen_in(text) });
     }
 
     /// Merges the problems of a file. The same problem in several jobs is listed once.
-    fn merge(&mut self, fault: &TaskFault) {
+    fn merge(&mut self, fault: &TaskError) {
         match self.files.iter_mut().find(|known| known.file == fault.file) {
             Some(known) => known.problems.merge(&fault.problems),
             None => self.files.push(fault.clone()),
@@ -109,25 +109,25 @@ impl PlanFaults {
     }
 }
 
-impl fmt::Display for PlanFaults {
+impl fmt::Display for PlanErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let files = self.files.iter().map(TaskFault::to_string);
+        let files = self.files.iter().map(TaskError::to_string);
         f.write_str(&files.chain(self.whole.iter().cloned()).collect::<Vec<_>>().join("\n"))
     }
 }
 
-impl std::error::Error for PlanFaults {}
+impl std::error::Error for PlanErrors {}
 
 /// Plans a batch. `read` parses a task's text with parameter values, for the repository with the
 /// given index.
 ///
 /// # Errors
-/// [`PlanFaults`] with all problems.
+/// [`PlanErrors`] with all problems.
 pub fn plan(
-    order: &Order,
-    read: impl Fn(&TaskText, &ParamValues, usize) -> Result<Task, TaskFault>,
-) -> Result<Vec<Job>, PlanFaults> {
-    let mut faults = PlanFaults::default();
+    order: &PlanRequest,
+    read: impl Fn(&TaskText, &ParamValues, usize) -> Result<Task, TaskError>,
+) -> Result<Vec<BatchJob>, PlanErrors> {
+    let mut faults = PlanErrors::default();
     let sources: Vec<&str> = order.tasks.iter().map(|task| task.source.as_str()).collect();
     let names = naming::of_tasks(&sources);
     names_known(order, &names, &mut faults);
@@ -152,7 +152,7 @@ pub fn plan(
             Ok(Task { title, budget, isolation, candidates, .. }) => {
                 let (usd_micros, needs) = (budget.usd_micros, Vec::new());
                 let (of, race, models) = (name.clone(), None, Vec::new());
-                let job = Job {
+                let job = BatchJob {
                     name,
                     title,
                     task,
@@ -177,8 +177,8 @@ pub fn plan(
         return Err(faults);
     }
     // A job needs the jobs of its needed tasks in its own repository.
-    let needed = |job: &Job| {
-        let is_meant = |other: &Job| needs[job.task].contains(&other.task) && other.repository == job.repository;
+    let needed = |job: &BatchJob| {
+        let is_meant = |other: &BatchJob| needs[job.task].contains(&other.task) && other.repository == job.repository;
         (0..jobs.len()).filter(|other| is_meant(&jobs[*other])).collect::<Vec<_>>()
     };
     let needs: Vec<Vec<usize>> = jobs.iter().map(needed).collect();
@@ -192,21 +192,21 @@ pub fn plan(
 ///
 /// # Errors
 /// When there are too many jobs.
-pub fn few_enough(jobs: usize) -> Result<(), PlanFaults> {
+pub fn few_enough(jobs: usize) -> Result<(), PlanErrors> {
     let message = format!("too many jobs: {jobs}; a batch has at most {MOST_JOBS}");
-    if jobs > MOST_JOBS { Err(PlanFaults { whole: vec![message], ..PlanFaults::default() }) } else { Ok(()) }
+    if jobs > MOST_JOBS { Err(PlanErrors { whole: vec![message], ..PlanErrors::default() }) } else { Ok(()) }
 }
 
 /// Returns the first two jobs that would change one checkout at the same time if `at_once` runs are
 /// in parallel.
-pub fn crowded(jobs: &[Job], at_once: usize) -> Option<(&Job, &Job)> {
+pub fn crowded(jobs: &[BatchJob], at_once: usize) -> Option<(&BatchJob, &BatchJob)> {
     let mut all = jobs.iter().filter(|job| job.isolation == Isolation::InPlace && at_once > 1);
-    let mut known: BTreeMap<usize, &Job> = BTreeMap::new();
+    let mut known: BTreeMap<usize, &BatchJob> = BTreeMap::new();
     all.find_map(|job| Some((known.insert(job.repository, job)?, job)))
 }
 
 /// Checks that tasks and repositories named in the matrix exist.
-fn names_known(order: &Order, names: &[String], faults: &mut PlanFaults) {
+fn names_known(order: &PlanRequest, names: &[String], faults: &mut PlanErrors) {
     let Matrix { include, exclude, .. } = &order.matrix;
     for entry in include.iter().chain(exclude) {
         for (dimension, all) in [(TASK, names), (REPOSITORY, order.repositories.as_slice())] {

@@ -1,12 +1,12 @@
 //! Dependencies between tasks: resolves names to indices and rejects cycles.
 
-use super::{PlanFaults, TaskText};
+use super::{PlanErrors, TaskText};
 use crate::task;
-use crate::yaml::{Place, Problem, listed};
+use crate::yaml::{FilePlace, Problem, listed};
 
 /// Returns the indices of the tasks that each task needs. Adds problems to `faults`.
-pub(super) fn resolved(tasks: &[TaskText], names: &[String], faults: &mut PlanFaults) -> Vec<Vec<usize>> {
-    let mut all: Vec<Vec<(usize, Place)>> = Vec::new();
+pub(super) fn resolved(tasks: &[TaskText], names: &[String], faults: &mut PlanErrors) -> Vec<Vec<usize>> {
+    let mut all: Vec<Vec<(usize, FilePlace)>> = Vec::new();
     for (place, TaskText { source, text }) in tasks.iter().enumerate() {
         let mut own = Vec::new();
         for (name, at) in task::needs(text) {
@@ -28,7 +28,7 @@ pub(super) fn resolved(tasks: &[TaskText], names: &[String], faults: &mut PlanFa
         }
         all.push(own);
     }
-    let mut colours = vec![Colour::White; tasks.len()];
+    let mut colours = vec![VisitState::White; tasks.len()];
     for start in 0..tasks.len() {
         let mut path = Vec::new();
         visit(start, &all, &mut colours, &mut path, &mut |circle, at| {
@@ -42,7 +42,7 @@ pub(super) fn resolved(tasks: &[TaskText], names: &[String], faults: &mut PlanFa
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Colour {
+enum VisitState {
     White,
     Grey,
     Black,
@@ -51,31 +51,31 @@ enum Colour {
 /// Visits depth first with an explicit stack, since a chain may be as long as the number of tasks.
 fn visit(
     start: usize,
-    needs: &[Vec<(usize, Place)>],
-    colours: &mut [Colour],
+    needs: &[Vec<(usize, FilePlace)>],
+    colours: &mut [VisitState],
     path: &mut Vec<(usize, usize)>,
-    circle: &mut impl FnMut(&[usize], Place),
+    circle: &mut impl FnMut(&[usize], FilePlace),
 ) {
-    if colours[start] != Colour::White {
+    if colours[start] != VisitState::White {
         return;
     }
-    colours[start] = Colour::Grey;
+    colours[start] = VisitState::Grey;
     path.push((start, 0));
     while let Some((task, next)) = path.last_mut() {
         let task = *task;
         let Some((need, at)) = needs[task].get(*next).copied() else {
-            colours[task] = Colour::Black;
+            colours[task] = VisitState::Black;
             path.pop();
             continue;
         };
         *next += 1;
         match colours[need] {
-            Colour::Black => {}
-            Colour::White => {
-                colours[need] = Colour::Grey;
+            VisitState::Black => {}
+            VisitState::White => {
+                colours[need] = VisitState::Grey;
                 path.push((need, 0));
             }
-            Colour::Grey => {
+            VisitState::Grey => {
                 let from = path.iter().position(|(on, _)| *on == need).unwrap_or(0);
                 let on: Vec<usize> = path[from..].iter().map(|(task, _)| *task).collect();
                 circle(&on, at);

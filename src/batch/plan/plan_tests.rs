@@ -3,10 +3,10 @@
 use super::*;
 use crate::task::parse_with;
 
-fn order(batch: &str, tasks: &[(&str, &str)], repositories: &[&str]) -> Order {
+fn order(batch: &str, tasks: &[(&str, &str)], repositories: &[&str]) -> PlanRequest {
     let file = parse(batch, "batch.yaml").unwrap();
     let text = |(source, text): &(&str, &str)| TaskText { source: (*source).to_owned(), text: (*text).into() };
-    Order {
+    PlanRequest {
         tasks: tasks.iter().map(text).collect(),
         matrix: file.matrix,
         file: "batch.yaml".into(),
@@ -16,15 +16,15 @@ fn order(batch: &str, tasks: &[(&str, &str)], repositories: &[&str]) -> Order {
     }
 }
 
-fn planned(order: &Order) -> Result<Vec<Job>, String> {
+fn planned(order: &PlanRequest) -> Result<Vec<BatchJob>, String> {
     let read = |text: &TaskText, params: &ParamValues, _: usize| {
-        parse_with(&text.text, &text.source, params, &crate::task::Defaults::default())
+        parse_with(&text.text, &text.source, params, &crate::task::TaskDefaults::default())
     };
     plan(order, read).map_err(|faults| faults.to_string())
 }
 
-fn said(jobs: &[Job]) -> Vec<String> {
-    let one = |job: &Job| {
+fn said(jobs: &[BatchJob]) -> Vec<String> {
+    let one = |job: &BatchJob| {
         let params: Vec<String> = job.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let needs: Vec<&str> = job.needs.iter().map(|need| jobs[*need].name.as_str()).collect();
         format!("{} {} [{}]", job.name, params.join(" "), needs.join(" "))
@@ -80,7 +80,8 @@ fn nothing_to_run_is_an_error() {
 fn two_jobs_in_one_checkout_at_once_are_found() {
     let tasks = [("a.md", "Do a"), ("b.md", "---\nisolation: worktree\n---\nDo b"), ("c.md", "Do c")];
     let jobs = planned(&order("tasks: x", &tasks, &[])).unwrap();
-    let names = |found: Option<(&Job, &Job)>| found.map(|(one, other)| (one.name.clone(), other.name.clone()));
+    let names =
+        |found: Option<(&BatchJob, &BatchJob)>| found.map(|(one, other)| (one.name.clone(), other.name.clone()));
     assert_eq!(names(crowded(&jobs, 2)), Some(("a".into(), "c".into())));
     assert_eq!(names(crowded(&jobs, 1)), None);
     let apart = planned(&order("tasks: x", &tasks[..2], &["r", "s"])).unwrap();

@@ -3,7 +3,9 @@
 
 use super::{MOST_AT_ONCE, MOST_RETRIES};
 use crate::task::{Commit, Isolation, OnTamper, Tier, budget_schema};
-use crate::yaml::schema::{Row, any_of, document, dollars, duration, flag, int, like, map, map_with, names_to, one_of};
+use crate::yaml::schema::{
+    KeyRow, any_of, document, dollars, duration, flag, int, like, map, map_with, names_to, one_of,
+};
 use crate::yaml::schema::{text, text_or_texts, with};
 use serde_json::{Value, json};
 
@@ -17,7 +19,7 @@ pub(crate) fn schema() -> Value {
         ("retry_delay", duration(), "Delay before each extra run. Default: `10s`."),
         ("max_usd", dollars(), "Cost limit of all runs together, in US dollars. Default: no limit."),
     ];
-    let rows: [Row; 4] = [
+    let rows: [KeyRow; 4] = [
         ("tasks", text_or_texts("tasks/*.md"), tasks),
         ("matrix", matrix(), "Values of task parameters. Each task runs with every combination."),
         ("repositories", repositories(), "Folders in which each task runs. Default: the folder of the command."),

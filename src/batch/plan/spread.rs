@@ -1,14 +1,14 @@
 //! Expansion of jobs into racing candidates, or into repetitions with several models. It also
 //! builds the seats of a course. Pure.
 
-use super::Job;
+use super::BatchJob;
 use super::naming::{free, slug};
-use crate::batch::course::Seat;
+use crate::batch::job_scheduler::JobSlot;
 use std::collections::BTreeSet;
 
 /// Replaces each job that has candidates with one job per candidate. A job that needs such a job
 /// needs one of its candidates.
-pub(super) fn raced(jobs: Vec<Job>) -> Vec<Job> {
+pub(super) fn raced(jobs: Vec<BatchJob>) -> Vec<BatchJob> {
     let mut taken: BTreeSet<String> = jobs.iter().map(|job| job.name.clone()).collect();
     let (mut all, mut places) = (Vec::new(), Vec::new());
     for job in jobs {
@@ -18,7 +18,7 @@ pub(super) fn raced(jobs: Vec<Job>) -> Vec<Job> {
             Some(candidates) => {
                 for (place, models) in candidates.each().into_iter().enumerate() {
                     let name = free(format!("{}.{}", job.name, place + 1), &mut taken);
-                    all.push(Job { name, models, race: Some(first), ..job.clone() });
+                    all.push(BatchJob { name, models, race: Some(first), ..job.clone() });
                 }
             }
         }
@@ -32,7 +32,7 @@ pub(super) fn raced(jobs: Vec<Job>) -> Vec<Job> {
 
 /// Repeats each job `times` times with each model, or with its task's models. All jobs run once
 /// before any is repeated, so an early end affects all of them equally.
-pub fn repeated(jobs: &[Job], models: &[String], times: u32) -> Vec<Job> {
+pub fn repeated(jobs: &[BatchJob], models: &[String], times: u32) -> Vec<BatchJob> {
     let mut taken = BTreeSet::new();
     let models: Vec<Vec<String>> =
         if models.is_empty() { vec![Vec::new()] } else { models.iter().map(|model| vec![model.clone()]).collect() };
@@ -42,7 +42,7 @@ pub fn repeated(jobs: &[Job], models: &[String], times: u32) -> Vec<Job> {
             for models in &models {
                 let parts = [job.name.clone()].into_iter().chain(models.iter().map(|model| slug(model)));
                 let name = parts.chain([time.to_string()]).collect::<Vec<_>>().join(".");
-                all.push(Job { name: free(name, &mut taken), models: models.clone(), ..job.clone() });
+                all.push(BatchJob { name: free(name, &mut taken), models: models.clone(), ..job.clone() });
             }
         }
     }
@@ -50,8 +50,8 @@ pub fn repeated(jobs: &[Job], models: &[String], times: u32) -> Vec<Job> {
 }
 
 /// Returns the seats of jobs in a course. Of the candidates that a job needs, one is enough.
-pub fn seats(jobs: &[Job]) -> Vec<Seat> {
-    let seat = |job: &Job| {
+pub fn seats(jobs: &[BatchJob]) -> Vec<JobSlot> {
+    let seat = |job: &BatchJob| {
         let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
         for need in &job.needs {
             let race = jobs.get(*need).and_then(|job| job.race).unwrap_or(*need);
@@ -62,7 +62,7 @@ pub fn seats(jobs: &[Job]) -> Vec<Seat> {
         }
         let needs = groups.into_iter().map(|(_, group)| group).collect();
         let (name, title, usd_micros) = (job.name.clone(), job.title.clone(), job.usd_micros);
-        Seat { name, title, needs, race: job.race, usd_micros }
+        JobSlot { name, title, needs, race: job.race, usd_micros }
     };
     jobs.iter().map(seat).collect()
 }
@@ -72,8 +72,8 @@ mod tests {
     use super::*;
     use crate::task::{Candidates, Isolation, ParamValues};
 
-    fn job(name: &str, needs: &[usize], candidates: Option<Candidates>) -> Job {
-        Job {
+    fn job(name: &str, needs: &[usize], candidates: Option<Candidates>) -> BatchJob {
+        BatchJob {
             name: name.into(),
             title: name.into(),
             task: 0,

@@ -1,6 +1,6 @@
 //! Arguments of `fledge run` for several tasks. They override the keys of a batch file.
 
-use crate::batch::Bounds;
+use crate::batch::BatchLimits;
 use crate::batch::plan::{BatchFile, MOST_AT_ONCE, MOST_RETRIES};
 use crate::duration::parse_duration;
 use crate::task::CANDIDATES;
@@ -14,31 +14,31 @@ pub(in crate::cli) struct BatchArguments {
     /// Run at most N tasks in parallel [default: number of processors]
     ///
     /// For the candidates of one task, the default is at least their number.
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_AT_ONCE))]
+    #[arg(help_heading = "Batch", long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_AT_ONCE))]
     jobs: Option<u32>,
     /// End the batch at the first task that is not verified
-    #[arg(long)]
+    #[arg(help_heading = "Batch", long)]
     fail_fast: bool,
     /// Run the remaining tasks even if one fails (default)
     ///
     /// Overrides `fail_fast` of a batch file.
-    #[arg(long, conflicts_with = "fail_fast")]
+    #[arg(help_heading = "Batch", long, conflicts_with = "fail_fast")]
     keep_going: bool,
     /// Retry a task up to N times if its run ended in an error, 0 to 20 [default: 0]
     ///
     /// A verdict of the gate is a result and is never retried.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=MOST_RETRIES))]
+    #[arg(help_heading = "Batch", long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=MOST_RETRIES))]
     retries: Option<u32>,
     /// Pause before each retry, e.g. 30s [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = delay)]
+    #[arg(help_heading = "Batch", long, value_name = "TIME", value_parser = delay)]
     retry_delay: Option<Duration>,
     /// Race N runs of the task, 2 to 16; the first verified run ends the others
     ///
     /// Each run has its own worktree. All runs cost tokens.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(CANDIDATES))]
+    #[arg(help_heading = "Batch", long, value_name = "N", value_parser = clap::value_parser!(u32).range(CANDIDATES))]
     pub(super) candidates: Option<u32>,
     /// Resume the newest batch of these tasks; finished jobs are not repeated
-    #[arg(long, conflicts_with = "resume_or_start")]
+    #[arg(help_heading = "Batch", long, conflicts_with = "resume_or_start")]
     pub(super) resume: bool,
 }
 
@@ -66,11 +66,11 @@ impl BatchArguments {
     }
 
     /// Returns the bounds. The flags override the file.
-    pub(super) fn bounds(&self, file: &BatchFile, usd_micros: Option<u64>) -> Bounds {
-        let usual = Bounds::default();
+    pub(super) fn bounds(&self, file: &BatchFile, usd_micros: Option<u64>) -> BatchLimits {
+        let usual = BatchLimits::default();
         let jobs = self.jobs.and_then(|jobs| usize::try_from(jobs).ok()).or(file.jobs);
         let fail_fast = if self.keep_going { Some(false) } else { self.fail_fast.then_some(true) };
-        Bounds {
+        BatchLimits {
             jobs: jobs.unwrap_or_else(cores),
             fail_fast: fail_fast.or(file.fail_fast).unwrap_or(usual.fail_fast),
             retries: self.retries.or(file.retries).unwrap_or(usual.retries),

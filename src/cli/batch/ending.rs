@@ -1,18 +1,18 @@
 //! Output at the end of a batch: its table and reports, the delivery of a race's winner, or an
 //! evaluation.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::Tone;
-use super::super::results::{Results, Texts};
-use super::Request;
+use super::super::results::{ResultFiles, ResultTexts};
+use super::BatchRequest;
 use super::eval::EvalTerms;
 use super::page::{self, Line, padded};
-use super::race::Race;
+use super::race::RaceOutput;
 use crate::batch::evaluation::page as pages;
 use crate::batch::evaluation::{Evaluation, Tally, Unjudged};
-use crate::batch::plan::Job;
-use crate::batch::{BatchEvent, Summary, forms};
-use crate::config::Environment;
+use crate::batch::plan::BatchJob;
+use crate::batch::{BatchEvent, BatchSummary, forms};
+use crate::config::EnvironmentLayer;
 use crate::run::TaskResult;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,35 +23,35 @@ const CONFIGURED: &str = "configured";
 
 /// The output at the end of a batch.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(super) enum BatchEnding {
     /// A row for each job.
-    Many(Results),
+    Many(ResultFiles),
     /// The result of the winner, as if it had run alone.
-    Race(Race),
+    Race(RaceOutput),
     /// Success rates of models. The map gives the task and the model of each job.
-    Eval(Results, EvalTerms, BTreeMap<String, (String, String)>),
+    Eval(ResultFiles, EvalTerms, BTreeMap<String, (String, String)>),
 }
 
-impl Ending {
+impl BatchEnding {
     /// Finds the places of all files to write.
     ///
     /// # Errors
     /// When a file cannot be written, two have the same place, or a form is for a single task only.
     pub(super) fn find(
-        request: &Request<'_>,
-        jobs: &[Job],
+        request: &BatchRequest<'_>,
+        jobs: &[BatchJob],
         workspace: &Path,
         state_dir: &Path,
-        environment: &Environment,
-    ) -> Result<Self, Failure> {
+        environment: &EnvironmentLayer,
+    ) -> Result<Self, CliError> {
         if request.is_one_race(jobs) {
-            return Race::find(request, workspace, state_dir, environment).map(Self::Race);
+            return RaceOutput::find(request, workspace, state_dir, environment).map(Self::Race);
         }
         let report = request.options.reports().pop();
         let report = report.as_deref();
         let results = request.options.results.places_of_batch(report, workspace, environment)?;
-        let model = |job: &Job| job.models.first().cloned().unwrap_or_else(|| CONFIGURED.into());
-        let of = |job: &Job| (job.name.clone(), (job.of.clone(), model(job)));
+        let model = |job: &BatchJob| job.models.first().cloned().unwrap_or_else(|| CONFIGURED.into());
+        let of = |job: &BatchJob| (job.name.clone(), (job.of.clone(), model(job)));
         Ok(match request.eval {
             None => Self::Many(results),
             Some(terms) => Self::Eval(results, terms.clone(), jobs.iter().map(of).collect()),
@@ -60,11 +60,11 @@ impl Ending {
 
     /// Creates the ending of a batch that writes no files.
     #[cfg(test)]
-    pub(super) fn of_nothing(environment: &Environment) -> Self {
-        Self::Many(Results::of_job(Path::new("."), environment))
+    pub(super) fn of_nothing(environment: &EnvironmentLayer) -> Self {
+        Self::Many(ResultFiles::of_job(Path::new("."), environment))
     }
 
-    fn evaluation(&self, summary: &Summary) -> Option<Evaluation> {
+    fn evaluation(&self, summary: &BatchSummary) -> Option<Evaluation> {
         match self {
             Self::Many(_) | Self::Race(_) => None,
             Self::Eval(_, terms, of) => Some(Evaluation::new(summary, terms.min_rate, |job| of.get(job).cloned())),
@@ -72,12 +72,12 @@ impl Ending {
     }
 
     /// Returns the exit code.
-    pub(super) fn code(&self, summary: &Summary) -> u8 {
+    pub(super) fn code(&self, summary: &BatchSummary) -> u8 {
         self.evaluation(summary).map_or(summary.exit_code, |evaluation| evaluation.exit_code)
     }
 
     /// Returns the last event of the batch.
-    pub(super) fn event<'s>(&self, summary: &'s Summary) -> BatchEvent<'s> {
+    pub(super) fn event<'s>(&self, summary: &'s BatchSummary) -> BatchEvent<'s> {
         match self.evaluation(summary) {
             None => BatchEvent::BatchFinished(Cow::Borrowed(summary)),
             Some(evaluation) => BatchEvent::EvalFinished(Cow::Owned(evaluation)),
@@ -86,7 +86,7 @@ impl Ending {
 
     /// Returns the table. For an evaluation, the table also names runs without a verdict, except
     /// the jobs in `told`.
-    pub(super) fn lines(&self, summary: &Summary, told: &BTreeSet<String>) -> Vec<Line> {
+    pub(super) fn lines(&self, summary: &BatchSummary, told: &BTreeSet<String>) -> Vec<Line> {
         match self.evaluation(summary) {
             None => {
                 let next = if matches!(self, Self::Many(_)) { page::next_steps(summary) } else { Vec::new() };
@@ -97,7 +97,7 @@ impl Ending {
     }
 
     /// Returns the failures, one line each.
-    pub(super) fn failures(&self, summary: &Summary) -> Vec<Line> {
+    pub(super) fn failures(&self, summary: &BatchSummary) -> Vec<Line> {
         match self.evaluation(summary) {
             None => page::failures(summary),
             Some(evaluation) => {
@@ -121,7 +121,7 @@ impl Ending {
     ///
     /// # Errors
     /// The first file that cannot be written.
-    pub(super) fn write(&self, summary: &Summary) -> Result<(), Failure> {
+    pub(super) fn write(&self, summary: &BatchSummary) -> Result<(), CliError> {
         match self {
             Self::Many(results) => results.write_batch(summary),
             Self::Race(race) => race.deliver(summary),
@@ -130,7 +130,7 @@ impl Ending {
                 let report = serde_json::to_string_pretty(&evaluation).unwrap_or_default() + "\n";
                 let (junit, page) = (forms::junit(summary), pages::page(&evaluation));
                 let outputs = format!("exit-code={}\nbatch={}\n", evaluation.exit_code, evaluation.batch);
-                results.write_texts(&Texts { junit, page, report, outputs })
+                results.write_texts(&ResultTexts { junit, page, report, outputs })
             }
         }
     }

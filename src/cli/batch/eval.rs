@@ -1,11 +1,11 @@
 //! `fledge eval`: runs tasks × models × repetitions, each in a temporary worktree. Reports success
 //! rates of the models, and delivers nothing.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::options::RunOptions;
 use super::super::run::values;
-use super::{BatchArguments, Request};
-use crate::config::Environment;
+use super::{BatchArguments, BatchRequest};
+use crate::config::EnvironmentLayer;
 use anyhow::anyhow;
 use clap::Args;
 use std::path::PathBuf;
@@ -60,16 +60,19 @@ fn rate(text: &str) -> Result<f64, &'static str> {
 ///
 /// # Errors
 /// All faults before the first run began.
-pub(in crate::cli) fn run(arguments: &EvalArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(in crate::cli) fn run(arguments: &EvalArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let EvalArguments { tasks, repeat, min_rate, param, params, options, batch } = arguments;
     if let Some(flag) = batch.not_for_eval().or_else(|| options.not_for_eval()) {
         let error =
             anyhow!("{flag}: an evaluation runs each task alone in a worktree, to its end, and delivers nothing");
-        return Err(Failure::input(error).hint("omit the flag"));
+        return Err(CliError::input(error).hint("omit the flag"));
     }
     let mut models = options.models().to_vec();
     models.dedup();
     let terms = EvalTerms { models, repeat: *repeat, min_rate: *min_rate };
     let params = values(params.as_deref(), param)?;
-    super::run(&Request { tasks, params, no_verify: false, options, arguments: batch, eval: Some(&terms) }, environment)
+    super::run(
+        &BatchRequest { tasks, params, no_verify: false, options, arguments: batch, eval: Some(&terms) },
+        environment,
+    )
 }

@@ -1,18 +1,18 @@
 //! Checks that a task fits a race or an evaluation.
 
-use super::Request;
+use super::BatchRequest;
 use crate::task::{Candidates, Commit, GateChoice, Isolation, Task};
 
 /// Adapts a task to the request.
 ///
 /// # Errors
 /// The reason why the task does not fit, and a fix.
-pub(super) fn fitted(task: Task, request: &Request<'_>) -> Result<Task, String> {
+pub(super) fn fitted(task: Task, request: &BatchRequest<'_>) -> Result<Task, String> {
     if request.eval.is_some() { compared(task) } else { raced(task, request) }
 }
 
 /// Adapts a task for `fledge run`. Candidates need worktrees.
-fn raced(mut task: Task, request: &Request<'_>) -> Result<Task, String> {
+fn raced(mut task: Task, request: &BatchRequest<'_>) -> Result<Task, String> {
     if let Some(count) = request.arguments.candidates {
         task.candidates = Some(Candidates::Count(count));
     }

@@ -1,13 +1,13 @@
 //! `fledge batch`: results of earlier batches of a project. Each ended batch has a file.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::project::ProjectArguments;
 use super::super::runs::ago;
 use super::super::{no_output, print_json};
 use super::page;
-use crate::batch::{JobSummary, Summary};
-use crate::config::Environment;
+use crate::batch::{BatchSummary, JobSummary};
+use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
 use crate::store::{StoreError, make_private, project_dir, read_text, write_whole};
 use anyhow::{Context as _, anyhow};
@@ -54,7 +54,7 @@ enum PastVerb {
 
 /// The parts of a file that are read. Everything else follows from them.
 #[derive(Debug, Deserialize)]
-struct Kept {
+struct KeptBatch {
     batch: String,
     max_usd_micros: Option<u64>,
     duration_ms: u64,
@@ -65,7 +65,7 @@ struct Kept {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub(super) fn keep(summary: &Summary, state_dir: &Path, workspace: &Path) -> Result<(), StoreError> {
+pub(super) fn keep(summary: &BatchSummary, state_dir: &Path, workspace: &Path) -> Result<(), StoreError> {
     let folder = folder(state_dir, workspace);
     make_private(&folder)?;
     write_whole(&folder.join(format!("{}.json", summary.batch)), summary.to_json().as_bytes())?;
@@ -79,9 +79,9 @@ pub(super) fn keep(summary: &Summary, state_dir: &Path, workspace: &Path) -> Res
 ///
 /// # Errors
 /// When the batch does not exist, or its file cannot be read.
-pub(in crate::cli) fn past(arguments: &PastArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(in crate::cli) fn past(arguments: &PastArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let workspace = arguments.project.root(environment)?;
-    let state_dir = environment.state_dir().map_err(Failure::input)?;
+    let state_dir = environment.state_dir().map_err(CliError::input)?;
     let all = files(&folder(&state_dir, &workspace));
     match &arguments.verb {
         PastVerb::List => list(&all),
@@ -89,7 +89,7 @@ pub(in crate::cli) fn past(arguments: &PastArguments, environment: &Environment)
     }
 }
 
-fn list(all: &[(SystemTime, PathBuf)]) -> Result<u8, Failure> {
+fn list(all: &[(SystemTime, PathBuf)]) -> Result<u8, CliError> {
     if all.is_empty() {
         paint::line(&[(Tone::Plain, "no batch of this project has ended yet; start one with `fledge run tasks/`")]);
     }
@@ -103,7 +103,7 @@ fn list(all: &[(SystemTime, PathBuf)]) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn show(all: &[(SystemTime, PathBuf)], name: &str, json: bool) -> Result<u8, Failure> {
+fn show(all: &[(SystemTime, PathBuf)], name: &str, json: bool) -> Result<u8, CliError> {
     let found: Vec<&(SystemTime, PathBuf)> = match name {
         "last" => all.first().into_iter().collect(),
         name => all.iter().filter(|(_, path)| stem(path).starts_with(name)).collect(),
@@ -113,16 +113,16 @@ fn show(all: &[(SystemTime, PathBuf)], name: &str, json: bool) -> Result<u8, Fai
         [] if all.is_empty() => {
             let error = anyhow!("no batch of this project has ended yet");
             return Err(
-                Failure::input(error).hint("to continue an interrupted batch, repeat its command with --resume")
+                CliError::input(error).hint("to continue an interrupted batch, repeat its command with --resume")
             );
         }
         [] => {
             let error = anyhow!("there is no batch `{name}`");
-            return Err(Failure::input(error).hint("run `fledge batch list` to see them"));
+            return Err(CliError::input(error).hint("run `fledge batch list` to see them"));
         }
         several => {
             let names: Vec<String> = several.iter().map(|(_, path)| stem(path)).collect();
-            return Err(Failure::input(anyhow!("`{name}` matches several batches: {}", names.join(", "))));
+            return Err(CliError::input(anyhow!("`{name}` matches several batches: {}", names.join(", "))));
         }
     };
     let (text, summary) = read(path)?;
@@ -137,12 +137,12 @@ fn show(all: &[(SystemTime, PathBuf)], name: &str, json: bool) -> Result<u8, Fai
 }
 
 /// Reads a file. Returns its text and the summary in it.
-fn read(path: &Path) -> Result<(String, Summary), Failure> {
-    let text = read_text(path, LARGEST).map_err(Failure::own)?.unwrap_or_default();
-    let kept: Result<Kept, _> = serde_json::from_str(&text);
-    let Kept { batch, max_usd_micros, duration_ms, jobs } =
-        kept.with_context(|| format!("{} is not a batch summary of fledge", path.display())).map_err(Failure::own)?;
-    Ok((text, Summary::new(batch, jobs, max_usd_micros, duration_ms)))
+fn read(path: &Path) -> Result<(String, BatchSummary), CliError> {
+    let text = read_text(path, LARGEST).map_err(CliError::own)?.unwrap_or_default();
+    let kept: Result<KeptBatch, _> = serde_json::from_str(&text);
+    let KeptBatch { batch, max_usd_micros, duration_ms, jobs } =
+        kept.with_context(|| format!("{} is not a batch summary of fledge", path.display())).map_err(CliError::own)?;
+    Ok((text, BatchSummary::new(batch, jobs, max_usd_micros, duration_ms)))
 }
 
 /// Returns the files of batches with their times, newest first.

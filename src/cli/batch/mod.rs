@@ -2,21 +2,21 @@
 //! files and the most severe exit code.
 
 mod arguments;
-mod beforehand;
-mod clearing;
+mod cleanup;
 mod ending;
 mod eval;
 mod fitting;
 mod kept;
 mod order;
+mod output;
 mod page;
 mod past;
+mod preflight;
 mod race;
 mod row;
 mod screen;
 mod site;
 mod sources;
-mod voice;
 
 pub(super) use arguments::BatchArguments;
 #[cfg(feature = "serve")]
@@ -25,18 +25,19 @@ pub(super) use eval::{EvalArguments, run as evaluate};
 pub(super) use kept::{PastArguments, past};
 
 use super::configured;
-use super::drive::{VoiceArguments, follow};
-use super::failure::Failure;
+use super::drive::{OutputArguments, follow};
+use super::failure::CliError;
 use super::options::RunOptions;
 use super::paint;
-use super::sync::Plan;
+use super::sync::SyncTarget;
 use super::{block_on, hear_out, no_output, print_data, print_json, signals};
-use crate::batch::plan::{self, Job, TaskText};
+use crate::batch::plan::{self, BatchJob, TaskText};
 use crate::batch::{
-    Before, Bounds, Course, End, JobSummary, Ledger, LedgerFault, Outcome, Refusal, Summary, Wanted, run as run_fleet,
+    BatchLimits, BatchScheduler, BatchSelector, BatchStore, BatchStoreError, BatchSummary, FinishedJob, JobEnding,
+    JobRefusal, JobSummary, KnownJob, run as run_fleet,
 };
-use crate::config::Environment;
-use crate::driver::{Stop, project_of};
+use crate::config::EnvironmentLayer;
+use crate::driver::{StopToken, project_of};
 use crate::duration::milliseconds;
 use crate::limits::MAX_SOURCE;
 use crate::process::Stopwatch;
@@ -44,16 +45,16 @@ use crate::store::{self, SqliteQueue};
 use crate::task::{self, ParamValues};
 use crate::verdict::{Reason, StopCause};
 use anyhow::{Context, anyhow};
-use beforehand::Beforehand;
-use ending::Ending;
+use ending::BatchEnding;
 use eval::EvalTerms;
-use order::Planned;
-use screen::Screen;
-use site::{Sites, Works};
+use order::PlannedBatch;
+use output::ScreenSender;
+use preflight::Preflight;
+use screen::BatchScreen;
+use site::{BatchProjects, JobFactory};
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use voice::Voice;
 
 /// The queue of all batches, in the state folder.
 const QUEUE: &str = "queue.db";
@@ -63,7 +64,7 @@ const NEWEST: &str = "batches";
 
 /// The request of the command line.
 #[derive(Debug)]
-pub(super) struct Request<'r> {
+pub(super) struct BatchRequest<'r> {
     /// Files, folders, globs, or one batch file.
     pub(super) tasks: &'r [String],
     /// Values for parameters.
@@ -76,15 +77,15 @@ pub(super) struct Request<'r> {
     pub(super) eval: Option<&'r EvalTerms>,
 }
 
-impl Request<'_> {
+impl BatchRequest<'_> {
     /// Returns true if the jobs are the candidates of the only task named.
-    fn is_one_race(&self, jobs: &[Job]) -> bool {
+    fn is_one_race(&self, jobs: &[BatchJob]) -> bool {
         let is_one = matches!(self.tasks, [task] if !sources::is_many(task));
         is_one && self.eval.is_none() && jobs.iter().all(|job| job.race == Some(0))
     }
 
     /// Writes that nothing has begun, over the files of an earlier batch.
-    fn write_unbegun(&self, root: &Path, failure: &Failure, environment: &Environment) -> Result<(), Failure> {
+    fn write_unbegun(&self, root: &Path, failure: &CliError, environment: &EnvironmentLayer) -> Result<(), CliError> {
         let options = self.options;
         let results = options.results.sound_places(root, environment).with(options.beside(root));
         match self.tasks {
@@ -94,10 +95,10 @@ impl Request<'_> {
     }
 
     /// Returns the jobs with their repetitions in an evaluation.
-    fn repeated(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Failure> {
+    fn repeated(&self, jobs: Vec<BatchJob>) -> Result<Vec<BatchJob>, CliError> {
         let Some(EvalTerms { models, repeat, .. }) = self.eval else { return Ok(jobs) };
         let wanted = usize::try_from(*repeat).unwrap_or(usize::MAX).saturating_mul(jobs.len().max(1));
-        plan::few_enough(wanted.saturating_mul(models.len().max(1))).map_err(Failure::input)?;
+        plan::few_enough(wanted.saturating_mul(models.len().max(1))).map_err(CliError::input)?;
         Ok(plan::repeated(&jobs, models, *repeat))
     }
 }
@@ -116,11 +117,11 @@ fn has_candidates(task: &str) -> bool {
 ///
 /// # Errors
 /// All faults before the first run began. No run has started then.
-pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(request: &BatchRequest<'_>, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let workspace = request.options.workspace(environment);
     let root = request.options.root(environment);
     let has_begun = Cell::new(false);
-    let done = workspace.and_then(|workspace| begin(request, &workspace, environment, &has_begun));
+    let done = workspace.and_then(|workspace| run_batch(request, &workspace, environment, &has_begun));
     if let (Err(failure), false, false) = (&done, has_begun.get(), request.options.dry_run)
         && let Err(unwritten) = request.write_unbegun(&root, failure, environment)
     {
@@ -129,16 +130,16 @@ pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8
     done
 }
 
-fn begin(
-    request: &Request<'_>,
+fn run_batch(
+    request: &BatchRequest<'_>,
     workspace: &Path,
-    environment: &Environment,
+    environment: &EnvironmentLayer,
     has_begun: &Cell<bool>,
-) -> Result<u8, Failure> {
-    let Planned { file, order, folders } = order::read(request, workspace, environment)?;
+) -> Result<u8, CliError> {
+    let PlannedBatch { file, order, folders } = order::read(request, workspace, environment)?;
     let mut bounds = request.arguments.bounds(&file, request.options.max_usd);
-    let sites = Sites::open(request, &file, folders, environment)?;
-    let jobs = plan::plan(&order, |text, params, site| sites.task(text, params, site)).map_err(Failure::input)?;
+    let sites = BatchProjects::open(request, &file, folders, environment)?;
+    let jobs = plan::plan(&order, |text, params, site| sites.task(text, params, site)).map_err(CliError::input)?;
     let jobs = request.repeated(jobs)?;
     let is_race = request.is_one_race(&jobs);
     request.options.must_be_for_many(is_race)?;
@@ -147,11 +148,11 @@ fn begin(
     }
     if let Some((one, other)) = plan::crowded(&jobs, bounds.jobs) {
         let error = anyhow!("{} and {} would work in one checkout at the same time", one.name, other.name);
-        return Err(Failure::input(error).hint("remove `isolation: in-place`, or run them one by one: --jobs 1"));
+        return Err(CliError::input(error).hint("remove `isolation: in-place`, or run them one by one: --jobs 1"));
     }
     let texts = &order.tasks;
-    let ending = Arc::new(Ending::find(request, &jobs, workspace, &sites.state_dir, environment)?);
-    let Beforehand { models, waiting, notes } = sites.beforehand(&jobs, texts)?;
+    let ending = Arc::new(BatchEnding::find(request, &jobs, workspace, &sites.state_dir, environment)?);
+    let Preflight { models, waiting, notes } = sites.beforehand(&jobs, texts)?;
     let identity = match &request.options.run_key {
         Some(key) => format!("key\n{}\n{key}", workspace.display()),
         None => identity(workspace, &jobs, &sites),
@@ -166,40 +167,40 @@ fn begin(
         race::make_patches(&sites.state_dir)?;
     }
     let plan = plan_of_server(request, workspace, &sites.state_dir, environment)?;
-    let queue = SqliteQueue::open(&sites.state_dir.join(QUEUE)).map_err(Failure::own)?;
+    let queue = SqliteQueue::open(&sites.state_dir.join(QUEUE)).map_err(CliError::own)?;
     block_on(async {
         let clock = Stopwatch::start();
-        let ledger = opened(request, queue, &identity, &jobs, texts, &sites).await?;
-        let before = ledger.before().await.map_err(Failure::own)?;
+        let ledger = &opened(request, queue, &identity, &jobs, texts, &sites).await?;
+        let before = ledger.before().await.map_err(CliError::own)?;
         let commits = before.iter().filter_map(|(job, outcome)| site::committed(*job, outcome)).collect();
         let (at_once, commits) = (bounds.jobs.min(jobs.len()), Mutex::new(commits));
         let left = before.iter().filter_map(|(job, outcome)| Some((*job, site::leftover(outcome)?))).collect();
-        let (left, stop) = (Mutex::new(left), &Stop::default());
+        let (left, stop) = (Mutex::new(left), &StopToken::default());
         let works =
-            Works { sites: &sites, texts, jobs: &jobs, models, waiting, ledger: &ledger, at_once, commits, left, stop };
+            JobFactory { sites: &sites, texts, jobs: &jobs, models, waiting, ledger, at_once, commits, left, stop };
         let max_usd = bounds.usd_micros;
-        let paid = works.paid().map_err(Failure::own)?;
-        let mut course = Course::new(bounds, plan::seats(&jobs), |job| match before.get(&job) {
-            Some(outcome) => Before::Over(Box::new(outcome.clone())),
-            None => Before::Paid(paid.get(&job).copied().unwrap_or(0)),
+        let paid = works.paid().map_err(CliError::own)?;
+        let mut course = BatchScheduler::new(bounds, plan::seats(&jobs), |job| match before.get(&job) {
+            Some(outcome) => KnownJob::Over(Box::new(outcome.clone())),
+            None => KnownJob::Paid(paid.get(&job).copied().unwrap_or(0)),
         });
-        let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
-        let screen = Screen::new(request.options.voice, environment, ledger.batch(), &jobs, Arc::clone(&ending));
+        let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(CliError::own)?;
+        let screen = BatchScreen::new(request.options.voice, environment, ledger.batch(), &jobs, Arc::clone(&ending));
         has_begun.set(true);
         let over = before.iter().map(|(job, outcome)| (*job, outcome.is_verified())).collect();
-        let voice = Voice::open(screen, over);
+        let voice = ScreenSender::open(screen, over);
         let ran = drive(&mut course, &jobs, &works, stop, &voice, plan.as_ref()).await;
         let summary = summary(&course, &works, max_usd, milliseconds(clock.read()));
         let code = ending.code(&summary);
-        if matches!(*ending, Ending::Many(_))
+        if matches!(*ending, BatchEnding::Many(_))
             && let Err(fault) = kept::keep(&summary, &sites.state_dir, workspace)
         {
-            tracing::warn!(why = %crate::causes::chain(&fault), "`fledge batch show` will not know this batch");
+            tracing::warn!(why = %crate::error_chain::chain(&fault), "`fledge batch show` will not know this batch");
         }
         let was_heard = voice.close(summary, stop).await;
         tell_rest(plan.as_ref(), stop).await;
         drop(listening);
-        ran.map_err(|refusal| Failure::because(refusal.reason, refusal))?;
+        ran.map_err(|refusal| CliError::because(refusal.reason, refusal))?;
         Ok(if was_heard? || code != 0 { code } else { Reason::Cancelled.exit_code(Some(stop.cause())) })
     })?
 }
@@ -207,28 +208,28 @@ fn begin(
 /// Prepares the messages to the server about the runs of this project. Other repositories of the
 /// batch are other projects.
 fn plan_of_server(
-    request: &Request<'_>,
+    request: &BatchRequest<'_>,
     workspace: &Path,
     state_dir: &Path,
-    environment: &Environment,
-) -> Result<Option<Plan>, Failure> {
-    let set = configured::load(environment, workspace).map_err(Failure::input)?;
+    environment: &EnvironmentLayer,
+) -> Result<Option<SyncTarget>, CliError> {
+    let set = configured::load(environment, workspace).map_err(CliError::input)?;
     let Some(server) = request.options.server.server(&set) else { return Ok(None) };
-    let plan = Plan::new(server, environment, state_dir, &project_of(state_dir, workspace))?;
-    plan.begin()?;
+    let plan = SyncTarget::new(server, environment, state_dir, &project_of(state_dir, workspace))?;
+    plan.mark_runs_for_sync()?;
     Ok(Some(plan))
 }
 
 async fn drive(
-    course: &mut Course,
-    jobs: &[Job],
-    works: &Works<'_>,
-    stop: &Stop,
-    voice: &Voice,
-    plan: Option<&Plan>,
-) -> Result<(), Refusal> {
+    course: &mut BatchScheduler,
+    jobs: &[BatchJob],
+    works: &JobFactory<'_>,
+    stop: &StopToken,
+    voice: &ScreenSender,
+    plan: Option<&SyncTarget>,
+) -> Result<(), JobRefusal> {
     let names: Vec<(String, String)> = jobs.iter().map(|job| (job.name.clone(), job.title.clone())).collect();
-    let tell = voice.tell();
+    let tell = voice.listener();
     let running = run_fleet(course, &names, works, stop, &tell);
     let hint = async {
         stop.token().cancelled().await;
@@ -255,28 +256,28 @@ async fn drive(
 
 /// Sends the remaining messages to the server, if there is one. Errors do not change the outcome of
 /// the runs.
-async fn tell_rest(plan: Option<&Plan>, stop: &Stop) {
+async fn tell_rest(plan: Option<&SyncTarget>, stop: &StopToken) {
     if let Some(plan) = plan {
         let _in_haste = hear_out(stop, plan.close()).await;
     }
 }
 
-fn summary(course: &Course, works: &Works<'_>, max_usd: Option<u64>, duration_ms: u64) -> Summary {
+fn summary(course: &BatchScheduler, works: &JobFactory<'_>, max_usd: Option<u64>, duration_ms: u64) -> BatchSummary {
     let sites = works.sites;
     let stores: Vec<_> = (0..sites.all.len()).map(|site| sites.store(site).ok()).collect();
-    let one = |(job, outcome): (usize, &Outcome)| {
+    let one = |(job, outcome): (usize, &FinishedJob)| {
         let planned = &works.jobs[job];
         let site = &sites.all[planned.repository];
         let report = match &outcome.end {
-            End::Ran(ran) => {
+            JobEnding::Ran(ran) => {
                 let store = stores[planned.repository].as_ref();
                 store.map(|store| store.folder(&ran.run).report().display().to_string())
             }
-            End::NotRun(_) => None,
+            JobEnding::NotRun(_) => None,
         };
         let mut outcome = outcome.clone();
-        if let End::Ran(ran) = &mut outcome.end {
-            ran.worktree = ran.worktree.take().map(clearing::as_it_is);
+        if let JobEnding::Ran(ran) = &mut outcome.end {
+            ran.worktree = ran.worktree.take().map(cleanup::as_it_is);
             ran.branch = ran.branch.take().filter(|_| !outcome.beaten); // the branch is removed with its candidate
         }
         let (task, folder) = (works.texts[planned.task].source.clone(), site.folder.display().to_string());
@@ -284,13 +285,13 @@ fn summary(course: &Course, works: &Works<'_>, max_usd: Option<u64>, duration_ms
         JobSummary::new(outcome, task, folder, report).among(candidate_of, planned.models.clone())
     };
     let all = (0..works.jobs.len()).filter_map(|job| Some((job, course.outcome(job)?)));
-    Summary::new(works.ledger.batch().to_owned(), all.map(one).collect(), max_usd, duration_ms)
+    BatchSummary::new(works.ledger.batch().to_owned(), all.map(one).collect(), max_usd, duration_ms)
 }
 
 /// Returns the identity of a batch, by which it is resumed: its workspace, and the names and
 /// folders of its jobs.
-fn identity(workspace: &Path, jobs: &[Job], sites: &Sites<'_>) -> String {
-    let job = |job: &Job| format!("{}\t{}", job.name, sites.all[job.repository].folder.display());
+fn identity(workspace: &Path, jobs: &[BatchJob], sites: &BatchProjects<'_>) -> String {
+    let job = |job: &BatchJob| format!("{}\t{}", job.name, sites.all[job.repository].folder.display());
     let mut jobs: Vec<String> = jobs.iter().map(job).collect();
     jobs.sort();
     format!("jobs\n{}\n{}", workspace.display(), jobs.join("\n"))
@@ -298,14 +299,14 @@ fn identity(workspace: &Path, jobs: &[Job], sites: &Sites<'_>) -> String {
 
 /// Opens the ledger of the requested batch.
 async fn opened(
-    request: &Request<'_>,
+    request: &BatchRequest<'_>,
     queue: SqliteQueue,
     identity: &str,
-    jobs: &[Job],
+    jobs: &[BatchJob],
     texts: &[TaskText],
-    sites: &Sites<'_>,
-) -> Result<Ledger<SqliteQueue>, Failure> {
-    let same = |job: &Job| {
+    sites: &BatchProjects<'_>,
+) -> Result<BatchStore<SqliteQueue>, CliError> {
+    let same = |job: &BatchJob| {
         let params: Vec<String> = job.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let text = store::sha256(texts[job.task].text.as_bytes());
         let models = job.models.join("\t");
@@ -314,67 +315,68 @@ async fn opened(
     let named: Vec<(String, String)> = jobs.iter().map(|job| (job.name.clone(), same(job))).collect();
     let worker = uuid::Uuid::now_v7().to_string();
     let folder = sites.state_dir.join(NEWEST);
-    let open = |wanted| Ledger::open(queue.clone(), &folder, identity, &named, wanted, &worker);
+    let open = |wanted| BatchStore::open(queue.clone(), &folder, identity, &named, wanted, &worker);
     if request.arguments.resume {
-        return open(Wanted::Newest).await.map_err(unopened);
+        return open(BatchSelector::Newest).await.map_err(unopened);
     }
     if request.options.resume_or_start {
-        match open(Wanted::Newest).await {
+        match open(BatchSelector::Newest).await {
             Ok(ledger) => {
                 // A batch with no work left is resumed only by its key.
                 let before = ledger.before().await.map_err(unopened)?;
-                let course = Course::new(Bounds::default(), plan::seats(jobs), |job| {
-                    before.get(&job).cloned().map_or(Before::Nothing, |outcome| Before::Over(Box::new(outcome)))
+                let course = BatchScheduler::new(BatchLimits::default(), plan::seats(jobs), |job| {
+                    before.get(&job).cloned().map_or(KnownJob::Nothing, |outcome| KnownJob::Over(Box::new(outcome)))
                 });
                 if request.options.run_key.is_some() || course.has_work() {
                     return Ok(ledger);
                 }
             }
-            Err(LedgerFault::None) => {}
+            Err(BatchStoreError::None) => {}
             Err(fault) => return Err(unopened(fault)),
         }
     }
-    open(Wanted::New).await.map_err(unopened)
+    open(BatchSelector::New).await.map_err(unopened)
 }
 
 /// Explains why the ledger cannot be opened.
-fn unopened(fault: LedgerFault) -> Failure {
+fn unopened(fault: BatchStoreError) -> CliError {
     match fault {
-        LedgerFault::None => Failure::input(fault).hint("omit --resume, or use --resume-or-start"),
-        LedgerFault::Queue(_) | LedgerFault::Name(_) | LedgerFault::Newest(_) | LedgerFault::Held { .. } => {
-            Failure::own(fault)
-        }
+        BatchStoreError::None => CliError::input(fault).hint("omit --resume, or use --resume-or-start"),
+        BatchStoreError::Queue(_)
+        | BatchStoreError::Name(_)
+        | BatchStoreError::Newest(_)
+        | BatchStoreError::Held { .. } => CliError::own(fault),
     }
 }
 
 /// Checks that a batch to resume exists.
 fn must_be_there(
-    request: &Request<'_>,
+    request: &BatchRequest<'_>,
     identity: &str,
-    jobs: &[Job],
+    jobs: &[BatchJob],
     texts: &[TaskText],
-    sites: &Sites<'_>,
-) -> Result<(), Failure> {
+    sites: &BatchProjects<'_>,
+) -> Result<(), CliError> {
     let path = sites.state_dir.join(QUEUE);
     if !path.exists() {
-        return Err(unopened(LedgerFault::None));
+        return Err(unopened(BatchStoreError::None));
     }
-    let queue = SqliteQueue::open(&path).map_err(Failure::own)?;
+    let queue = SqliteQueue::open(&path).map_err(CliError::own)?;
     block_on(opened(request, queue, identity, jobs, texts, sites))?.map(drop)
 }
 
 /// Prints the plan, and runs nothing.
 fn dry_run(
-    request: &Request<'_>,
-    jobs: &[Job],
-    sites: &Sites<'_>,
+    request: &BatchRequest<'_>,
+    jobs: &[BatchJob],
+    sites: &BatchProjects<'_>,
     texts: &[TaskText],
-    bounds: &Bounds,
+    bounds: &BatchLimits,
     notes: &[String],
-) -> Result<u8, Failure> {
-    let VoiceArguments { json, .. } = request.options.voice;
+) -> Result<u8, CliError> {
+    let OutputArguments { json, .. } = request.options.voice;
     if json {
-        let folder = |job: &Job| sites.all[job.repository].folder.display().to_string();
+        let folder = |job: &BatchJob| sites.all[job.repository].folder.display().to_string();
         let mut plan = page::plan_data(jobs, texts, bounds, folder);
         plan["warnings"] = notes.into();
         print_json(&plan.to_string()).map_err(no_output)?;

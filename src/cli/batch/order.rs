@@ -2,23 +2,23 @@
 //! files are reported together.
 
 use super::super::block_on;
-use super::super::failure::Failure;
-use super::{Request, sources};
-use crate::batch::plan::{self, BatchFile, Order, RepositoryEntry};
-use crate::config::Environment;
+use super::super::failure::CliError;
+use super::{BatchRequest, sources};
+use crate::batch::plan::{self, BatchFile, PlanRequest, RepositoryEntry};
+use crate::config::EnvironmentLayer;
 use crate::driver::commit_at;
 use crate::limits::MAX_SOURCE;
 use crate::store;
-use crate::task::TaskFault;
+use crate::task::TaskError;
 use crate::yaml::{Problem, Problems};
 use anyhow::{Context, anyhow};
 use std::path::{Path, PathBuf};
 
 /// The work to do.
 #[derive(Debug)]
-pub(super) struct Planned {
+pub(super) struct PlannedBatch {
     pub(super) file: BatchFile,
-    pub(super) order: Order,
+    pub(super) order: PlanRequest,
     pub(super) folders: Vec<(PathBuf, Option<String>)>,
 }
 
@@ -26,16 +26,20 @@ pub(super) struct Planned {
 ///
 /// # Errors
 /// All missing files, folders and bases.
-pub(super) fn read(request: &Request<'_>, workspace: &Path, environment: &Environment) -> Result<Planned, Failure> {
+pub(super) fn read(
+    request: &BatchRequest<'_>,
+    workspace: &Path,
+    environment: &EnvironmentLayer,
+) -> Result<PlannedBatch, CliError> {
     let params = request.params.clone();
     if let Some(source) = request.tasks.iter().find(|task| sources::is_batch_file(task)) {
         if request.tasks.len() > 1 {
             let error = anyhow!("{source} is a batch file, which cannot be combined with other tasks");
-            return Err(Failure::input(error).hint("name all tasks in the file, or run the file alone"));
+            return Err(CliError::input(error).hint("name all tasks in the file, or run the file alone"));
         }
-        let text = store::read_text(Path::new(source), MAX_SOURCE).map_err(Failure::input)?;
-        let text = text.ok_or_else(|| Failure::input(anyhow!("there is no batch file {source}")))?;
-        let file = plan::parse(&text, source).map_err(Failure::input)?;
+        let text = store::read_text(Path::new(source), MAX_SOURCE).map_err(CliError::input)?;
+        let text = text.ok_or_else(|| CliError::input(anyhow!("there is no batch file {source}")))?;
+        let file = plan::parse(&text, source).map_err(CliError::input)?;
         let below = Path::new(source).parent().unwrap_or(Path::new("")).to_owned();
         let (mut found, mut faults) = (Vec::new(), Problems::default());
         for (place, pattern) in &file.tasks {
@@ -52,11 +56,11 @@ pub(super) fn read(request: &Request<'_>, workspace: &Path, environment: &Enviro
             }
         }
         if !faults.is_empty() {
-            return Err(Failure::input(TaskFault { file: source.clone(), problems: faults.seen_in(&text) }));
+            return Err(CliError::input(TaskError { file: source.clone(), problems: faults.seen_in(&text) }));
         }
         let paths: Vec<&Path> = folders.iter().map(|(folder, _)| folder.as_path()).collect();
         let repositories = plan::names_of_folders(&paths);
-        let order = Order {
+        let order = PlanRequest {
             tasks: sources::texts(found)?,
             matrix: file.matrix.clone(),
             file: source.clone(),
@@ -65,7 +69,7 @@ pub(super) fn read(request: &Request<'_>, workspace: &Path, environment: &Enviro
             params,
         };
         let folders = if folders.is_empty() { vec![(workspace.to_owned(), None)] } else { folders };
-        return Ok(Planned { file, order, folders });
+        return Ok(PlannedBatch { file, order, folders });
     }
     let (mut found, mut faults) = (Vec::new(), Vec::new());
     for task in request.tasks {
@@ -78,10 +82,10 @@ pub(super) fn read(request: &Request<'_>, workspace: &Path, environment: &Enviro
         }
     }
     if !faults.is_empty() {
-        return Err(Failure::input(anyhow!(faults.join("\n"))));
+        return Err(CliError::input(anyhow!(faults.join("\n"))));
     }
-    let order = Order { tasks: sources::texts(found)?, params, ..Order::default() };
-    Ok(Planned { file: BatchFile::default(), order, folders: vec![(workspace.to_owned(), None)] })
+    let order = PlanRequest { tasks: sources::texts(found)?, params, ..PlanRequest::default() };
+    Ok(PlannedBatch { file: BatchFile::default(), order, folders: vec![(workspace.to_owned(), None)] })
 }
 
 /// Returns the folder and the base of a repository in a batch file, or the reason why it cannot be
@@ -89,8 +93,8 @@ pub(super) fn read(request: &Request<'_>, workspace: &Path, environment: &Enviro
 fn repository(
     entry: &RepositoryEntry,
     below: &Path,
-    environment: &Environment,
-) -> Result<Result<(PathBuf, Option<String>), String>, Failure> {
+    environment: &EnvironmentLayer,
+) -> Result<Result<(PathBuf, Option<String>), String>, CliError> {
     let RepositoryEntry { path, base, .. } = entry;
     let folder = match folder(&below.join(path)) {
         Ok(folder) => folder,
@@ -98,7 +102,7 @@ fn repository(
     };
     if let Some(base) = base {
         let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
-        let scratch = tempfile::tempdir().context("cannot create a folder").map_err(Failure::own)?;
+        let scratch = tempfile::tempdir().context("cannot create a folder").map_err(CliError::own)?;
         if let Err(fault) = block_on(commit_at(&folder, base, &env, scratch.path()))? {
             return Ok(Err(format!("{path}: {}", fault.message)));
         }

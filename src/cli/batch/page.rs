@@ -2,8 +2,8 @@
 
 use super::super::live::{cells, fit};
 use super::super::paint::Tone;
-use crate::batch::plan::{Job, TaskText};
-use crate::batch::{Bounds, End, JobSummary, Standing, Summary};
+use crate::batch::plan::{BatchJob, TaskText};
+use crate::batch::{BatchLimits, BatchSummary, JobEnding, JobStatus, JobSummary};
 use crate::report::{count, money, seconds};
 use crate::run::WorkplaceState;
 use crate::verdict::{HeldBack, joined_flags, shell_word};
@@ -28,7 +28,7 @@ const ROWS: usize = 200;
 pub(super) type Line = Vec<(Tone, String)>;
 
 /// Formats the plan for people.
-pub(super) fn plan(jobs: &[Job], texts: &[TaskText], bounds: &Bounds) -> String {
+pub(super) fn plan(jobs: &[BatchJob], texts: &[TaskText], bounds: &BatchLimits) -> String {
     let jobs_word = if jobs.len() == 1 { "job" } else { "jobs" };
     let money_word = bounds.usd_micros.map(|limit| format!(", {} at most", money(limit))).unwrap_or_default();
     let retries = if bounds.retries == 0 { String::new() } else { format!(", {} retries", bounds.retries) };
@@ -56,8 +56,13 @@ pub(super) fn plan(jobs: &[Job], texts: &[TaskText], bounds: &Bounds) -> String 
 }
 
 /// Returns the plan as JSON data.
-pub(super) fn plan_data(jobs: &[Job], texts: &[TaskText], bounds: &Bounds, folder: impl Fn(&Job) -> String) -> Value {
-    let job = |job: &Job| {
+pub(super) fn plan_data(
+    jobs: &[BatchJob],
+    texts: &[TaskText],
+    bounds: &BatchLimits,
+    folder: impl Fn(&BatchJob) -> String,
+) -> Value {
+    let job = |job: &BatchJob| {
         let needs: Vec<&str> = job.needs.iter().map(|need| jobs[*need].name.as_str()).collect();
         json!({
             "job": job.name,
@@ -81,7 +86,7 @@ pub(super) fn plan_data(jobs: &[Job], texts: &[TaskText], bounds: &Bounds, folde
 }
 
 /// Formats the table: a row for each job, then the totals.
-pub(super) fn table(summary: &Summary) -> Vec<Line> {
+pub(super) fn table(summary: &BatchSummary) -> Vec<Line> {
     let is_wanted = |job: &&JobSummary| summary.jobs.len() <= ROWS || !job.remark().is_empty();
     let rows: Vec<&JobSummary> = summary.jobs.iter().filter(is_wanted).take(ROWS).collect();
     let columns: Vec<[String; COLUMNS]> = rows.iter().map(|job| row(job)).collect();
@@ -125,8 +130,8 @@ pub(super) fn table(summary: &Summary) -> Vec<Line> {
 /// Returns the changes of protected paths that kept a job from success, and the flags that would
 /// allow them.
 fn held_back(job: &JobSummary) -> Vec<String> {
-    let End::Ran(ran) = &job.outcome.end else { return Vec::new() };
-    if job.standing == Standing::Verified || job.outcome.beaten {
+    let JobEnding::Ran(ran) = &job.outcome.end else { return Vec::new() };
+    if job.standing == JobStatus::Verified || job.outcome.beaten {
         return Vec::new();
     }
     let told = |held: &HeldBack| format!("{} is protected: {}", held.path, held.rule);
@@ -139,10 +144,10 @@ fn held_back(job: &JobSummary) -> Vec<String> {
 
 /// Returns a line for each repository with remaining worktrees. Commands for the folder `here` omit
 /// `-C`.
-fn left(summary: &Summary, here: &str) -> Vec<String> {
+fn left(summary: &BatchSummary, here: &str) -> Vec<String> {
     let mut all: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for job in &summary.jobs {
-        if let End::Ran(ran) = &job.outcome.end
+        if let JobEnding::Ran(ran) = &job.outcome.end
             && let Some(worktree) = ran.left()
         {
             all.entry(&job.repository).or_default()[usize::from(worktree.state != WorkplaceState::Kept)] += 1;
@@ -159,10 +164,10 @@ fn left(summary: &Summary, here: &str) -> Vec<String> {
 }
 
 /// Returns a line for each failure. With `--quiet`, these are the only output.
-pub(super) fn failures(summary: &Summary) -> Vec<Line> {
+pub(super) fn failures(summary: &BatchSummary) -> Vec<Line> {
     let (mut lines, mut unbegun): (Vec<Line>, BTreeMap<&str, Vec<&JobSummary>>) = (Vec::new(), BTreeMap::new());
-    for job in summary.jobs.iter().filter(|job| job.standing != Standing::Verified && !job.outcome.beaten) {
-        if job.standing == Standing::NotStarted {
+    for job in summary.jobs.iter().filter(|job| job.standing != JobStatus::Verified && !job.outcome.beaten) {
+        if job.standing == JobStatus::NotStarted {
             unbegun.entry(&job.says).or_default().push(job);
         } else {
             lines.push(failure(job));
@@ -173,7 +178,7 @@ pub(super) fn failures(summary: &Summary) -> Vec<Line> {
         lines.push(match jobs.as_slice() {
             [job] => failure(job),
             jobs => vec![
-                (Tone::Warn, format!("- {} jobs {}", jobs.len(), Standing::NotStarted.word())),
+                (Tone::Warn, format!("- {} jobs {}", jobs.len(), JobStatus::NotStarted.word())),
                 (Tone::Plain, format!(": {says}")),
             ],
         });
@@ -192,21 +197,21 @@ fn failure(job: &JobSummary) -> Line {
 /// Returns the branch with the verified work of a job, unless the job was beaten.
 fn branch_of(job: &JobSummary) -> Option<&str> {
     match &job.outcome.end {
-        End::Ran(ran) if job.standing == Standing::Verified && !job.outcome.beaten => {
+        JobEnding::Ran(ran) if job.standing == JobStatus::Verified && !job.outcome.beaten => {
             ran.branch.as_deref().map(|name| name.strip_prefix("refs/heads/").unwrap_or(name))
         }
-        End::Ran(_) | End::NotRun(_) => None,
+        JobEnding::Ran(_) | JobEnding::NotRun(_) => None,
     }
 }
 
 /// Returns the next commands after a batch, one in each line.
-pub(super) fn next_steps(summary: &Summary) -> Vec<Line> {
+pub(super) fn next_steps(summary: &BatchSummary) -> Vec<Line> {
     let here = Path::new(".").canonicalize().unwrap_or_default();
     let mut steps = Vec::new();
-    let failed = summary.jobs.iter().filter(|job| matches!(job.standing, Standing::Failed | Standing::Errored));
+    let failed = summary.jobs.iter().filter(|job| matches!(job.standing, JobStatus::Failed | JobStatus::Errored));
     let run = |job: &JobSummary| match &job.outcome.end {
-        End::Ran(ran) => Some((ran.run.to_string(), job.outcome.job.clone(), job.repository.clone())),
-        End::NotRun(_) => None,
+        JobEnding::Ran(ran) => Some((ran.run.to_string(), job.outcome.job.clone(), job.repository.clone())),
+        JobEnding::NotRun(_) => None,
     };
     let folder = |repository: &str| {
         if Path::new(repository) == here { String::new() } else { format!(" -C {}", shell_word(repository)) }
@@ -241,10 +246,10 @@ fn row(job: &JobSummary) -> [String; COLUMNS] {
     });
     let cost = if job.outcome.usd_micros == 0 { String::new() } else { money(job.outcome.usd_micros) };
     let tokens = match &job.outcome.end {
-        End::Ran(ran) if ran.tokens_in + ran.tokens_out > 0 => {
+        JobEnding::Ran(ran) if ran.tokens_in + ran.tokens_out > 0 => {
             format!("{} tokens", count(ran.tokens_in + ran.tokens_out))
         }
-        End::Ran(_) | End::NotRun(_) => String::new(),
+        JobEnding::Ran(_) | JobEnding::NotRun(_) => String::new(),
     };
     let title = fit(&super::super::paint::one_line(&job.outcome.title), LONGEST_TITLE);
     [fit(&job.outcome.job, LONGEST_NAME), title, job.word().to_owned(), attempts, turns, tokens, cost, time]
@@ -258,10 +263,10 @@ pub(super) fn counted(number: u64, what: &str) -> String {
 pub(super) fn mark_of(job: &JobSummary) -> (&'static str, Tone) {
     match job.standing {
         _ if job.outcome.beaten => ("-", Tone::Faint),
-        Standing::Verified if job.doubt().is_some() => ("✓", Tone::Warn),
-        Standing::Verified => ("✓", Tone::Good),
-        Standing::Failed | Standing::Errored => ("✗", Tone::Bad),
-        Standing::Cancelled | Standing::Skipped | Standing::NotStarted => ("-", Tone::Warn),
+        JobStatus::Verified if job.doubt().is_some() => ("✓", Tone::Warn),
+        JobStatus::Verified => ("✓", Tone::Good),
+        JobStatus::Failed | JobStatus::Errored => ("✗", Tone::Bad),
+        JobStatus::Cancelled | JobStatus::Skipped | JobStatus::NotStarted => ("-", Tone::Warn),
     }
 }
 
@@ -310,7 +315,7 @@ mod tests {
             cancelled("e", "/it's there", Some("unclear")),
             cancelled("f", "/else", None),
         ];
-        let summary = Summary::new("b-1".into(), jobs.into(), None, 9);
+        let summary = BatchSummary::new("b-1".into(), jobs.into(), None, 9);
         let expected = [
             "  1 worktree with work that is not committed, 2 worktrees that fledge could not inspect: `fledge worktrees list`, `fledge worktrees clean --failed`",
             "  1 worktree that fledge could not inspect: `fledge worktrees list -C '/it'\\''s there'`, `fledge worktrees clean --failed -C '/it'\\''s there'`",

@@ -2,13 +2,13 @@
 //! earlier runs.
 
 use super::super::runs::keyed;
-use super::site::Works;
-use crate::batch::{As, Ran, Refusal};
-use crate::causes::chain;
-use crate::driver::{Model, is_for_now, spent, terms};
+use super::site::JobFactory;
+use crate::batch::{JobRefusal, RunIdentity, RunSummary};
+use crate::driver::{DriverModel, is_for_now, spent, terms};
+use crate::error_chain::chain;
 use crate::id::RunId;
 use crate::run::TaskResult;
-use crate::store::{self, Filter, RunRow, RunState, Store, StoreError};
+use crate::store::{self, RunListFilter, RunRow, Store, StoreError, StoredRunState};
 use crate::task::Task;
 use crate::verdict::Reason;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,13 +19,13 @@ const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 
 /// The run in which a job is done.
 #[derive(Debug)]
-pub(super) struct Taken {
-    pub(super) run: As,
+pub(super) struct RunChoice {
+    pub(super) run: RunIdentity,
     /// The cost of that run so far, in millionths of a US dollar.
     pub(super) paid: u64,
 }
 
-impl Works<'_> {
+impl JobFactory<'_> {
     /// Chooses the run for a job by the job's key:
     ///
     /// - An interrupted run, one that ended only for now, or one whose work was not delivered is
@@ -35,35 +35,41 @@ impl Works<'_> {
     ///
     /// # Errors
     /// When another process works on the run, or the store cannot be read.
-    pub(super) fn taken(&self, job: usize, tries: u32, task: &Task, models: &[Model]) -> Result<Taken, Refusal> {
-        let own = |error: &dyn Error| Refusal { reason: Reason::IoError, message: chain(error) };
+    pub(super) fn taken(
+        &self,
+        job: usize,
+        tries: u32,
+        task: &Task,
+        models: &[DriverModel],
+    ) -> Result<RunChoice, JobRefusal> {
+        let own = |error: &dyn Error| JobRefusal { reason: Reason::IoError, message: chain(error) };
         let store = self.sites.store(self.jobs[job].repository).map_err(|error| own(&error))?;
         let found = keyed(&store, &self.key(job)).map_err(|error| own(&error))?;
         let digest = store::sha256(task.prompt.as_bytes());
-        let anew = Taken { run: As::New(Some(found.free)), paid: 0 };
+        let anew = RunChoice { run: RunIdentity::New(Some(found.free)), paid: 0 };
         let Some(row) = found.newest.filter(|row| tries == 1 && row.head.task_digest == digest) else {
             return Ok(anew);
         };
         let run = &row.head.id;
         let has_its_models = models.iter().map(|model| model.provider.name()).eq(row.head.models.iter().cloned());
         let goes_on = match &row.state {
-            RunState::Interrupted => true,
-            RunState::Running { .. } => {
+            StoredRunState::Interrupted => true,
+            StoredRunState::Running { .. } => {
                 let message = format!("another process is running run {run} of this job");
-                return Err(Refusal { reason: Reason::Blocked, message });
+                return Err(JobRefusal { reason: Reason::Blocked, message });
             }
-            state @ RunState::Ended(outcome) => {
+            state @ StoredRunState::Ended(outcome) => {
                 let is_undelivered = outcome.reason == Reason::NotDelivered.to_string();
                 (is_for_now(state) || is_undelivered) && has_its_place(&store, run)
             }
         };
         let paid = || spent(&store, &row).map_err(|error| own(&error));
         if goes_on && has_its_models {
-            return Ok(Taken { run: As::Resumed(run.clone()), paid: paid()? });
+            return Ok(RunChoice { run: RunIdentity::Resumed(run.clone()), paid: paid()? });
         }
         // The run ended, but its process stopped before it recorded the result in the batch.
-        match ended(&store, &row).filter(|result| Ran::of(result).standing().stays()) {
-            Some(result) => Ok(Taken { run: As::Over(Box::new(result)), paid: paid()? }),
+        match ended(&store, &row).filter(|result| RunSummary::from_result(result).standing().stays()) {
+            Some(result) => Ok(RunChoice { run: RunIdentity::Over(Box::new(result)), paid: paid()? }),
             None => Ok(anew),
         }
     }
@@ -80,7 +86,7 @@ impl Works<'_> {
         let (mut all, prefix) = (BTreeMap::new(), format!("{}/", self.ledger.batch()));
         for site in self.jobs.iter().map(|job| job.repository).collect::<BTreeSet<_>>() {
             let store = self.sites.store(site)?;
-            for row in store.runs(&Filter { limit: u32::MAX, ..Filter::default() })? {
+            for row in store.runs(&RunListFilter { limit: u32::MAX, ..RunListFilter::default() })? {
                 let Some(job) = job_of(&row, &prefix).and_then(|name| jobs.get(&(site, name))) else { continue };
                 match spent(&store, &row) {
                     Ok(cost) => *all.entry(*job).or_insert(0_u64) += cost,
@@ -108,7 +114,7 @@ fn has_its_place(store: &Store, run: &RunId) -> bool {
 
 /// Reads the result of an ended run from its report.
 fn ended(store: &Store, row: &RunRow) -> Option<TaskResult> {
-    let RunState::Ended(_) = row.state else { return None };
+    let StoredRunState::Ended(_) = row.state else { return None };
     let text = store::read_text(&store.folder(&row.head.id).report(), LARGEST_REPORT).ok()??;
     serde_json::from_str(&text).ok()
 }

@@ -1,15 +1,15 @@
 //! A race between candidates of one task. The winner's result is delivered as if it had run alone,
 //! and its report lists the other candidates too.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::outlet::outlet;
-use super::super::results::Results;
-use super::Request;
-use crate::batch::{End, JobSummary, Ran, Summary};
-use crate::config::Environment;
+use super::super::results::ResultFiles;
+use super::BatchRequest;
+use crate::batch::{BatchSummary, JobEnding, JobSummary, RunSummary};
+use crate::config::EnvironmentLayer;
 use crate::run::TaskResult;
 use crate::store;
-use crate::workspace::Outlet;
+use crate::workspace::AtomicOutput;
 use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 use std::io::ErrorKind;
@@ -22,24 +22,24 @@ const PATCHES: &str = "patches";
 
 /// The places for the result of a race.
 #[derive(Debug)]
-pub(super) struct Race {
-    results: Results,
-    report: Option<Outlet>,
-    patch: Option<Outlet>,
+pub(super) struct RaceOutput {
+    results: ResultFiles,
+    report: Option<AtomicOutput>,
+    patch: Option<AtomicOutput>,
     state_dir: PathBuf,
 }
 
-impl Race {
+impl RaceOutput {
     /// Finds the places of all requested files.
     ///
     /// # Errors
     /// When a file cannot be written, or two have the same place.
     pub(super) fn find(
-        request: &Request<'_>,
+        request: &BatchRequest<'_>,
         workspace: &Path,
         state_dir: &Path,
-        environment: &Environment,
-    ) -> Result<Self, Failure> {
+        environment: &EnvironmentLayer,
+    ) -> Result<Self, CliError> {
         let options = request.options;
         let results = options.results.places(workspace, environment)?;
         let find = |flag, path: Option<PathBuf>| path.map(|path| outlet(flag, &path, workspace)).transpose();
@@ -51,15 +51,15 @@ impl Race {
     ///
     /// # Errors
     /// The first file that cannot be written, or a report of the winner that cannot be read.
-    pub(super) fn deliver(&self, summary: &Summary) -> Result<(), Failure> {
+    pub(super) fn deliver(&self, summary: &BatchSummary) -> Result<(), CliError> {
         let best = best(summary);
         let mut report = json!({ "verified": false, "exit_code": summary.exit_code });
         if let Some(path) = best.and_then(|job| job.report.as_ref()) {
-            let text = store::read_text(Path::new(path), LARGEST_REPORT).map_err(Failure::own)?;
-            let text = text.ok_or_else(|| Failure::own(anyhow!("there is no report {path}")))?;
+            let text = store::read_text(Path::new(path), LARGEST_REPORT).map_err(CliError::own)?;
+            let text = text.ok_or_else(|| CliError::own(anyhow!("there is no report {path}")))?;
             let unread = || format!("cannot read the report {path}");
-            report = serde_json::from_str(&text).with_context(unread).map_err(Failure::own)?;
-            let result: TaskResult = serde_json::from_str(&text).with_context(unread).map_err(Failure::own)?;
+            report = serde_json::from_str(&text).with_context(unread).map_err(CliError::own)?;
+            let result: TaskResult = serde_json::from_str(&text).with_context(unread).map_err(CliError::own)?;
             self.results.write(&result)?;
         }
         if let Some(map) = report.as_object_mut() {
@@ -67,22 +67,22 @@ impl Race {
         }
         if let Some(place) = &self.report {
             let text = format!("{report:#}\n");
-            place.write(text.as_bytes(), &|| true).map_err(Failure::own)?;
+            place.write(text.as_bytes(), &|| true).map_err(CliError::own)?;
         }
         self.deliver_patch(summary, best)
     }
 
-    fn deliver_patch(&self, summary: &Summary, best: Option<&JobSummary>) -> Result<(), Failure> {
+    fn deliver_patch(&self, summary: &BatchSummary, best: Option<&JobSummary>) -> Result<(), CliError> {
         let Some(place) = &self.patch else { return Ok(()) };
         let of = |job: &JobSummary| patch_of(&self.state_dir, &summary.batch, &job.outcome.job);
         if let Some(winner) = best.filter(|job| job.outcome.is_verified()) {
             match std::fs::read(of(winner)) {
-                Ok(patch) => place.write(&patch, &|| true).map_err(Failure::own)?,
+                Ok(patch) => place.write(&patch, &|| true).map_err(CliError::own)?,
                 Err(error) if error.kind() == ErrorKind::NotFound => {} // delivered by an earlier process, or nothing to deliver
-                Err(error) => return Err(Failure::own(anyhow::Error::new(error).context("cannot read the patch"))),
+                Err(error) => return Err(CliError::own(anyhow::Error::new(error).context("cannot read the patch"))),
             }
         } else {
-            place.remove().context("cannot remove the old patch").map_err(Failure::own)?;
+            place.remove().context("cannot remove the old patch").map_err(CliError::own)?;
         }
         for job in &summary.jobs {
             let _as_well_as_it_can_be = std::fs::remove_file(of(job));
@@ -100,23 +100,23 @@ pub(super) fn patch_of(state_dir: &Path, batch: &str, job: &str) -> PathBuf {
 ///
 /// # Errors
 /// When the folder cannot be created.
-pub(super) fn make_patches(state_dir: &Path) -> Result<(), Failure> {
-    store::make_private(&state_dir.join(PATCHES)).map_err(Failure::own)
+pub(super) fn make_patches(state_dir: &Path) -> Result<(), CliError> {
+    store::make_private(&state_dir.join(PATCHES)).map_err(CliError::own)
 }
 
 /// Returns the winner. If there is none, returns the candidate with the race's exit code, or else
 /// the first candidate that ran.
-fn best(summary: &Summary) -> Option<&JobSummary> {
+fn best(summary: &BatchSummary) -> Option<&JobSummary> {
     let winner = summary.jobs.iter().find(|job| job.outcome.is_verified() && !job.outcome.beaten);
     let has_run = |job: &&JobSummary| ran(job).is_some();
     let as_the_race = |job: &&JobSummary| has_run(job) && job.exit_code == summary.exit_code;
     winner.or_else(|| summary.jobs.iter().find(as_the_race)).or_else(|| summary.jobs.iter().find(has_run))
 }
 
-fn ran(job: &JobSummary) -> Option<&Ran> {
+fn ran(job: &JobSummary) -> Option<&RunSummary> {
     match &job.outcome.end {
-        End::Ran(ran) => Some(ran),
-        End::NotRun(_) => None,
+        JobEnding::Ran(ran) => Some(ran),
+        JobEnding::NotRun(_) => None,
     }
 }
 

@@ -4,14 +4,14 @@
 use super::super::display::gist_of_args;
 use super::super::paint::Tone;
 use super::page::counted;
-use crate::batch::{EXIT_CODES_ALONE, End, Outcome, Standing};
+use crate::batch::{EXIT_CODES_ALONE, FinishedJob, JobEnding, JobStatus};
 use crate::report::{money, seconds};
 use crate::run::{AgentEvent, Phase, StateName};
 use crate::verdict::StepProgress;
 
 /// The state of a run.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct JobLine {
     attempt: u32,
     attempts: u32,
     turn: u64,
@@ -19,13 +19,13 @@ pub(super) struct Row {
     doing: String,
 }
 
-impl Default for Row {
+impl Default for JobLine {
     fn default() -> Self {
         Self { attempt: 0, attempts: 0, turn: 0, usd_micros: 0, doing: "waiting for its turn".into() }
     }
 }
 
-impl Row {
+impl JobLine {
     /// Updates the state with an event. Returns true if the line must be drawn again.
     pub(super) fn heed(&mut self, event: &AgentEvent) -> bool {
         match event {
@@ -61,7 +61,7 @@ impl Row {
         true
     }
 
-    pub(super) fn said(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let mut parts = Vec::new();
         if self.attempt > 0 {
             parts.push(format!("attempt {}/{}", self.attempt, self.attempts.max(self.attempt)));
@@ -74,21 +74,21 @@ impl Row {
 }
 
 /// Formats the end of a job in one line.
-pub(super) fn ending(outcome: &Outcome) -> Vec<(Tone, String)> {
+pub(super) fn ending(outcome: &FinishedJob) -> Vec<(Tone, String)> {
     let standing = outcome.standing();
     let (mark, tone) = match standing {
-        Standing::Verified if outcome.is_by_exit_codes_alone() => ("✓", Tone::Warn),
-        Standing::Verified => ("✓", Tone::Good),
-        Standing::Failed | Standing::Errored => ("✗", Tone::Bad),
-        Standing::Cancelled | Standing::Skipped | Standing::NotStarted => ("-", Tone::Warn),
+        JobStatus::Verified if outcome.is_by_exit_codes_alone() => ("✓", Tone::Warn),
+        JobStatus::Verified => ("✓", Tone::Good),
+        JobStatus::Failed | JobStatus::Errored => ("✗", Tone::Bad),
+        JobStatus::Cancelled | JobStatus::Skipped | JobStatus::NotStarted => ("-", Tone::Warn),
     };
     let mut line = vec![(tone, format!("{mark} {}", standing.word()))];
-    if standing != Standing::Verified {
+    if standing != JobStatus::Verified {
         line.push((Tone::Plain, format!(": {}", outcome.says())));
     } else if outcome.is_by_exit_codes_alone() {
         line.push((Tone::Plain, format!(" {EXIT_CODES_ALONE}")));
     }
-    if let End::Ran(ran) = &outcome.end {
+    if let JobEnding::Ran(ran) = &outcome.end {
         let cost = if outcome.usd_micros == 0 { String::new() } else { format!(", {}", money(outcome.usd_micros)) };
         let (attempts, turns) = (counted(ran.attempts, "attempt"), counted(ran.turns, "turn"));
         line.push((Tone::Faint, format!(" ({attempts}, {turns}{cost}, {})", seconds(ran.duration_ms))));

@@ -1,19 +1,19 @@
 //! Output of a batch while it runs: a live line for each run on a terminal, plain lines elsewhere,
 //! and JSON on request. It has its own thread, so a slow reader delays no run and no stop.
 
-use super::super::drive::VoiceArguments;
-use super::super::failure::Failure;
-use super::super::live::Live;
+use super::super::drive::OutputArguments;
+use super::super::failure::CliError;
+use super::super::live::LiveView;
 use super::super::paint::{self, Tone};
 use super::super::signals::STOPPING;
 use super::super::{no_output, print_json, terminal};
-use super::ending::Ending;
+use super::ending::BatchEnding;
+use super::output::ScreenEvent;
 use super::page::{counted, padded};
-use super::row::{Row, ending};
-use super::voice::Heard;
-use crate::batch::plan::{Job, seats};
-use crate::batch::{BATCH_SCHEMA_VERSION, BatchEvent, BatchRecord, Outcome, Summary};
-use crate::config::Environment;
+use super::row::{JobLine, ending};
+use crate::batch::plan::{BatchJob, seats};
+use crate::batch::{BATCH_SCHEMA_VERSION, BatchEvent, BatchRecord, BatchSummary, FinishedJob};
+use crate::config::EnvironmentLayer;
 use crate::driver::EventRecord;
 use crate::report::{self, money, seconds};
 use crate::run::AgentEvent;
@@ -30,20 +30,20 @@ const ALL: &str = "all:";
 
 /// The output of one batch.
 #[derive(Debug)]
-pub(super) struct Screen {
+pub(super) struct BatchScreen {
     look: Look,
     batch: Arc<str>,
     names: Arc<[String]>,
     /// The needs of each job, as groups of jobs. One job of each group must be verified.
     needs: Vec<Vec<Vec<usize>>>,
-    ending: Arc<Ending>,
-    state: Mutex<State>,
-    failed: Arc<Mutex<Option<Failure>>>,
+    ending: Arc<BatchEnding>,
+    state: Mutex<ScreenState>,
+    failed: Arc<Mutex<Option<CliError>>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Look {
-    live: Live,
+    live: LiveView,
     rings: bool,
     is_quiet: bool,
     is_json: bool,
@@ -52,8 +52,8 @@ struct Look {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    running: BTreeMap<usize, Row>,
+struct ScreenState {
+    running: BTreeMap<usize, JobLine>,
     /// Ended jobs, with true for each verified one.
     over: BTreeMap<usize, bool>,
     usd_micros: u64,
@@ -67,16 +67,16 @@ struct State {
     unwritten: Option<std::io::Error>,
 }
 
-impl Screen {
+impl BatchScreen {
     pub(super) fn new(
-        voice: VoiceArguments,
-        environment: &Environment,
+        voice: OutputArguments,
+        environment: &EnvironmentLayer,
         batch: &str,
-        jobs: &[Job],
-        ending: Arc<Ending>,
+        jobs: &[BatchJob],
+        ending: Arc<BatchEnding>,
     ) -> Self {
-        let VoiceArguments { json, quiet, ni, rings } = voice;
-        let live = Live::new(!ni && !quiet && paint::can_draw(environment));
+        let OutputArguments { json, quiet, ni, rings } = voice;
+        let live = LiveView::new(!ni && !quiet && paint::can_draw(environment));
         let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(ALL.len(), LONGEST_NAME);
         let rings = rings && paint::can_draw(environment);
@@ -87,7 +87,7 @@ impl Screen {
     }
 
     /// Shows the start of the batch. `before` holds the jobs that have already ended.
-    fn begin(&self, before: BTreeMap<usize, bool>) {
+    fn start(&self, before: BTreeMap<usize, bool>) {
         let over = before.len();
         self.json(None, || BatchEvent::BatchStarted { jobs: &self.names, over });
         self.state().over = before;
@@ -95,12 +95,12 @@ impl Screen {
             let text = format!("{over} of {} have finished already", self.names.len());
             paint::line(&[(Tone::Faint, &text)]);
         }
-        self.look.live.begin(&padded(ALL, self.look.width), "");
+        self.look.live.start(&padded(ALL, self.look.width), "");
         self.count(&self.state());
     }
 
     /// Shows the end of the batch: its table and the last event. Also writes its files.
-    fn close(&self, summary: &Summary) -> Result<(), Failure> {
+    fn close(&self, summary: &BatchSummary) -> Result<(), CliError> {
         self.look.live.clear();
         self.json(None, || self.ending.event(summary));
         self.repeated();
@@ -140,49 +140,49 @@ impl Screen {
     }
 
     /// Returns the shared place for an error at the end.
-    pub(super) fn failed(&self) -> Arc<Mutex<Option<Failure>>> {
+    pub(super) fn failed(&self) -> Arc<Mutex<Option<CliError>>> {
         Arc::clone(&self.failed)
     }
 
     /// Shows one piece of news.
-    pub(super) fn show(&self, heard: Heard) {
+    pub(super) fn show(&self, heard: ScreenEvent) {
         match heard {
-            Heard::Begun { before } => self.begin(before),
-            Heard::Paced(count) => {
+            ScreenEvent::Begun { before } => self.start(before),
+            ScreenEvent::Paced(count) => {
                 let mut state = self.state();
                 state.paced = count;
                 self.count(&state);
             }
-            Heard::Stopping if self.look.is_quiet => {}
-            Heard::Stopping => paint::line(&[(Tone::Warn, STOPPING)]),
-            Heard::Closed(summary) => {
+            ScreenEvent::Stopping if self.look.is_quiet => {}
+            ScreenEvent::Stopping => paint::line(&[(Tone::Warn, STOPPING)]),
+            ScreenEvent::Closed(summary) => {
                 let failure = self.close(&summary).err();
                 *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failure;
             }
-            Heard::Started { job, tries } => {
+            ScreenEvent::Started { job, tries } => {
                 self.json(Some(job), || BatchEvent::JobStarted { tries });
                 let again = if tries > 1 { format!(", run {tries}") } else { String::new() };
                 if !self.look.live.is_wanted() {
                     self.line(job, &[(Tone::Faint, format!("started{again}"))]);
                 }
-                let row = Row::default();
-                self.look.live.begin(&self.row_name(job), &row.said());
+                let row = JobLine::default();
+                self.look.live.start(&self.row_name(job), &row.text());
                 let mut state = self.state();
                 state.running.insert(job, row);
                 self.count(&state);
             }
-            Heard::Record { job, mut record } => {
+            ScreenEvent::Record { job, mut record } => {
                 record.job = Some(self.names[job].clone());
                 self.record(job, &record);
             }
-            Heard::Again { job, tries, after, outcome } => {
+            ScreenEvent::Again { job, tries, after, outcome } => {
                 let wait_ms = crate::duration::milliseconds(after);
                 self.json(Some(job), || BatchEvent::JobRetried { tries, wait_ms, outcome: &outcome });
                 let text = format!("{}; run {tries} follows in {}", outcome.says(), seconds(wait_ms));
                 self.line(job, &[(Tone::Warn, text)]);
                 self.gone(job, None);
             }
-            Heard::Over { job, outcome, result } => {
+            ScreenEvent::Over { job, outcome, result } => {
                 self.json(Some(job), || {
                     let (standing, exit_code, says) = (outcome.standing(), outcome.exit_code(), outcome.says());
                     BatchEvent::JobFinished { standing, exit_code, says, outcome: &outcome }
@@ -197,7 +197,7 @@ impl Screen {
     }
 
     /// Removes the line of a job whose run has ended.
-    fn gone(&self, job: usize, outcome: Option<&Outcome>) {
+    fn gone(&self, job: usize, outcome: Option<&FinishedJob>) {
         self.look.live.end(&self.row_name(job));
         let mut state = self.state();
         let row = state.running.remove(&job).unwrap_or_default();
@@ -244,20 +244,20 @@ impl Screen {
         let mut state = self.state();
         let Some(row) = state.running.get_mut(&job) else { return };
         if row.heed(&record.event) {
-            let said = row.said();
+            let said = row.text();
             self.look.live.note(&self.row_name(job), said);
             self.count(&state);
         }
     }
 
     /// Updates the summary line.
-    fn count(&self, state: &State) {
+    fn count(&self, state: &ScreenState) {
         if self.look.live.is_wanted() {
             self.look.live.note(&padded(ALL, self.look.width), self.counted(state));
         }
     }
 
-    fn counted(&self, state: &State) -> String {
+    fn counted(&self, state: &ScreenState) -> String {
         let cost = state.running.values().fold(state.usd_micros, |sum, row| sum.saturating_add(row.usd_micros));
         let mut parts = vec![format!("{} of {} finished", state.over.len(), self.names.len())];
         let bad = state.over.values().filter(|is_verified| !**is_verified).count();
@@ -279,7 +279,7 @@ impl Screen {
     }
 
     /// Returns a job that is needed and not verified yet.
-    fn needed(&self, job: usize, state: &State) -> Option<String> {
+    fn needed(&self, job: usize, state: &ScreenState) -> Option<String> {
         let is_met = |group: &&Vec<usize>| group.iter().any(|need| state.over.get(need) == Some(&true));
         let group = self.needs[job].iter().find(|group| !is_met(group))?;
         group.first().map(|need| self.names[*need].clone())
@@ -313,7 +313,7 @@ impl Screen {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ScreenState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -323,8 +323,8 @@ mod tests {
     use super::*;
     use crate::task::{Isolation, ParamValues};
 
-    fn job(name: &str, needs: &[usize]) -> Job {
-        Job {
+    fn job(name: &str, needs: &[usize]) -> BatchJob {
+        BatchJob {
             name: name.into(),
             title: name.into(),
             task: 0,
@@ -343,19 +343,20 @@ mod tests {
     #[test]
     fn the_line_above_all_says_what_jobs_wait_for() {
         let jobs = [job("a", &[]), job("b", &[0]), job("c", &[0, 1]), job("d", &[])];
-        let environment = Environment::from_vars([("PATH", "")]);
-        let voice = VoiceArguments { json: false, quiet: false, ni: true, rings: false };
-        let screen = Screen::new(voice, &environment, "b-1", &jobs, Arc::new(Ending::of_nothing(&environment)));
-        let mut state = State { paced: 1, ..State::default() };
-        state.running.insert(0, Row::default());
+        let environment = EnvironmentLayer::from_vars([("PATH", "")]);
+        let voice = OutputArguments { json: false, quiet: false, ni: true, rings: false };
+        let screen =
+            BatchScreen::new(voice, &environment, "b-1", &jobs, Arc::new(BatchEnding::of_nothing(&environment)));
+        let mut state = ScreenState { paced: 1, ..ScreenState::default() };
+        state.running.insert(0, JobLine::default());
         let said = screen.counted(&state);
         assert_eq!(
             said,
-            "0 of 4 over · 1 running, 3 waiting · 1 request held back by a model's limits · b needs a · c needs a"
+            "0 of 4 finished · 1 running, 3 waiting · 1 request held back by a model's limits · b needs a · c needs a"
         );
         (state.running, state.paced) = (BTreeMap::new(), 0);
         state.over.insert(0, true);
-        assert_eq!(screen.counted(&state), "1 of 4 over · 0 running, 3 waiting · c needs b");
-        assert_eq!(Row::default().said(), "waiting for its turn");
+        assert_eq!(screen.counted(&state), "1 of 4 finished · 0 running, 3 waiting · c needs b");
+        assert_eq!(JobLine::default().text(), "waiting for its turn");
     }
 }

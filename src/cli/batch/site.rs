@@ -1,23 +1,25 @@
 //! The repositories of a batch, and the preparation of its jobs when their turn comes.
 
 use super::super::configured;
-use super::super::connect::{Asked, Shared};
-use super::super::failure::Failure;
+use super::super::connect::{RequestedModels, SharedModels};
+use super::super::failure::CliError;
 use super::super::init;
 use super::super::run::task_folder;
-use super::super::runs::Place;
+use super::super::runs::ResumeContext;
 use super::super::secrets::secrets;
 use super::arguments::cores;
-use super::clearing::{Clearing, Leftover, Of};
-use super::past::Taken;
-use super::{Request, fitting, race};
-use crate::batch::plan::{BatchFile, Job, TaskText};
-use crate::batch::{As, End, Errand, Ledger, LedgerFault, Outcome, Refusal, Source};
-use crate::config::{self, Environment};
-use crate::driver::{Settings, Stop, project_of};
+use super::cleanup::{Cleanup, Leftover, LeftoverOwner};
+use super::past::RunChoice;
+use super::{BatchRequest, fitting, race};
+use crate::batch::plan::{BatchFile, BatchJob, TaskText};
+use crate::batch::{
+    BatchStore, BatchStoreError, FinishedJob, JobEnding, JobRefusal, JobSource, PreparedJob, RunIdentity,
+};
+use crate::config::{self, EnvironmentLayer};
+use crate::driver::{DriverSettings, StopToken, project_of};
 use crate::store::{self, SqliteQueue, Store};
-use crate::task::{self, Defaults, GateChoice, Isolation, ParamValues, Task, TaskFault, Tier};
-use crate::tool::Late;
+use crate::task::{self, GateChoice, Isolation, ParamValues, Task, TaskDefaults, TaskError, Tier};
+use crate::tool::LateSecrets;
 use crate::verdict::Reason;
 use crate::yaml::Problem;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,48 +29,48 @@ use tokio::sync::watch;
 
 /// A folder with its configuration.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(super) struct ProjectSettings {
     pub(super) folder: PathBuf,
     /// The commit from which work begins.
     pub(super) base: Option<String>,
-    pub(super) set: config::Settings,
+    pub(super) set: config::ProjectConfig,
     /// Values for keys that a task does not set.
-    defaults: Defaults,
+    defaults: TaskDefaults,
 }
 
 /// All repositories of a batch, with its request.
 #[derive(Debug)]
-pub(super) struct Sites<'s> {
-    pub(super) all: Vec<Site>,
+pub(super) struct BatchProjects<'s> {
+    pub(super) all: Vec<ProjectSettings>,
     pub(super) state_dir: PathBuf,
-    pub(super) request: &'s Request<'s>,
-    pub(super) environment: &'s Environment,
+    pub(super) request: &'s BatchRequest<'s>,
+    pub(super) environment: &'s EnvironmentLayer,
     /// Models for tasks that name none.
     models: Vec<String>,
 }
 
 /// The key of a set of connected models: the index of the repository, the model names, the tools,
 /// and the folder of cassettes.
-pub(super) type Wanted = (usize, Vec<String>, Tier, PathBuf);
+pub(super) type ModelSelection = (usize, Vec<String>, Tier, PathBuf);
 
-impl<'s> Sites<'s> {
+impl<'s> BatchProjects<'s> {
     /// Opens the given folders, each with the commit from which work begins.
     ///
     /// # Errors
     /// When a folder's configuration is invalid.
     pub(super) fn open(
-        request: &'s Request<'s>,
+        request: &'s BatchRequest<'s>,
         file: &BatchFile,
         folders: Vec<(PathBuf, Option<String>)>,
-        environment: &'s Environment,
-    ) -> Result<Self, Failure> {
+        environment: &'s EnvironmentLayer,
+    ) -> Result<Self, CliError> {
         let site = |(folder, base): (PathBuf, Option<String>)| {
-            let set = configured::load(environment, &folder).map_err(Failure::input)?;
+            let set = configured::load(environment, &folder).map_err(CliError::input)?;
             let defaults = file.defaults.clone().over(set.defaults.clone());
-            Ok(Site { folder, base, set, defaults })
+            Ok(ProjectSettings { folder, base, set, defaults })
         };
-        let all = folders.into_iter().map(site).collect::<Result<_, Failure>>()?;
-        let state_dir = environment.state_dir().map_err(Failure::input)?;
+        let all = folders.into_iter().map(site).collect::<Result<_, CliError>>()?;
+        let state_dir = environment.state_dir().map_err(CliError::input)?;
         Ok(Self { all, state_dir, request, environment, models: file.models.clone() })
     }
 
@@ -76,9 +78,10 @@ impl<'s> Sites<'s> {
     ///
     /// # Errors
     /// All faults of the task.
-    pub(super) fn task(&self, text: &TaskText, params: &ParamValues, site: usize) -> Result<Task, TaskFault> {
-        let Site { set, defaults, base, .. } = &self.all[site];
-        let defaults = &defaults.clone().over(Defaults { isolation: Some(Isolation::Worktree), ..Defaults::default() });
+    pub(super) fn task(&self, text: &TaskText, params: &ParamValues, site: usize) -> Result<Task, TaskError> {
+        let ProjectSettings { set, defaults, base, .. } = &self.all[site];
+        let defaults =
+            &defaults.clone().over(TaskDefaults { isolation: Some(Isolation::Worktree), ..TaskDefaults::default() });
         let mut task = task::parse_with(&text.text, &text.source, params, defaults)?;
         if let Some(fault) = init::unwritten(&text.text, &text.source) {
             return Err(fault);
@@ -89,10 +92,10 @@ impl<'s> Sites<'s> {
         if task.models.is_empty() {
             task.models.clone_from(&self.models);
         }
-        let unfit = |why: String| TaskFault { file: text.source.clone(), problems: Problem::of_file(why).into() };
+        let unfit = |why: String| TaskError { file: text.source.clone(), problems: Problem::of_file(why).into() };
         let task = self.request.options.say(task).map_err(|failure| unfit(failure.message()))?;
         let mut task = fitting::fitted(task, self.request).map_err(unfit)?;
-        let mask = secrets(self.environment, set, &Late::default());
+        let mask = secrets(self.environment, set, &LateSecrets::default());
         (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
         if task.isolation == Isolation::Worktree && task.base.is_none() {
             task.base.clone_from(base);
@@ -104,7 +107,7 @@ impl<'s> Sites<'s> {
     ///
     /// # Errors
     /// All faults of the task.
-    pub(super) fn task_of(&self, text: &TaskText, job: &Job) -> Result<Task, TaskFault> {
+    pub(super) fn task_of(&self, text: &TaskText, job: &BatchJob) -> Result<Task, TaskError> {
         let mut task = self.task(text, &job.params, job.repository)?;
         if !job.models.is_empty() {
             task.models.clone_from(&job.models);
@@ -120,39 +123,39 @@ impl<'s> Sites<'s> {
 }
 
 /// Returns the key of the models of a job.
-pub(super) fn wanted(job: &Job, task: &Task) -> Wanted {
+pub(super) fn wanted(job: &BatchJob, task: &Task) -> ModelSelection {
     (job.repository, task.models.clone(), task.tier, task_folder(&task.source))
 }
 
 /// The jobs of a batch. Each is prepared when its turn comes.
 #[derive(Debug)]
-pub(super) struct Works<'s> {
-    pub(super) sites: &'s Sites<'s>,
+pub(super) struct JobFactory<'s> {
+    pub(super) sites: &'s BatchProjects<'s>,
     pub(super) texts: &'s [TaskText],
-    pub(super) jobs: &'s [Job],
-    pub(super) models: BTreeMap<Wanted, Shared>,
+    pub(super) jobs: &'s [BatchJob],
+    pub(super) models: BTreeMap<ModelSelection, SharedModels>,
     /// The number of requests that wait because of the models' rate limits.
     pub(super) waiting: watch::Receiver<usize>,
-    pub(super) ledger: &'s Ledger<SqliteQueue>,
+    pub(super) ledger: &'s BatchStore<SqliteQueue>,
     /// The most runs in parallel.
     pub(super) at_once: usize,
     /// The commits of verified jobs.
     pub(super) commits: Mutex<BTreeMap<usize, String>>,
     /// The remains of candidates whose race has not ended.
     pub(super) left: Mutex<BTreeMap<usize, Leftover>>,
-    pub(super) stop: &'s Stop,
+    pub(super) stop: &'s StopToken,
 }
 
-impl Works<'_> {
+impl JobFactory<'_> {
     /// Returns the key by which the runs of a job are found again.
     pub(super) fn key(&self, job: usize) -> String {
         format!("{}/{}", self.ledger.batch(), self.jobs[job].name)
     }
 
-    fn made(&self, job: usize, tries: u32, usd_micros: Option<u64>) -> Result<Errand, Refusal> {
+    fn made(&self, job: usize, tries: u32, usd_micros: Option<u64>) -> Result<PreparedJob, JobRefusal> {
         let planned = &self.jobs[job];
         let site = &self.sites.all[planned.repository];
-        let bad = |message: String| Refusal { reason: Reason::BadInput, message };
+        let bad = |message: String| JobRefusal { reason: Reason::BadInput, message };
         let task = self.sites.task_of(&self.texts[planned.task], planned);
         let mut task = task.map_err(|fault| bad(fault.to_string()))?;
         task.budget.usd_micros = usd_micros;
@@ -164,13 +167,13 @@ impl Works<'_> {
         let shared = self.models.get(&wanted(planned, &task));
         let shared = shared.ok_or_else(|| bad("cannot connect to its models".into()))?;
         let folder = task_folder(&task.source);
-        let asked = Asked { names: &task.models, tier: task.tier, folder: &folder };
+        let asked = RequestedModels { names: &task.models, tier: task.tier, folder: &folder };
         let (environment, options) = (self.sites.environment, self.sites.request.options);
         let models = shared.models(&asked, &site.set, environment).map_err(|failure| bad(failure.message()))?;
-        let place = Place { workspace: &site.folder, state_dir: &self.sites.state_dir, set: &site.set };
+        let place = ResumeContext { workspace: &site.folder, state_dir: &self.sites.state_dir, set: &site.set };
         let usual = options.settings(environment, &place, shared.keys());
         let patch = options.patch().map(|_| race::patch_of(&self.sites.state_dir, self.ledger.batch(), &planned.name));
-        let settings = Settings {
+        let settings = DriverSettings {
             models,
             reports: Vec::new(),
             patch,
@@ -179,14 +182,14 @@ impl Works<'_> {
             jobs: (cores() / self.at_once.max(1)).max(1),
             ..usual
         };
-        let Taken { run, paid } = self.taken(job, tries, &task, &settings.models)?;
-        if let As::Resumed(_) = run {
+        let RunChoice { run, paid } = self.taken(job, tries, &task, &settings.models)?;
+        if let RunIdentity::Resumed(_) = run {
             // The budget of a resumed run counts its earlier cost too, so the limit is raised by
             // this cost. It stays within the job's own limit.
             let own = planned.usd_micros.filter(|_| planned.race.is_none()).unwrap_or(u64::MAX);
             task.budget.usd_micros = usd_micros.map(|share| share.saturating_add(paid).min(own));
         }
-        Ok(Errand { task, settings, run, paid })
+        Ok(PreparedJob { task, settings, run, paid })
     }
 
     /// Returns the commit from which a job begins: that of the needed job on which no other needed
@@ -217,7 +220,7 @@ impl Works<'_> {
     }
 
     /// Removes the remains that are no longer needed after the end of a job.
-    async fn clear(&self, job: usize, outcome: &Outcome) {
+    async fn clear(&self, job: usize, outcome: &FinishedJob) {
         let own = leftover(outcome);
         let is_eval = self.sites.request.eval.is_some();
         let mut all: Vec<Leftover> = Vec::new();
@@ -234,25 +237,25 @@ impl Works<'_> {
         } else if is_eval {
             all.extend(own);
         }
-        let clearing = Clearing {
+        let clearing = Cleanup {
             state_dir: &self.sites.state_dir,
             workspace: &self.sites.all[self.jobs[job].repository].folder,
             environment: self.sites.environment,
             stop: self.stop,
         };
         for left in all {
-            clearing.clear(&left, if is_eval { Of::Measured } else { Of::Beaten }).await;
+            clearing.clear(&left, if is_eval { LeftoverOwner::Measured } else { LeftoverOwner::Beaten }).await;
         }
     }
 }
 
-impl Source for Works<'_> {
-    async fn errand(&self, job: usize, tries: u32, usd_micros: Option<u64>) -> Result<Errand, Refusal> {
-        self.ledger.take(job).await.map_err(refusal)?;
+impl JobSource for JobFactory<'_> {
+    async fn errand(&self, job: usize, tries: u32, usd_micros: Option<u64>) -> Result<PreparedJob, JobRefusal> {
+        self.ledger.claim(job).await.map_err(refusal)?;
         self.made(job, tries, usd_micros)
     }
 
-    async fn over(&self, job: usize, outcome: &Outcome) -> Result<(), Refusal> {
+    async fn keep_outcome(&self, job: usize, outcome: &FinishedJob) -> Result<(), JobRefusal> {
         if !outcome.beaten {
             self.commits.lock().unwrap_or_else(PoisonError::into_inner).extend(committed(job, outcome));
         }
@@ -261,36 +264,36 @@ impl Source for Works<'_> {
         Ok(())
     }
 
-    async fn beside(&self) -> Refusal {
+    async fn beside(&self) -> JobRefusal {
         refusal(self.ledger.renew().await)
     }
 }
 
 /// Returns the remains of a job's run.
-pub(super) fn leftover(outcome: &Outcome) -> Option<Leftover> {
+pub(super) fn leftover(outcome: &FinishedJob) -> Option<Leftover> {
     match &outcome.end {
-        End::Ran(ran) => {
+        JobEnding::Ran(ran) => {
             let folder = ran.left().map(|worktree| PathBuf::from(&worktree.path));
             Some(Leftover { run: ran.run.clone(), folder, commit: ran.commit.clone() })
         }
-        End::NotRun(_) => None,
+        JobEnding::NotRun(_) => None,
     }
 }
 
 /// Returns the commit of a verified job.
-pub(super) fn committed(job: usize, outcome: &Outcome) -> Option<(usize, String)> {
+pub(super) fn committed(job: usize, outcome: &FinishedJob) -> Option<(usize, String)> {
     match &outcome.end {
-        End::Ran(ran) if ran.verified => Some((job, ran.commit.clone()?)),
-        End::Ran(_) | End::NotRun(_) => None,
+        JobEnding::Ran(ran) if ran.verified => Some((job, ran.commit.clone()?)),
+        JobEnding::Ran(_) | JobEnding::NotRun(_) => None,
     }
 }
 
 /// Converts an error of the ledger.
-fn refusal(fault: LedgerFault) -> Refusal {
+fn refusal(fault: BatchStoreError) -> JobRefusal {
     let reason = match &fault {
-        LedgerFault::Held { .. } => Reason::Blocked,
-        LedgerFault::None => Reason::BadInput,
-        LedgerFault::Queue(_) | LedgerFault::Name(_) | LedgerFault::Newest(_) => Reason::IoError,
+        BatchStoreError::Held { .. } => Reason::Blocked,
+        BatchStoreError::None => Reason::BadInput,
+        BatchStoreError::Queue(_) | BatchStoreError::Name(_) | BatchStoreError::Newest(_) => Reason::IoError,
     };
-    Refusal { reason, message: fault.to_string() }
+    JobRefusal { reason, message: fault.to_string() }
 }

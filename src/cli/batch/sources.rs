@@ -1,7 +1,7 @@
 //! The task files that a command line or a batch file names. Reads the files of folders and globs,
 //! each file once.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use crate::batch::plan::TaskText;
 use crate::limits::MAX_SOURCE;
 use crate::store;
@@ -99,7 +99,7 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, String> {
 ///
 /// # Errors
 /// When a file is missing or cannot be read.
-pub(super) fn texts(files: Vec<PathBuf>) -> Result<Vec<TaskText>, Failure> {
+pub(super) fn texts(files: Vec<PathBuf>) -> Result<Vec<TaskText>, CliError> {
     let mut known = BTreeSet::new();
     let mut texts = Vec::new();
     for file in files {
@@ -107,8 +107,8 @@ pub(super) fn texts(files: Vec<PathBuf>) -> Result<Vec<TaskText>, Failure> {
             continue;
         }
         let source = file.strip_prefix(".").unwrap_or(&file).display().to_string();
-        let text = store::read_text(&file, MAX_SOURCE).map_err(Failure::input)?;
-        let text = text.ok_or_else(|| Failure::input(anyhow!("there is no task file {source}")))?;
+        let text = store::read_text(&file, MAX_SOURCE).map_err(CliError::input)?;
+        let text = text.ok_or_else(|| CliError::input(anyhow!("there is no task file {source}")))?;
         texts.push(TaskText { source, text: text.into() });
     }
     Ok(texts)
@@ -138,6 +138,6 @@ mod tests {
         assert_eq!(said("tasks/x*.md").unwrap_err(), "no file matches `tasks/x*.md`");
         assert_eq!(said("none.md").unwrap_err(), "there is no task file none.md");
         assert_eq!(said("tasks/deep/..").unwrap(), "tasks/deep/../a.md tasks/deep/../b.md");
-        assert!(said("tasks/{a").unwrap_err().starts_with("`tasks/{a` is no glob"));
+        assert!(said("tasks/{a").unwrap_err().starts_with("invalid glob `tasks/{a`"));
     }
 }

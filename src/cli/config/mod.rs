@@ -4,15 +4,15 @@
 mod rows;
 
 use super::configured;
-use super::failure::Failure;
+use super::failure::CliError;
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
-use super::steps::Line;
+use super::steps::StyledLine;
 use super::{no_output, print_data, print_json};
-use crate::config::{self, Environment, LayerSeen};
-use crate::yaml::{self, Node, Value as Yaml};
+use crate::config::{self, EnvironmentLayer, LayerSeen};
+use crate::yaml::{self, YamlNode, YamlValue as Yaml};
 use clap::{Args, Subcommand};
-use rows::{Row, rows};
+use rows::{SettingRow, rows};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -51,7 +51,7 @@ enum ConfigVerb {
 ///
 /// # Errors
 /// When a layer is invalid, the folder does not exist, or nothing can be printed.
-pub(super) fn run(arguments: &ConfigArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(arguments: &ConfigArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let root = arguments.project.root(environment)?;
     for note in configured::settled(environment, &root) {
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(&note))]);
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &ConfigArguments, environment: &Environment) -> Res
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(&says))]);
     }
     let (lines, data) = match arguments.verb {
-        ConfigVerb::Show => shown(&config::layers(environment, &root).map_err(Failure::input)?, environment),
+        ConfigVerb::Show => shown(&config::layers(environment, &root).map_err(CliError::input)?, environment),
         ConfigVerb::Path => places(&config::places(environment, &root), environment),
     };
     let printed = if arguments.json { print_json(&data.to_string()) } else { print_data(&paint::page(&lines)) };
@@ -70,14 +70,14 @@ pub(super) fn run(arguments: &ConfigArguments, environment: &Environment) -> Res
 
 /// A value after all layers, and its source.
 struct Setting {
-    row: Row,
+    row: SettingRow,
     /// The name of a file, `default`, or the name of a variable.
     from: String,
     /// The line in the file.
     line: Option<usize>,
 }
 
-fn shown(layers: &[LayerSeen], environment: &Environment) -> (Vec<Line>, Value) {
+fn shown(layers: &[LayerSeen], environment: &EnvironmentLayer) -> (Vec<StyledLine>, Value) {
     let settings = settings(layers, environment);
     let width = |of: fn(&Setting) -> &str| settings.iter().map(|set| of(set).chars().count()).max().unwrap_or(0);
     let (keys, values) = (width(|set| &set.row.key), width(|set| &set.row.value).min(60));
@@ -97,11 +97,12 @@ fn shown(layers: &[LayerSeen], environment: &Environment) -> (Vec<Line>, Value) 
 }
 
 /// Returns every value with the last layer that changed it.
-fn settings(layers: &[LayerSeen], environment: &Environment) -> Vec<Setting> {
-    let seen: Vec<(Vec<Row>, &LayerSeen)> = layers.iter().map(|seen| (rows(&seen.so_far, environment), seen)).collect();
+fn settings(layers: &[LayerSeen], environment: &EnvironmentLayer) -> Vec<Setting> {
+    let seen: Vec<(Vec<SettingRow>, &LayerSeen)> =
+        layers.iter().map(|seen| (rows(&seen.so_far, environment), seen)).collect();
     let Some((last, _)) = seen.last() else { return Vec::new() };
-    let value_in = |rows: &[Row], key: &str| rows.iter().find(|row| row.key == key).map(|row| row.value.clone());
-    let setting = |row: &Row| {
+    let value_in = |rows: &[SettingRow], key: &str| rows.iter().find(|row| row.key == key).map(|row| row.value.clone());
+    let setting = |row: &SettingRow| {
         let is_changed = |at: usize| value_in(&seen[at].0, &row.key) != value_in(&seen[at - 1].0, &row.key);
         let is_said =
             |at: usize| !is_narrowed(&row.key) && said_in(seen[at].1, &row.key).is_some_and(|(_, whole)| whole);
@@ -129,7 +130,7 @@ fn said_in(layer: &LayerSeen, key: &str) -> Option<(usize, bool)> {
     let root = yaml::parse(layer.text.as_deref()?, 1).ok()?;
     let (mut node, mut line, mut is_whole) = (&root, None, true);
     for part in key.split('.') {
-        let found: Option<&(yaml::Key, Node)> = match &node.value {
+        let found: Option<&(yaml::YamlKey, YamlNode)> = match &node.value {
             Yaml::Map(entries) => entries.iter().find(|(key, _)| key.text == part),
             _ => None,
         };
@@ -142,13 +143,13 @@ fn said_in(layer: &LayerSeen, key: &str) -> Option<(usize, bool)> {
     line.map(|line| (line, is_whole))
 }
 
-fn places(places: &[(String, PathBuf)], environment: &Environment) -> (Vec<Line>, Value) {
+fn places(places: &[(String, PathBuf)], environment: &EnvironmentLayer) -> (Vec<StyledLine>, Value) {
     let is_there = |path: &PathBuf| path.is_file();
     let line = |(_, path): &(String, PathBuf)| {
         let (tone, said) = if is_there(path) { (Tone::Good, "✓ ") } else { (Tone::Faint, "- ") };
         vec![(tone, said.to_owned()), (Tone::Plain, paint::one_line(&path.display().to_string()))]
     };
-    let mut lines: Vec<Line> = places.iter().map(line).collect();
+    let mut lines: Vec<StyledLine> = places.iter().map(line).collect();
     let state = environment.state_dir().ok();
     if let Some(state) = &state {
         lines.push(vec![(Tone::Faint, "state: ".into()), (Tone::Plain, paint::one_line(&state.display().to_string()))]);

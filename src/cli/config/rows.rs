@@ -2,16 +2,16 @@
 //! run.
 
 use super::super::models::key_of;
-use crate::config::{Environment, McpAt, ModelSettings, Settings};
+use crate::config::{EnvironmentLayer, McpAt, ModelSettings, ProjectConfig};
 use crate::duration::show_duration;
 use crate::limits::{EPHEMERAL_TTL, Limits, RECALL_TOKENS};
-use crate::process::wall::{WallChoice, WallLimits};
+use crate::process::sandbox::{SandboxChoice, SandboxLimits};
 use crate::task::{Baseline, GateChoice, Isolation, OnTamper, Task};
 use std::time::Duration;
 
 /// A setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct SettingRow {
     /// The key as in a file, with `.` between its parts.
     pub(super) key: String,
     /// The value in words.
@@ -21,8 +21,8 @@ pub(super) struct Row {
 }
 
 /// Returns all rows of the settings.
-pub(super) fn rows(set: &Settings, environment: &Environment) -> Vec<Row> {
-    let row = |key: &str, value: String| Row { key: key.into(), value, variable: None };
+pub(super) fn rows(set: &ProjectConfig, environment: &EnvironmentLayer) -> Vec<SettingRow> {
+    let row = |key: &str, value: String| SettingRow { key: key.into(), value, variable: None };
     let (task, limits) = (set.defaults.of(Task::from_prompt("")), Limits::default());
     let unlimited = || "unlimited".to_owned();
     let ms = |ms: u64| show_duration(Duration::from_millis(ms));
@@ -34,7 +34,7 @@ pub(super) fn rows(set: &Settings, environment: &Environment) -> Vec<Row> {
     };
     let usd = |micros: u64| format!("{:.2}", micros as f64 / 1e6);
     let mut rows = vec![
-        Row { variable: Some(crate::config::MODEL_VARIABLE), ..row("default_model", model) },
+        SettingRow { variable: Some(crate::config::MODEL_VARIABLE), ..row("default_model", model) },
         row("lane", lanes),
         row("max_retries", task.max_retries.to_string()),
         row("stuck_after", task.stuck_after.map_or("off".into(), |count| count.to_string())),
@@ -60,7 +60,10 @@ pub(super) fn rows(set: &Settings, environment: &Environment) -> Vec<Row> {
         row("limits.file_size", set.limits.file_size.map_or_else(unlimited, mebibytes)),
         row("memory.ephemeral_ttl", show_duration(set.ephemeral_ttl.unwrap_or(EPHEMERAL_TTL))),
         row("memory.recall_tokens", set.recall_tokens.unwrap_or(RECALL_TOKENS).to_string()),
-        Row { variable: Some("FLEDGE_NON_INTERACTIVE"), ..row("non_interactive", set.non_interactive.to_string()) },
+        SettingRow {
+            variable: Some("FLEDGE_NON_INTERACTIVE"),
+            ..row("non_interactive", set.non_interactive.to_string())
+        },
     ];
     rows.extend(set.models.iter().map(|(name, model)| row(&format!("models.{name}"), of_model(model, environment))));
     rows.extend(set.mcp.iter().map(|(name, server)| {
@@ -71,7 +74,7 @@ pub(super) fn rows(set: &Settings, environment: &Environment) -> Vec<Row> {
         row(&format!("mcp.{name}"), format!("{at}, from tier {}", server.tier.name()))
     }));
     let sync = set.sync.as_ref().map_or("none".into(), |sync| sync.url.clone());
-    rows.push(Row { variable: Some(crate::config::SYNC_VARIABLE), ..row("sync.url", sync) });
+    rows.push(SettingRow { variable: Some(crate::config::SYNC_VARIABLE), ..row("sync.url", sync) });
     let hooks: Vec<String> = set.hooks.iter().map(|hook| hook.run.clone()).collect();
     rows.push(row("hooks.post_tools", listed(&hooks)));
     let trust: Vec<String> = set.trust.iter().map(|path| path.display().to_string()).collect();
@@ -79,7 +82,7 @@ pub(super) fn rows(set: &Settings, environment: &Environment) -> Vec<Row> {
     rows
 }
 
-fn of_model(model: &ModelSettings, environment: &Environment) -> String {
+fn of_model(model: &ModelSettings, environment: &EnvironmentLayer) -> String {
     let (state, place) = key_of(model, environment);
     let key = place.map_or(state.to_owned(), |place| format!("key {place} ({state})"));
     format!("{}/{}, {key}", model.provider.name(), model.model)
@@ -89,8 +92,8 @@ fn word<T: PartialEq + Copy>(words: &[(&str, T)], value: T) -> String {
     words.iter().find(|(_, meaning)| *meaning == value).map_or("", |(word, _)| word).to_owned()
 }
 
-fn wall(choice: WallChoice) -> &'static str {
-    WallChoice::NAMES.into_iter().find(|name| WallChoice::parse(name) == Some(choice)).unwrap_or_default()
+fn wall(choice: SandboxChoice) -> &'static str {
+    SandboxChoice::NAMES.into_iter().find(|name| SandboxChoice::parse(name) == Some(choice)).unwrap_or_default()
 }
 
 fn listed(texts: &[String]) -> String {
@@ -98,9 +101,9 @@ fn listed(texts: &[String]) -> String {
 }
 
 /// Returns the limit on memory. The default depends on the machine.
-fn memory(limits: WallLimits) -> String {
+fn memory(limits: SandboxLimits) -> String {
     match limits.memory {
-        memory if memory == WallLimits::default().memory => "3/4 of the machine's".into(),
+        memory if memory == SandboxLimits::default().memory => "3/4 of the machine's".into(),
         memory => memory.map_or_else(|| "unlimited".into(), mebibytes),
     }
 }

@@ -1,12 +1,12 @@
 //! Models for a run that resumes or continues an earlier run, at the addresses that the earlier run
 //! used.
 
-use super::{Asked, Connected, choices, connect_models};
-use crate::cli::failure::Failure;
+use super::{ConnectedModels, RequestedModels, choices, connect_models};
+use crate::cli::failure::CliError;
 use crate::cli::run::task_folder;
-use crate::cli::runs::Place;
-use crate::config::{self, Environment, ModelChoice, ModelSettings, auto_name, resolve_model};
-use crate::driver::Terms;
+use crate::cli::runs::ResumeContext;
+use crate::config::{self, EnvironmentLayer, ModelChoice, ModelSettings, auto_name, resolve_model};
+use crate::driver::RunTerms;
 use crate::provider::Pacer;
 use crate::store::{self, RunRow};
 use crate::task::Tier;
@@ -24,11 +24,11 @@ const BY_VARIABLE: &str = "variable ";
 /// Those of [`connect_models`]; also when a model has another address than in the earlier run.
 pub(in crate::cli) fn again(
     row: &RunRow,
-    terms: &Terms,
-    place: &Place<'_>,
-    environment: &Environment,
+    terms: &RunTerms,
+    place: &ResumeContext<'_>,
+    environment: &EnvironmentLayer,
     pacer: &Pacer,
-) -> Result<Connected, Failure> {
+) -> Result<ConnectedModels, CliError> {
     let (task, set) = (&terms.task, place.set);
     let then = |at: usize| terms.places.get(at).map(String::as_str);
     let as_then = |(at, model): (usize, &String)| as_it_was((model, then(at)), set, task.tier, environment);
@@ -37,7 +37,7 @@ pub(in crate::cli) fn again(
         names => names.to_vec(),
     };
     let folder = place.workspace.join(task_folder(&task.source));
-    let asked = Asked { names: &names, tier: task.tier, folder: &folder };
+    let asked = RequestedModels { names: &names, tier: task.tier, folder: &folder };
     for (at, choice) in choices(&asked, set, environment)?.iter().enumerate() {
         stays_there(choice, then(at).unwrap_or_default(), set)?;
     }
@@ -46,23 +46,23 @@ pub(in crate::cli) fn again(
 
 /// Checks that a conversation with the user's own server moves to another address only if the user
 /// names that address now.
-fn stays_there(choice: &ModelChoice, then: &str, set: &config::Settings) -> Result<(), Failure> {
+fn stays_there(choice: &ModelChoice, then: &str, set: &config::ProjectConfig) -> Result<(), CliError> {
     let now = place_of(&choice.name, &choice.entry, set);
     let is_said = now.starts_with(BY_ENTRY) || now.starts_with(BY_VARIABLE) && then.starts_with(BY_VARIABLE);
     if then.is_empty() || now == then || is_said { Ok(()) } else { Err(gone(&choice.name)) }
 }
 
-fn gone(model: &str) -> Failure {
+fn gone(model: &str) -> CliError {
     let error = anyhow!(
         "the model `{model}` of this run now has another address in the configuration, \
          and that address would receive the whole conversation"
     );
-    Failure::input(error).hint("restore its entry with the old `base_url` under `models:`, or start a new run")
+    CliError::input(error).hint("restore its entry with the old `base_url` under `models:`, or start a new run")
 }
 
 /// Returns the source of a model's address with a digest of it; empty for the provider's own
 /// address.
-pub(super) fn place_of(name: &str, entry: &ModelSettings, set: &config::Settings) -> String {
+pub(super) fn place_of(name: &str, entry: &ModelSettings, set: &config::ProjectConfig) -> String {
     let is_entry = set.models.get(name).is_some_and(|entry| entry.base_url.is_some());
     let who = if is_entry { BY_ENTRY } else { BY_VARIABLE };
     let other = entry.base_url.as_deref().filter(|_| !entry.is_at_home());
@@ -76,10 +76,10 @@ pub(super) fn place_of(name: &str, entry: &ModelSettings, set: &config::Settings
 /// When no name matches, the earlier address is unknown, and the model is not today's default.
 fn as_it_was(
     (model, then): (&str, Option<&str>),
-    set: &config::Settings,
+    set: &config::ProjectConfig,
     tier: Tier,
-    environment: &Environment,
-) -> Result<String, Failure> {
+    environment: &EnvironmentLayer,
+) -> Result<String, CliError> {
     let today = auto_name(set, tier, environment).ok();
     let names = today.into_iter().chain(set.models.keys().map(String::as_str));
     let is_it = |entry: &ModelSettings| format!("{}/{}", entry.provider.name(), entry.model) == model;
@@ -101,12 +101,12 @@ mod tests {
 
     #[test]
     fn a_run_that_is_taken_up_works_with_the_model_that_is_configured_for_what_it_worked_with() {
-        let mut set = config::Settings::default();
+        let mut set = config::ProjectConfig::default();
         let entry = |model: &str| ModelSettings::new(ProviderKind::OpenAi, model, "config.yaml");
         set.models = [("a", "m"), ("b", "m"), ("c", "n")].map(|(name, model)| (name.to_owned(), entry(model))).into();
         let was = |model: &str, then: Option<&str>, default: &str| {
-            let environment = Environment::from_vars([("OPENAI_API_KEY", "k")]);
-            let set = config::Settings {
+            let environment = EnvironmentLayer::from_vars([("OPENAI_API_KEY", "k")]);
+            let set = config::ProjectConfig {
                 default_model: Some(config::Sourced { value: default.into(), origin: "config.yaml".into() }),
                 ..set.clone()
             };
@@ -119,7 +119,7 @@ mod tests {
         let elsewhere = ModelSettings { base_url: Some("http://127.0.0.1:1/v1".into()), ..entry("m") };
         set.models.insert("d".into(), elsewhere.clone());
         let place = place_of("d", &elsewhere, &set);
-        let environment = Environment::from_vars([("OPENAI_API_KEY", "k")]);
+        let environment = EnvironmentLayer::from_vars([("OPENAI_API_KEY", "k")]);
         let then = |place: &str| as_it_was(("openai/m", Some(place)), &set, Tier::Code, &environment).ok();
         assert_eq!((then(&place), then("")), (Some("d".into()), Some("a".into())));
     }

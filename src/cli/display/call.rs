@@ -1,9 +1,9 @@
 //! Lines for tool calls: the action and its object, the result, and the first changed lines.
 
-use crate::chat::{ChangeKind, Detail, FileChange};
+use crate::chat::{FileChange, FileChangeKind, OutcomeDetail};
 use crate::cli::live::{cells, fit};
 use crate::cli::paint::{self, Tone};
-use crate::cli::steps::Line;
+use crate::cli::steps::StyledLine;
 use crate::report::{number, seconds};
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ const CHANGED: usize = 3;
 
 /// A tool call that has ended.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ended<'e> {
+pub(super) struct EndedCall<'e> {
     pub(super) name: &'e str,
     pub(super) args: &'e Value,
     pub(super) denied: bool,
@@ -22,7 +22,7 @@ pub(super) struct Ended<'e> {
     pub(super) duration_ms: u64,
     pub(super) output: &'e str,
     pub(super) change: Option<&'e FileChange>,
-    pub(super) detail: &'e Detail,
+    pub(super) detail: &'e OutcomeDetail,
 }
 
 /// Returns the verb for a tool: `read` for `files-read`. Tools of MCP servers keep their names.
@@ -42,9 +42,9 @@ pub(in crate::cli) fn verb(tool: &str) -> &str {
     }
 }
 
-impl Ended<'_> {
+impl EndedCall<'_> {
     /// Returns the lines of the call: one of at most `width` columns, then the first changed lines.
-    pub(super) fn lines(&self, width: usize) -> Vec<Line> {
+    pub(super) fn lines(&self, width: usize) -> Vec<StyledLine> {
         let (tone, result) = self.result();
         let verb = format!("  {} ", paint::one_line(verb(self.name)));
         let (result, time) = (paint::one_line(result.trim()), self.time());
@@ -69,12 +69,12 @@ impl Ended<'_> {
 
     /// Returns the time of the call: for commands always, for others if it was long.
     fn time(&self) -> String {
-        let is_command = matches!(self.detail, Detail::Output { .. });
+        let is_command = matches!(self.detail, OutcomeDetail::Output { .. });
         if is_command || self.duration_ms >= 1000 { format!(" ({})", seconds(self.duration_ms)) } else { String::new() }
     }
 
-    fn changed(&self, width: usize) -> Vec<Line> {
-        let Detail::Diff(diff) = self.detail else { return Vec::new() };
+    fn changed(&self, width: usize) -> Vec<StyledLine> {
+        let OutcomeDetail::Diff(diff) = self.detail else { return Vec::new() };
         let is_changed = |line: &&str| line.starts_with(['+', '-']);
         let all: Vec<&str> = diff.lines().skip_while(|line| !line.starts_with("@@")).filter(is_changed).collect();
         let line = |line: &&str| {
@@ -90,9 +90,9 @@ impl Ended<'_> {
 /// Returns the counts of added and removed lines: `+1 -0 (new)`.
 fn counts(change: &FileChange) -> String {
     let what = match change.kind {
-        ChangeKind::Created => " (new)",
-        ChangeKind::Modified => "",
-        ChangeKind::Deleted => " (deleted)",
+        FileChangeKind::Created => " (new)",
+        FileChangeKind::Modified => "",
+        FileChangeKind::Deleted => " (deleted)",
     };
     format!("+{} -{}{what}", change.added, change.removed)
 }
@@ -103,20 +103,28 @@ pub(in crate::cli) fn upshot(
     succeeded: bool,
     changed: bool,
     output: &str,
-    detail: &Detail,
+    detail: &OutcomeDetail,
 ) -> (Tone, String) {
     let first = cut(output.lines().next().unwrap_or_default(), GIST);
     match detail {
         _ if denied => (Tone::Warn, format!("refused: {first}")),
-        Detail::Output { timed_out: true, .. } => (Tone::Bad, "timed out".into()),
-        Detail::Output { exit_code: Some(0), .. } => (Tone::Good, "exit 0".into()),
-        Detail::Output { exit_code: Some(code), .. } => (Tone::Bad, format!("exit {code}")),
-        Detail::Output { signal: Some(signal), .. } => (Tone::Bad, format!("signal {signal}")),
+        OutcomeDetail::Output { timed_out: true, .. } => (Tone::Bad, "timed out".into()),
+        OutcomeDetail::Output { exit_code: Some(0), .. } => (Tone::Good, "exit 0".into()),
+        OutcomeDetail::Output { exit_code: Some(code), .. } => (Tone::Bad, format!("exit {code}")),
+        OutcomeDetail::Output { signal: Some(signal), .. } => (Tone::Bad, format!("signal {signal}")),
         _ if !succeeded => (Tone::Bad, format!("failed: {first}")),
-        Detail::Output { .. } | Detail::None | Detail::Diff(_) | Detail::Protected { .. } if changed => {
+        OutcomeDetail::Output { .. }
+        | OutcomeDetail::None
+        | OutcomeDetail::Diff(_)
+        | OutcomeDetail::Protected { .. }
+            if changed =>
+        {
             (Tone::Good, "done".into())
         }
-        Detail::Output { .. } | Detail::None | Detail::Diff(_) | Detail::Protected { .. } => (Tone::Faint, first),
+        OutcomeDetail::Output { .. }
+        | OutcomeDetail::None
+        | OutcomeDetail::Diff(_)
+        | OutcomeDetail::Protected { .. } => (Tone::Faint, first),
     }
 }
 
@@ -140,14 +148,14 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn text(lines: &[Line]) -> String {
+    fn text(lines: &[StyledLine]) -> String {
         lines.iter().map(|line| line.iter().map(|(_, text)| text.as_str()).collect::<String>() + "\n").collect()
     }
 
     #[test]
     fn calls_are_shown_as_what_they_do() {
         let args = json!({ "path": "src/lib.rs" });
-        let read = Ended {
+        let read = EndedCall {
             name: "files-read",
             args: &args,
             denied: false,
@@ -155,15 +163,15 @@ mod tests {
             duration_ms: 3,
             output: "1 a\n2 b\n",
             change: None,
-            detail: &Detail::None,
+            detail: &OutcomeDetail::None,
         };
-        let change = FileChange { path: "src/lib.rs".into(), kind: ChangeKind::Modified, added: 3, removed: 1 };
-        let diff = Detail::Diff("--- a\n+++ b\n@@ -1 +1,3 @@\n-one\n+two\n+three\n+four\n".into());
-        let edit = Ended { name: "files-edit", change: Some(&change), detail: &diff, ..read };
-        let output = Detail::Output { exit_code: Some(101), signal: None, timed_out: false, duration_ms: 3200 };
+        let change = FileChange { path: "src/lib.rs".into(), kind: FileChangeKind::Modified, added: 3, removed: 1 };
+        let diff = OutcomeDetail::Diff("--- a\n+++ b\n@@ -1 +1,3 @@\n-one\n+two\n+three\n+four\n".into());
+        let edit = EndedCall { name: "files-edit", change: Some(&change), detail: &diff, ..read };
+        let output = OutcomeDetail::Output { exit_code: Some(101), signal: None, timed_out: false, duration_ms: 3200 };
         let command = json!({ "command": "cargo test" });
-        let shell = Ended { name: "shell-exec", args: &command, duration_ms: 3200, detail: &output, ..read };
-        let failed = Ended { succeeded: false, output: "there is no file src/lib.rs", ..read };
+        let shell = EndedCall { name: "shell-exec", args: &command, duration_ms: 3200, detail: &output, ..read };
+        let failed = EndedCall { succeeded: false, output: "there is no file src/lib.rs", ..read };
         let all = [read, edit, shell, failed].map(|call| text(&call.lines(80))).concat();
         insta::assert_snapshot!(all, @"
           read src/lib.rs (2 lines)
@@ -180,9 +188,9 @@ mod tests {
     #[test]
     fn a_call_fits_the_width_of_the_terminal() {
         let args = json!({ "command": "🦀".repeat(80) });
-        let output = Detail::Output { exit_code: Some(0), signal: None, timed_out: false, duration_ms: 0 };
+        let output = OutcomeDetail::Output { exit_code: Some(0), signal: None, timed_out: false, duration_ms: 0 };
         for width in [30, 40, 80] {
-            let call = Ended {
+            let call = EndedCall {
                 name: "shell-exec",
                 args: &args,
                 denied: false,

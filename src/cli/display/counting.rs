@@ -4,14 +4,14 @@ use crate::report::number;
 
 /// The tests that a step has reported so far.
 #[derive(Debug, Default)]
-pub(super) struct Counting {
+pub(super) struct TestCounter {
     passed: u64,
     failed: u64,
 }
 
-impl Counting {
+impl TestCounter {
     /// Counts the test in a line of output, if there is one.
-    pub(super) fn take(&mut self, line: &str) {
+    pub(super) fn read_line(&mut self, line: &str) {
         match outcome(line.trim()) {
             Some(true) => self.passed += 1,
             Some(false) => self.failed += 1,
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn each_runner_names_its_tests_in_its_own_way() {
-        let mut tests = Counting::default();
+        let mut tests = TestCounter::default();
         assert_eq!(tests.before("compiling"), "compiling");
         let lines = [
             "running 2 tests",
@@ -69,7 +69,7 @@ mod tests {
             "ok 4 - sums",
             "ok  \texample.com/calc\t0.1s",
         ];
-        lines.iter().for_each(|line| tests.take(line));
+        lines.iter().for_each(|line| tests.read_line(line));
         assert_eq!(tests.before("x"), "7 tests, 2 failed · x");
     }
 }

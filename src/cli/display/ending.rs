@@ -1,22 +1,22 @@
 //! The closing lines of a run: the outcome, the summary, and the next commands.
 
 use crate::cli::paint::{self, Tone};
-use crate::cli::steps::Line;
-use crate::report::{self, Fact, Headline, Mood, NextStep};
+use crate::cli::steps::StyledLine;
+use crate::report::{self, EndingTone, Headline, NextStep, SummaryFact};
 use crate::run::TaskResult;
 use crate::verdict::Reason;
 
 /// Returns the closing lines of a run. With `only_errors`, returns only the outcome. `name` names
 /// the run in the next commands.
-pub(in crate::cli) fn closing(result: &TaskResult, only_errors: bool, name: Option<&str>) -> Vec<Line> {
+pub(in crate::cli) fn closing(result: &TaskResult, only_errors: bool, name: Option<&str>) -> Vec<StyledLine> {
     if is_refused(result) {
         return vec![vec![(Tone::Bad, "error: ".to_owned()), (Tone::Plain, result.message.replace('\n', "\n  "))]];
     }
     let Headline { mood, lead, rest } = report::headline(result);
     let tone = match mood {
-        Mood::Good => Tone::Good,
-        Mood::Mixed => Tone::Warn,
-        Mood::Bad => Tone::Bad,
+        EndingTone::Good => Tone::Good,
+        EndingTone::Mixed => Tone::Warn,
+        EndingTone::Bad => Tone::Bad,
     };
     let mut lines = vec![vec![(tone, lead), (Tone::Plain, rest.replace('\n', "\n  "))]];
     if !only_errors {
@@ -35,7 +35,7 @@ fn is_refused(result: &TaskResult) -> bool {
 }
 
 /// Returns the next commands after a run with this name.
-fn next_steps(result: &TaskResult, run: &str) -> Vec<Line> {
+fn next_steps(result: &TaskResult, run: &str) -> Vec<StyledLine> {
     let steps = report::next_steps(result, run);
     let width = steps.iter().map(|step| step.command.len()).max().unwrap_or(0);
     let line = |(place, NextStep { command, does }): (usize, &NextStep)| {
@@ -51,6 +51,6 @@ fn next_steps(result: &TaskResult, run: &str) -> Vec<Line> {
 }
 
 /// Returns a line of a summary.
-pub(in crate::cli) fn fact(fact: &Fact) -> Line {
+pub(in crate::cli) fn fact(fact: &SummaryFact) -> StyledLine {
     vec![(Tone::Faint, format!("  {:<9}", fact.about)), (Tone::Plain, paint::one_line(&fact.says))]
 }

@@ -1,6 +1,6 @@
 //! The expected times of the steps of a gate, from the newest report that has them.
 
-use crate::store::{Filter, RunState, Store, read_text};
+use crate::store::{RunListFilter, Store, StoredRunState, read_text};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -36,8 +36,8 @@ struct Step {
 /// Returns the milliseconds that each step took when it last ran, by `lane/step`. Empty on any
 /// error: the times are optional.
 pub(in crate::cli) fn expected(store: &Store) -> BTreeMap<String, u64> {
-    let rows = store.runs(&Filter { limit: RUNS, ..Filter::default() }).unwrap_or_default();
-    let ended = rows.iter().filter(|row| matches!(row.state, RunState::Ended(_)));
+    let rows = store.runs(&RunListFilter { limit: RUNS, ..RunListFilter::default() }).unwrap_or_default();
+    let ended = rows.iter().filter(|row| matches!(row.state, StoredRunState::Ended(_)));
     let times = |text: String| {
         let report: Report = serde_json::from_str(&text).ok()?;
         let steps = report.attempts.into_iter().flat_map(|attempt| attempt.verdict.steps);

@@ -1,10 +1,10 @@
 //! The display of the gate: its steps, waiting steps, expected times, and failures that an earlier
 //! attempt already had.
 
-use super::counting::Counting;
-use super::{Display, REASONS};
+use super::counting::TestCounter;
+use super::{REASONS, RunDisplay};
 use crate::cli::paint::{self, Tone};
-use crate::cli::steps::{self, Story, Told};
+use crate::cli::steps::{self, ShownTail, StepHistory};
 use crate::report::lane::{failing, how, test_name};
 use crate::report::seconds;
 use crate::verdict::{StepProgress, StepReport, StepStatus, as_judged};
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(super) struct GateView {
     /// The steps that have ended in the current gate run.
-    story: Story,
+    story: StepHistory,
     /// True once a line says that the gate judges the base, before the agent starts.
     has_told_base: bool,
     /// Milliseconds that each step took when it last ran, by `lane/step`.
@@ -26,7 +26,7 @@ pub(super) struct GateView {
     /// The steps that have ended in the current gate run, in their order.
     ended: Vec<String>,
     /// Tests that running steps have reported so far.
-    tests: BTreeMap<String, Counting>,
+    tests: BTreeMap<String, TestCounter>,
     /// The failures of each attempt, without parts that differ when the same failure returns.
     failures: Vec<(u32, String)>,
 }
@@ -38,7 +38,7 @@ impl GateView {
     }
 
     /// Ends the gate run: returns its steps and resets the state for the next one.
-    fn take(&mut self) -> Story {
+    fn take_steps(&mut self) -> StepHistory {
         self.before = std::mem::take(&mut self.ended);
         self.begun.clear();
         self.tests.clear();
@@ -58,7 +58,7 @@ impl GateView {
 
     /// Returns the earlier attempt with the same failure, if there is one. Records the failure of
     /// this attempt.
-    fn known(&mut self, attempt: u32, story: &Story, feedback: &str) -> Option<u32> {
+    fn known(&mut self, attempt: u32, story: &StepHistory, feedback: &str) -> Option<u32> {
         let one = |report: &&StepReport| {
             let (tests, more) = failing(report);
             let tests: Vec<String> = tests.iter().map(test_name).collect();
@@ -74,7 +74,7 @@ impl GateView {
     }
 }
 
-impl Display {
+impl RunDisplay {
     pub(super) fn step(&mut self, progress: &StepProgress) {
         match progress {
             StepProgress::Started { lane, step, command } => {
@@ -88,7 +88,7 @@ impl Display {
             StepProgress::Output { lane, step, line } => {
                 let name = name(lane, step);
                 let tests = self.gate.tests.entry(name.clone()).or_default();
-                tests.take(line);
+                tests.read_line(line);
                 self.live.note(&name, tests.before(line));
             }
             StepProgress::Retried(report) => {
@@ -100,7 +100,7 @@ impl Display {
                 let name = name(&report.lane, &report.step);
                 self.live.end(&name);
                 paint::line(&steps::result(report));
-                self.gate.story.ended(report.clone(), Told::Result);
+                self.gate.story.ended(report.clone(), ShownTail::Result);
                 if report.tries > 0 {
                     self.gate.expected.insert(name.clone(), report.duration_ms);
                 }
@@ -118,7 +118,7 @@ impl Display {
         if self.gate.story.is_empty() {
             return;
         }
-        let story = self.gate.take();
+        let story = self.gate.take_steps();
         self.status.checks = None;
         self.clear();
         let causes = story.causes();
@@ -140,7 +140,7 @@ impl Display {
         if self.status.attempt.0 == 0 {
             return self.base(); // judges the base, before any agent
         }
-        let (story, time) = (self.gate.take(), format!(" ({})", seconds(duration_ms)));
+        let (story, time) = (self.gate.take_steps(), format!(" ({})", seconds(duration_ms)));
         self.status.checks = None;
         self.clear();
         if success {
@@ -176,9 +176,9 @@ mod tests {
     use super::*;
     use crate::report::lane::tests::step;
 
-    fn failed(excerpt: &str) -> Story {
-        let mut story = Story::default();
-        story.ended(StepReport { excerpt: excerpt.into(), ..step("test", StepStatus::Failed) }, Told::Result);
+    fn failed(excerpt: &str) -> StepHistory {
+        let mut story = StepHistory::default();
+        story.ended(StepReport { excerpt: excerpt.into(), ..step("test", StepStatus::Failed) }, ShownTail::Result);
         story
     }
 
@@ -194,7 +194,7 @@ mod tests {
     fn steps_that_wait_are_those_of_the_gate_run_before() {
         let mut gate =
             GateView { ended: ["verify/a", "verify/b", "verify/c"].map(str::to_owned).into(), ..GateView::default() };
-        gate.take();
+        gate.take_steps();
         gate.begun.insert("verify/b".into());
         gate.ended.push("verify/a".into());
         assert_eq!((gate.count(), gate.queued()), ((1, 3), vec!["verify/c".to_owned()]));

@@ -3,13 +3,13 @@
 //! them has it.
 
 use super::call::{GIST, cut};
-use super::{Display, gist_of_args, upshot, verb};
+use super::{RunDisplay, gist_of_args, upshot, verb};
 use crate::cli::paint::{self, Tone};
 use crate::report::seconds;
 use crate::run::AgentEvent;
 use crate::verdict::Reason;
 
-impl Display {
+impl RunDisplay {
     /// Shows one event of the sub-agent with this path.
     pub(in crate::cli) fn show_of(&mut self, path: &str, event: &AgentEvent) {
         let mark = format!("  {path} ┆ ");
@@ -43,6 +43,6 @@ impl Display {
         self.clear();
         paint::line(&line);
         let doing = std::mem::take(&mut self.doing);
-        self.begin(doing);
+        self.start_activity(doing);
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Prose {
 
 impl Prose {
     /// Adds a piece. Returns the lines that have ended, of at most `width` columns.
-    pub(super) fn take(&mut self, piece: &str, width: usize) -> Vec<String> {
+    pub(super) fn push(&mut self, piece: &str, width: usize) -> Vec<String> {
         let mut lines = Vec::new();
         for piece in paint::harmless(piece).replace('\t', "    ").split_inclusive('\n') {
             self.is_open = true;
@@ -71,7 +71,7 @@ mod tests {
             let mut prose = Prose::default();
             let chars: Vec<char> = text.chars().collect();
             let pieces = chars.chunks(size).map(|piece| piece.iter().collect::<String>());
-            let lines: Vec<String> = pieces.flat_map(|piece| prose.take(&piece, 13)).collect();
+            let lines: Vec<String> = pieces.flat_map(|piece| prose.push(&piece, 13)).collect();
             assert_eq!(lines, wanted, "{size}");
             assert_eq!(prose.unfinished(), Some("ithoutspaces"));
             assert_eq!(prose.end().as_deref(), Some("ithoutspaces"));
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn wide_characters_count_twice() {
         let mut prose = Prose::default();
-        assert_eq!(prose.take("🦀🦀🦀🦀🦀🦀\u{1b}[2J", 10), ["🦀🦀🦀🦀🦀"]);
+        assert_eq!(prose.push("🦀🦀🦀🦀🦀🦀\u{1b}[2J", 10), ["🦀🦀🦀🦀🦀"]);
         assert_eq!(prose.unfinished(), Some("🦀[2J"));
     }
 }

@@ -1,9 +1,9 @@
 //! Checks of the machine: the sandbox, the limits, and the folders for state and temporary files.
 
-use super::{Found, repository, room};
-use crate::config::{self, Environment};
+use super::{HealthCheck, repository, room};
+use crate::config::{self, EnvironmentLayer};
 use crate::process;
-use crate::process::wall::{NoWall, WITHOUT, Wall, WallChoice, WallKind, WallLimits};
+use crate::process::sandbox::{NoSandbox, Sandbox, SandboxChoice, SandboxKind, SandboxLimits, WITHOUT};
 use crate::store::is_inside;
 use rustix::fs::{StatVfsMountFlags, statfs, statvfs};
 use std::fs::File;
@@ -29,7 +29,7 @@ const FILE_SYSTEMS: [(u64, &str, bool); 10] = [
     (0x0102_1997, "9p", false),
 ];
 
-pub(super) async fn look(root: &Path, set: &config::Settings, environment: &Environment) -> Vec<Found> {
+pub(super) async fn look(root: &Path, set: &config::ProjectConfig, environment: &EnvironmentLayer) -> Vec<HealthCheck> {
     let child = environment.child_env();
     let path = child.get("PATH").map_or("", String::as_str);
     let hand: Vec<(String, String)> = environment.hand_env().into_iter().collect();
@@ -45,18 +45,18 @@ pub(super) async fn look(root: &Path, set: &config::Settings, environment: &Envi
             let text = fault.to_string();
             let says = text.split_once(" (").map_or(text.as_str(), |(says, _)| says);
             let mend = "set HOME, or set FLEDGE_STATE_DIR to a folder outside the project: `export FLEDGE_STATE_DIR=/var/tmp/fledge`";
-            vec![Found::problem("state", format!("{says}: neither FLEDGE_STATE_DIR nor XDG_STATE_HOME nor HOME is set"), mend)]
+            vec![HealthCheck::problem("state", format!("{says}: neither FLEDGE_STATE_DIR nor XDG_STATE_HOME nor HOME is set"), mend)]
         }
     });
     found
 }
 
 /// Checks the folder for temporary files, which sandboxes and rooms use.
-fn temporary(set: Option<&str>, root: &Path) -> Found {
+fn temporary(set: Option<&str>, root: &Path) -> HealthCheck {
     let folder = PathBuf::from(set.unwrap_or("/tmp"));
     let shown = folder.display();
     let elsewhere = "set TMPDIR to an existing, writable folder outside the project";
-    let problem = |why: &str| Found::problem("tmp", format!("TMPDIR is {shown}, {why}"), elsewhere);
+    let problem = |why: &str| HealthCheck::problem("tmp", format!("TMPDIR is {shown}, {why}"), elsewhere);
     if !folder.is_dir() {
         return problem("which does not exist");
     }
@@ -64,54 +64,63 @@ fn temporary(set: Option<&str>, root: &Path) -> Found {
         None => {}
         Some(why) if room::is_for_room(&why) => {
             let says = format!("temporary files go to {shown}, which is not writable: {why}");
-            return Found::problem("tmp", says, "make room there, or set TMPDIR to a folder on another file system");
+            return HealthCheck::problem(
+                "tmp",
+                says,
+                "make room there, or set TMPDIR to a folder on another file system",
+            );
         }
         Some(why) => return problem(&format!("which is not writable: {why}")),
     }
     if is_inside(&folder, root) {
         let says = format!("TMPDIR is {shown}, which is inside the project, where an agent can write");
-        return Found::warning("tmp", says, elsewhere);
+        return HealthCheck::warning("tmp", says, elsewhere);
     }
     if statvfs(&folder).is_ok_and(|about| about.f_flag.contains(StatVfsMountFlags::NOEXEC)) {
         let says = format!("{shown} is mounted `noexec`: programs that tools unpack there cannot start");
-        return Found::warning("tmp", says, "set TMPDIR to a folder on another file system");
+        return HealthCheck::warning("tmp", says, "set TMPDIR to a folder on another file system");
     }
     let free = room::free(&folder);
     if free < FULL {
         let says = format!("temporary files go to {shown}, where {} MiB are free", free / 1024 / 1024);
-        return Found::warning("tmp", says, "make room there, or set TMPDIR to a folder on another file system");
+        return HealthCheck::warning("tmp", says, "make room there, or set TMPDIR to a folder on another file system");
     }
-    Found::good("tmp", format!("temporary files of fledge go to {shown}"))
+    HealthCheck::good("tmp", format!("temporary files of fledge go to {shown}"))
 }
 
 /// Checks the file system of the project for room and write access.
-fn project(root: &Path) -> Option<Found> {
+fn project(root: &Path) -> Option<HealthCheck> {
     let (shown, free, mend) = (root.display(), room::free(root), "free some space: agents and checks write there");
     if let Some(process::Unwritable { why, mend }) = process::unwritable(root) {
-        return Some(Found::problem("project", why, mend));
+        return Some(HealthCheck::problem("project", why, mend));
     }
     if let Some(why) = room::refusal(root).filter(|why| !room::is_for_room(why)) {
         let mend = format!("see `ls -ld {shown}` and `mount`: fledge, agents and checks write there");
-        return Some(Found::problem("project", format!("{shown} is not writable: {why}"), mend));
+        return Some(HealthCheck::problem("project", format!("{shown} is not writable: {why}"), mend));
     }
     if room::is_full(root) {
-        return Some(Found::problem("project", format!("the file system of {shown} is full"), mend));
+        return Some(HealthCheck::problem("project", format!("the file system of {shown} is full"), mend));
     }
     let says = || format!("{} MiB are free where the project is, {shown}", free / 1024 / 1024);
-    (free < FULL).then(|| Found::warning("project", says(), mend))
+    (free < FULL).then(|| HealthCheck::warning("project", says(), mend))
 }
 
-async fn sandbox((root, state): (&Path, &Path), choice: WallChoice, helper: Option<&Path>, path: &str) -> Found {
-    if choice == WallChoice::Off {
+async fn sandbox(
+    (root, state): (&Path, &Path),
+    choice: SandboxChoice,
+    helper: Option<&Path>,
+    path: &str,
+) -> HealthCheck {
+    if choice == SandboxChoice::Off {
         let says = "off in your configuration: agents and the code that the gate runs have your rights";
-        return Found::warning("sandbox", says, "remove `sandbox: off` from your configuration");
+        return HealthCheck::warning("sandbox", says, "remove `sandbox: off` from your configuration");
     }
     let who = if is_root() { ", as root" } else { "" };
-    let best = Wall::raise(WallChoice::Required, helper, path).await;
+    let best = Sandbox::raise(SandboxChoice::Required, helper, path).await;
     if let Some(none) = best.as_ref().ok().and_then(|wall| wall.stands_outside(root).err()) {
-        return Found::problem("sandbox", format!("none{who}: {none}"), none.mend);
+        return HealthCheck::problem("sandbox", format!("none{who}: {none}"), none.mend);
     }
-    let NoWall { tried, mend } = match best {
+    let NoSandbox { tried, mend } = match best {
         Ok(wall) => {
             let scratch = tempfile::tempdir_in(state).or_else(|_| tempfile::tempdir());
             let has_layers = match &scratch {
@@ -123,24 +132,28 @@ async fn sandbox((root, state): (&Path, &Path), choice: WallChoice, helper: Opti
             } else {
                 "rooms are full copies, with installed dependencies: the kernel gives users no overlay file system"
             };
-            return Found::good("sandbox", format!("{}{who}; {layers}", wall.kind().name()));
+            return HealthCheck::good("sandbox", format!("{}{who}; {layers}", wall.kind().name()));
         }
         Err(none) => none,
     };
     let tried = tried.join("; ");
-    if choice == WallChoice::Required {
-        return Found::problem("sandbox", format!("none{who}: {tried}"), mend);
+    if choice == SandboxChoice::Required {
+        return HealthCheck::problem("sandbox", format!("none{who}: {tried}"), mend);
     }
-    let second = Wall::raise(WallChoice::Auto, helper, path).await;
+    let second = Sandbox::raise(SandboxChoice::Auto, helper, path).await;
     match second.and_then(|wall| wall.stands_outside(root).map(|()| wall)) {
-        Ok(wall) if wall.kind() == WallKind::Landlock => {
+        Ok(wall) if wall.kind() == SandboxKind::Landlock => {
             // A sandbox works, so do not advise to run without one.
             let mend = mend.trim_end_matches(WITHOUT);
             let files = temporary_files(wall.temporary_folder(), process::is_in_memory);
-            Found::warning("sandbox", format!("landlock{who}, which is weaker than bubblewrap: {tried}{files}"), mend)
+            HealthCheck::warning(
+                "sandbox",
+                format!("landlock{who}, which is weaker than bubblewrap: {tried}{files}"),
+                mend,
+            )
         }
-        Ok(wall) => Found::good("sandbox", format!("{}{who}", wall.kind().name())),
-        Err(none) => Found::problem("sandbox", format!("none{who}: {none}"), none.mend),
+        Ok(wall) => HealthCheck::good("sandbox", format!("{}{who}", wall.kind().name())),
+        Err(none) => HealthCheck::problem("sandbox", format!("none{who}: {none}"), none.mend),
     }
 }
 
@@ -167,22 +180,22 @@ fn uncounted(written: &[&Path], is_in_memory: impl Fn(&Path) -> bool) -> &'stati
 }
 
 /// Reports the limits of a call or a step, and what enforces them.
-fn limits(limits: WallLimits, choice: WallChoice, written: &[&Path]) -> Found {
+fn limits(limits: SandboxLimits, choice: SandboxChoice, written: &[&Path]) -> HealthCheck {
     let count = limits.processes.map_or("any number of".into(), |count| count.to_string());
     let memory = limits.memory.map_or("any".into(), |bytes| format!("{} MiB of", bytes >> 20));
     let kernel = match choice {
-        WallChoice::Off => "",
-        WallChoice::Auto | WallChoice::Required if is_root() => {
+        SandboxChoice::Off => "",
+        SandboxChoice::Auto | SandboxChoice::Required if is_root() => {
             ", the kernel bounds files, and counts no processes of root"
         }
-        WallChoice::Auto | WallChoice::Required => ", the kernel bounds processes and files too",
+        SandboxChoice::Auto | SandboxChoice::Required => ", the kernel bounds processes and files too",
     };
     let files = uncounted(written, process::is_in_memory);
     let says = format!(
         "a call or step may use {count} processes and {memory} memory in total, checked ten times a second{kernel}; \
         no cgroups{files}"
     );
-    Found::good("limits", says)
+    HealthCheck::good("limits", says)
 }
 
 /// Returns true if this process is root: by the owner of its folder in /proc, else of a file that
@@ -193,16 +206,17 @@ fn is_root() -> bool {
 }
 
 /// Checks that runs can be stored in the folder, or in the nearest existing folder above it.
-fn state(folder: &Path, root: &Path) -> Vec<Found> {
+fn state(folder: &Path, root: &Path) -> Vec<HealthCheck> {
     let elsewhere = "set FLEDGE_STATE_DIR to another folder: `export FLEDGE_STATE_DIR=/var/tmp/fledge`";
     let shown = folder.display();
     if is_inside(folder, root) {
         let says = format!("{shown} is inside the project, where an agent can write");
-        return vec![Found::problem("state", says, elsewhere)];
+        return vec![HealthCheck::problem("state", says, elsewhere)];
     }
     let there: PathBuf = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/")).into();
     let unmade = if there == folder { String::new() } else { format!(", so fledge cannot create {shown}") };
-    let problem = |why: &str| vec![Found::problem("state", format!("{} {why}{unmade}", there.display()), elsewhere)];
+    let problem =
+        |why: &str| vec![HealthCheck::problem("state", format!("{} {why}{unmade}", there.display()), elsewhere)];
     if !there.is_dir() {
         return problem("is not a folder");
     }
@@ -218,14 +232,18 @@ fn state(folder: &Path, root: &Path) -> Vec<Found> {
     let says = format!("{shown}, {} MiB free on {kind}, {sharing}{full}", room / 1024 / 1024);
     let more = "free some space (`fledge runs prune` removes old runs), or set FLEDGE_STATE_DIR to another folder";
     let first = match room {
-        _ if refusal.is_some() => Found::problem("state", says, more),
-        ..FULL => Found::problem("state", says, more),
-        FULL..NARROW => Found::warning("state", says, "free some space: `fledge runs prune` removes old runs"),
-        NARROW.. => Found::good("state", says),
+        _ if refusal.is_some() => HealthCheck::problem("state", says, more),
+        ..FULL => HealthCheck::problem("state", says, more),
+        FULL..NARROW => HealthCheck::warning("state", says, "free some space: `fledge runs prune` removes old runs"),
+        NARROW.. => HealthCheck::good("state", says),
     };
     let locks = || {
-        Found::warning("state", format!("locks on {kind} are not reliable, but the database needs them"), elsewhere)
-            .of("locks")
+        HealthCheck::warning(
+            "state",
+            format!("locks on {kind} are not reliable, but the database needs them"),
+            elsewhere,
+        )
+        .part("locks")
     };
     [first].into_iter().chain((!has_locks).then(locks)).collect()
 }

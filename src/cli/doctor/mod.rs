@@ -7,13 +7,13 @@ mod repository;
 mod room;
 
 use super::configured;
-use super::failure::Failure;
+use super::failure::CliError;
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::standing;
-use super::steps::Line;
+use super::steps::StyledLine;
 use super::{block_on, no_output, print_data, print_json};
-use crate::config::{self, Environment};
+use crate::config::{self, EnvironmentLayer};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -54,7 +54,7 @@ impl Health {
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Found {
+struct HealthCheck {
     /// Its subject, in one word.
     about: &'static str,
     /// The part of the subject, if it has several. Together they make a stable id.
@@ -65,7 +65,7 @@ struct Found {
     mend: String,
 }
 
-impl Found {
+impl HealthCheck {
     fn good(about: &'static str, says: impl Into<String>) -> Self {
         Self { about, part: None, health: Health::Good, says: says.into(), mend: String::new() }
     }
@@ -79,7 +79,7 @@ impl Found {
     }
 
     /// Sets the part of the subject.
-    fn of(self, part: impl Into<String>) -> Self {
+    fn part(self, part: impl Into<String>) -> Self {
         Self { part: Some(part.into()), ..self }
     }
 
@@ -93,7 +93,7 @@ impl Found {
         json!({ "id": self.id(), "status": self.health.word(), "says": self.says, "fix": fix })
     }
 
-    fn lines(&self) -> Vec<Line> {
+    fn lines(&self) -> Vec<StyledLine> {
         let (tone, mark) = match self.health {
             Health::Good => (Tone::Good, "✓ "),
             Health::Warning => (Tone::Warn, "! "),
@@ -116,7 +116,7 @@ fn every(fault: &impl std::fmt::Display) -> String {
 }
 
 /// Returns the last line: whether a run can begin, and the next command.
-fn close(found: &[Found], is_healthy: bool, root: &Path, environment: &Environment) -> Line {
+fn close(found: &[HealthCheck], is_healthy: bool, root: &Path, environment: &EnvironmentLayer) -> StyledLine {
     if is_healthy {
         let next = format!("Ready. Next: {}", standing::next(root, environment));
         return vec![(Tone::Strong, next)];
@@ -130,21 +130,21 @@ fn close(found: &[Found], is_healthy: bool, root: &Path, environment: &Environme
 ///
 /// # Errors
 /// When the folder does not exist, or nothing can be printed.
-pub(super) fn run(arguments: &DoctorArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(arguments: &DoctorArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let root = arguments.project.root(environment)?;
     let settled = configured::settled(environment, &root);
     let (set, wrong) = match config::load(environment, &root) {
         Ok(set) => (set, None),
         Err(fault) => {
             let mend = "fix the file: until then fledge ignores all of it";
-            (config::Settings::default(), Some(Found::problem("config", every(&fault), mend)))
+            (config::ProjectConfig::default(), Some(HealthCheck::problem("config", every(&fault), mend)))
         }
     };
     let mut found = block_on(machine::look(&root, &set, environment))?;
     found.extend(
         settled
             .into_iter()
-            .map(|note| Found::warning("config", note, "check the copy before you trust it").of("restored")),
+            .map(|note| HealthCheck::warning("config", note, "check the copy before you trust it").part("restored")),
     );
     found.extend(wrong);
     found.extend(project::variables(environment));
@@ -155,11 +155,11 @@ pub(super) fn run(arguments: &DoctorArguments, environment: &Environment) -> Res
     found.extend(project::worktrees(&root, environment));
     let is_healthy = found.iter().all(|found| found.health != Health::Problem);
     if arguments.json {
-        let checks: Vec<Value> = found.iter().map(Found::as_json).collect();
+        let checks: Vec<Value> = found.iter().map(HealthCheck::as_json).collect();
         let all = json!({ "schema_version": DOCTOR_SCHEMA_VERSION, "healthy": is_healthy, "checks": checks });
         print_json(&all.to_string()).map_err(no_output)?;
     } else {
-        let mut lines: Vec<Line> = found.iter().flat_map(Found::lines).collect();
+        let mut lines: Vec<StyledLine> = found.iter().flat_map(HealthCheck::lines).collect();
         lines.push(close(&found, is_healthy, &root, environment));
         print_data(&paint::page(&lines)).map_err(no_output)?;
     }

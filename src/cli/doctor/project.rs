@@ -3,21 +3,23 @@
 
 use super::super::lanes::recall_clean;
 use super::super::worktrees::left_over;
-use super::{Found, Health, every};
-use crate::config::{self, ConfigFault, Environment, KeyPlace, ModelChoice, auto_model, near_published, resolve_model};
+use super::{Health, HealthCheck, every};
+use crate::config::{
+    self, ConfigError, EnvironmentLayer, KeyPlace, ModelChoice, auto_model, near_published, resolve_model,
+};
 use crate::driver::project_of;
-use crate::gate::{self, Listed};
+use crate::gate::{self, ListedLanes};
 use crate::lane::detect::DETECTED_LANE;
-use crate::lane::{Lane, LaneFault, RoomKind};
-use crate::process::{self, wall::Wall};
-use crate::store::{Filter, Only, Store, project_dir};
+use crate::lane::{Lane, LaneError, RoomKind};
+use crate::process::{self, sandbox::Sandbox};
+use crate::store::{RunListFilter, RunProperty, Store, project_dir};
 use crate::task::Tier;
 use crate::workspace::ignored_paths;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 /// Checks the default model of a task, then the other configured ones. Calls none.
-pub(super) fn models(set: &config::Settings, environment: &Environment) -> Vec<Found> {
+pub(super) fn models(set: &config::ProjectConfig, environment: &EnvironmentLayer) -> Vec<HealthCheck> {
     let default = match auto_model(set, Tier::Code, environment) {
         Ok(choice) => known(format!("{} by default, {}", choice.entry.model, key(&choice)), &choice),
         Err(fault) => lacking(&fault, true, environment),
@@ -25,17 +27,22 @@ pub(super) fn models(set: &config::Settings, environment: &Environment) -> Vec<F
     let is_default = |name: &str| set.default_model.as_ref().is_some_and(|own| own.value == name);
     let others = set.models.keys().filter(|name| !is_default(name));
     let other = |name: &String| match resolve_model(name, set, environment) {
-        Ok(choice) => known(format!("{name}: {}, {}", choice.entry.model, key(&choice)), &choice).of(name),
-        Err(fault) => lacking(&fault, false, environment).of(name),
+        Ok(choice) => known(format!("{name}: {}, {}", choice.entry.model, key(&choice)), &choice).part(name),
+        Err(fault) => lacking(&fault, false, environment).part(name),
     };
-    let (good, other): (Vec<Found>, Vec<Found>) = others.map(other).partition(|found| found.health == Health::Good);
-    let name = |found: &Found| found.part.clone().unwrap_or_default();
+    let (good, other): (Vec<HealthCheck>, Vec<HealthCheck>) =
+        others.map(other).partition(|found| found.health == Health::Good);
+    let name = |found: &HealthCheck| found.part.clone().unwrap_or_default();
     let names = good.iter().map(name).collect::<Vec<_>>().join(", ");
-    let good = (!good.is_empty()).then(|| Found::good("model", format!("also configured: {names}")).of("others"));
+    let good =
+        (!good.is_empty()).then(|| HealthCheck::good("model", format!("also configured: {names}")).part("others"));
     let all: Vec<String> = other.iter().map(|found| format!("{} ({})", name(found), found.says)).collect();
     let other = match other.as_slice() {
         [] | [_] => other.into_iter().next(),
-        _ => Some(Found::warning("model", all.join("; "), "`fledge models check` shows what each needs").of("unready")),
+        _ => Some(
+            HealthCheck::warning("model", all.join("; "), "`fledge models check` shows what each needs")
+                .part("unready"),
+        ),
     };
     [default].into_iter().chain(good).chain(other).collect()
 }
@@ -50,15 +57,15 @@ fn key(choice: &ModelChoice) -> String {
 }
 
 /// Reports a usable model. A name similar to a published model may be a misspelling or a new model.
-fn known(says: String, choice: &ModelChoice) -> Found {
+fn known(says: String, choice: &ModelChoice) -> HealthCheck {
     let entry = &choice.entry;
     let near = near_published(entry.provider, &entry.model).filter(|_| entry.base_url.is_none());
-    let Some(near) = near else { return Found::good("model", says) };
+    let Some(near) = near else { return HealthCheck::good("model", says) };
     let mend = format!("did you mean `{near}`? run `fledge models check` to test the model");
-    Found::warning("model", format!("{says}; fledge does not know this model"), mend)
+    HealthCheck::warning("model", format!("{says}; fledge does not know this model"), mend)
 }
 
-fn lacking(fault: &ConfigFault, is_default: bool, environment: &Environment) -> Found {
+fn lacking(fault: &ConfigError, is_default: bool, environment: &EnvironmentLayer) -> HealthCheck {
     // The message ends with the fix in brackets.
     let text = fault.to_string();
     let (says, mend) =
@@ -68,116 +75,130 @@ fn lacking(fault: &ConfigFault, is_default: bool, environment: &Environment) -> 
     let named = mend.split(|char: char| !char.is_ascii_uppercase() && char != '_').filter(|word| word.contains("KEY"));
     let empty = named.filter(is_empty).map(|name| format!("; {name} is set but empty"));
     let says = &format!("{says}{}", empty.collect::<String>());
-    if is_default { Found::problem("model", says, mend) } else { Found::warning("model", says, mend) }
+    if is_default { HealthCheck::problem("model", says, mend) } else { HealthCheck::warning("model", says, mend) }
 }
 
 /// Checks the lanes: whether they can run here, and the evidence that they give the gate.
-pub(super) fn lanes(root: &Path, environment: &Environment) -> Vec<Found> {
+pub(super) fn lanes(root: &Path, environment: &EnvironmentLayer) -> Vec<HealthCheck> {
     let child = environment.child_env();
     let path = child.get("PATH").map_or("", String::as_str);
-    let Listed { lanes, is_detected, fault, .. } = match gate::list(root, path) {
+    let ListedLanes { lanes, is_detected, fault, .. } = match gate::list(root, path) {
         Ok(listed) => listed,
         Err(fault) => {
-            return vec![Found::problem("lanes", every(&fault), "run `fledge lanes validate` to see all problems")];
+            return vec![HealthCheck::problem(
+                "lanes",
+                every(&fault),
+                "run `fledge lanes validate` to see all problems",
+            )];
         }
     };
     if lanes.is_empty() && fault.files.is_empty() {
         let mend = "write lanes/verify.yaml; one step that runs the tests is enough";
-        return vec![Found::problem("lanes", "no lanes found, and fledge cannot detect any", mend)];
+        return vec![HealthCheck::problem("lanes", "no lanes found, and fledge cannot detect any", mend)];
     }
     let mut found = Vec::new();
     if !fault.files.is_empty() {
         let found_wrong =
-            Found::problem("lanes", every(&fault), "run `fledge lanes validate` to see each with its line");
-        found.push(found_wrong.of("files"));
+            HealthCheck::problem("lanes", every(&fault), "run `fledge lanes validate` to see each with its line");
+        found.push(found_wrong.part("files"));
     }
     if is_detected {
         let says = "no lane files; fledge detected `verify` from the project";
-        found.push(Found::warning("lanes", says, "run `fledge init` to test the lane and save it"));
+        found.push(HealthCheck::warning("lanes", says, "run `fledge init` to test the lane and save it"));
     } else if !lanes.iter().any(|lane| lane.name == DETECTED_LANE) && !is_broken_gate(&fault) {
         let says = "no lane is named `verify`, the gate of tasks that name no lane";
-        found.push(Found::warning("lanes", says, "write lanes/verify.yaml, or name the lane in tasks: `lane: …`"));
+        found.push(HealthCheck::warning(
+            "lanes",
+            says,
+            "write lanes/verify.yaml, or name the lane in tasks: `lane: …`",
+        ));
     }
-    found.extend(lanes.iter().map(|lane| about(root, lane, path).of(&lane.name)));
+    found.extend(lanes.iter().map(|lane| about(root, lane, path).part(&lane.name)));
     found.extend(lanes.iter().filter_map(|lane| failed_clean(root, lane, environment)));
     found
 }
 
 /// Returns the reasons why a lane failed in its last run by hand in a clean room.
-fn failed_clean(root: &Path, lane: &Lane, environment: &Environment) -> Option<Found> {
+fn failed_clean(root: &Path, lane: &Lane, environment: &EnvironmentLayer) -> Option<HealthCheck> {
     let project = project_dir(&environment.state_dir().ok()?, root);
     let reasons = recall_clean(&project, lane);
     let name = &lane.name;
     let says = format!("{name}: the last run in a clean room failed: {}", reasons.join("; "));
-    let found = || Found::warning("lane", says, format!("run `fledge lanes run {name} --clean` to try again"));
-    (!reasons.is_empty()).then(|| found().of(format!("{name}.clean")))
+    let found = || HealthCheck::warning("lane", says, format!("run `fledge lanes run {name} --clean` to try again"));
+    (!reasons.is_empty()).then(|| found().part(format!("{name}.clean")))
 }
 
 /// Checks that the steps of lanes can run in a room, as seen from inside the sandbox: programs,
 /// ignored files and the network.
-pub(super) async fn rooms(root: &Path, set: &config::Settings, environment: &Environment) -> Vec<Found> {
+pub(super) async fn rooms(
+    root: &Path,
+    set: &config::ProjectConfig,
+    environment: &EnvironmentLayer,
+) -> Vec<HealthCheck> {
     let env: Vec<(String, String)> = environment.step_env().into_iter().collect();
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
-    let Ok(Listed { lanes, .. }) = gate::list(root, path) else { return Vec::new() };
-    let raised = Wall::raise(set.sandbox, environment.program(), &process::outside(path, root)).await;
+    let Ok(ListedLanes { lanes, .. }) = gate::list(root, path) else { return Vec::new() };
+    let raised = Sandbox::raise(set.sandbox, environment.program(), &process::outside(path, root)).await;
     let Ok(wall) = raised else { return Vec::new() }; // the check of the sandbox reports this
     let hidden: Vec<_> = environment.state_dir().into_iter().collect();
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<HealthCheck> = Vec::new();
     let hand: Vec<(String, String)> = environment.hand_env().into_iter().collect();
     let ignored = ignored_paths(root, &hand, &CancellationToken::new()).await;
     for lane in lanes.iter().filter(|lane| lane.room == RoomKind::Clean) {
         if let Some((step, path)) = gate::ignored_in_commands(lane, &ignored).into_iter().next() {
             let says = format!("{}: step `{step}` names `{path}`, which git ignores, so rooms lack it", lane.name);
             let mend = format!("add `include_ignored: [{path}]` to the lane");
-            found.push(Found::warning("lane", says, mend).of(format!("{}.ignored", lane.name)));
+            found.push(HealthCheck::warning("lane", says, mend).part(format!("{}.ignored", lane.name)));
         }
         if let Some((step, words)) = gate::fetching(lane).into_iter().next() {
             let says = format!("{}: step `{step}` runs `{words}`, but rooms have no network", lane.name);
             let mend = "move the step to `setup`, which has a network, or add `network: true` to the lane";
-            found.push(Found::warning("lane", says, mend).of(format!("{}.network", lane.name)));
+            found.push(HealthCheck::warning("lane", says, mend).part(format!("{}.network", lane.name)));
         }
     }
     let unreached = gate::unreached(&lanes, root, (&wall, &hidden), &env, &CancellationToken::new()).await;
-    for gate::Unreached { lane, step, what, cure } in unreached {
+    for gate::UnreachedProgram { lane, step, what, cure } in unreached {
         let says = format!("{lane}: step `{step}` cannot run in a room: {what}");
         let part = format!("{lane}.room");
         if !found.iter().any(|found| found.part.as_ref() == Some(&part)) {
-            found.push(Found::problem("lane", says, cure).of(part));
+            found.push(HealthCheck::problem("lane", says, cure).part(part));
         }
     }
     found
 }
 
 /// Returns true if the gate may be in an invalid file.
-fn is_broken_gate(fault: &LaneFault) -> bool {
+fn is_broken_gate(fault: &LaneError) -> bool {
     let stems = fault.files.keys().filter_map(|file| Path::new(file).file_stem());
     stems.into_iter().any(|stem| stem == DETECTED_LANE || stem == "fledge")
 }
 
 /// Returns misspelt variables, which nothing reads.
-pub(super) fn variables(environment: &Environment) -> impl Iterator<Item = Found> {
+pub(super) fn variables(environment: &EnvironmentLayer) -> impl Iterator<Item = HealthCheck> {
     environment.misspelt().into_iter().map(|(name, meant)| {
         let mend = format!("did you mean `{meant}`? if not, `unset {name}`");
-        Found::warning("config", format!("{name} is set, but fledge does not read it"), mend).of(name)
+        HealthCheck::warning("config", format!("{name} is set, but fledge does not read it"), mend).part(name)
     })
 }
 
 /// Returns the runs that did not end and that no process drives.
-pub(super) fn interrupted(root: &Path, environment: &Environment) -> Option<Found> {
+pub(super) fn interrupted(root: &Path, environment: &EnvironmentLayer) -> Option<HealthCheck> {
     let state = environment.state_dir().ok()?;
     let store = Store::existing(&state, &project_of(&state, root)).ok().flatten()?;
-    let rows = store.runs(&Filter { limit: 100, only: Some(Only::Interrupted), ..Filter::default() }).ok()?;
+    let rows = store
+        .runs(&RunListFilter { limit: 100, only: Some(RunProperty::Interrupted), ..RunListFilter::default() })
+        .ok()?;
     let newest = &rows.first()?.head.id;
     let says = match rows.len() {
         1 => "1 run was interrupted and can be resumed".to_owned(),
         many => format!("{many} runs were interrupted and can be resumed; the newest is {newest}"),
     };
     let mend = format!("`fledge runs resume {newest}` continues; `fledge runs list` shows all");
-    Some(Found::warning("runs", says, mend))
+    Some(HealthCheck::warning("runs", says, mend))
 }
 
 /// Returns the worktrees that runs have left.
-pub(super) fn worktrees(root: &Path, environment: &Environment) -> Option<Found> {
+pub(super) fn worktrees(root: &Path, environment: &EnvironmentLayer) -> Option<HealthCheck> {
     let left = left_over(&environment.state_dir().ok()?, root);
     let says = match left {
         0 => return None,
@@ -185,15 +206,19 @@ pub(super) fn worktrees(root: &Path, environment: &Environment) -> Option<Found>
         left => format!("{left} runs left worktrees"),
     };
     let mend = "`fledge worktrees list` shows their contents; `fledge worktrees clean` removes the safe ones";
-    Some(Found::warning("worktree", says, mend))
+    Some(HealthCheck::warning("worktree", says, mend))
 }
 
-fn about(root: &Path, lane: &Lane, path: &str) -> Found {
+fn about(root: &Path, lane: &Lane, path: &str) -> HealthCheck {
     let name = &lane.name;
     if let Err(fault) = gate::can_run(root, lane, path, &lane.always_run()) {
         let (says, mend) = (format!("{name}: {fault}"), "install it, or change the step");
         let is_gate = name == DETECTED_LANE;
-        return if is_gate { Found::problem("lane", says, mend) } else { Found::warning("lane", says, mend) };
+        return if is_gate {
+            HealthCheck::problem("lane", says, mend)
+        } else {
+            HealthCheck::warning("lane", says, mend)
+        };
     }
     let reports = lane.steps.iter().filter(|step| step.junit.is_some()).count();
     let proves = match (reports, &lane.canary) {
@@ -206,11 +231,15 @@ fn about(root: &Path, lane: &Lane, path: &str) -> Found {
     let says = format!("{name}: {steps}; a pass rests on {proves}");
     if lane.room == RoomKind::InPlace {
         let mend = "remove `room: in-place` if the lane can run in a fresh copy: try `fledge lanes run NAME --clean`";
-        return Found::warning("lane", format!("{says}, and on nothing that the agent left beside the tree"), mend);
+        return HealthCheck::warning(
+            "lane",
+            format!("{says}, and on nothing that the agent left beside the tree"),
+            mend,
+        );
     }
     if name == DETECTED_LANE && reports == 0 && lane.canary.is_none() {
         let mend = "add a test report (`junit:`) or a `canary:` to detect silenced tests: docs/reference/canaries.md";
-        return Found::warning("lane", says, mend);
+        return HealthCheck::warning("lane", says, mend);
     }
-    Found::good("lane", says)
+    HealthCheck::good("lane", says)
 }

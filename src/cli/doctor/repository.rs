@@ -1,11 +1,11 @@
 //! Checks of git and of the project's repository, in which verified work can be committed.
 
 use super::super::init::adding;
-use super::{Found, room};
-use crate::causes::chain;
+use super::{HealthCheck, room};
+use crate::error_chain::chain;
 use crate::store::is_inside;
-use crate::workspace::delivery::{Condition, DeliveryFault, Repository, listed, nobody, refusal};
-use crate::workspace::trees::{Trees, TreesFault};
+use crate::workspace::delivery::{DeliveryError, RepositoryCondition, UserRepository, listed, nobody, refusal};
+use crate::workspace::trees::{Trees, TreesError};
 use std::path::Path;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -15,14 +15,14 @@ const NEEDING: &str = "`commit: on-success`, `isolation: worktree` and `fledge a
 
 /// Opens a private git directory for the workspace, as a run does, and checks the user's repository
 /// for obstacles to a commit.
-pub(super) async fn look(root: &Path, path: &str, env: &[(String, String)]) -> Vec<Found> {
+pub(super) async fn look(root: &Path, path: &str, env: &[(String, String)]) -> Vec<HealthCheck> {
     let stop = CancellationToken::new();
     match opened(root, path, &stop).await {
         Ok((_folder, trees, version)) => {
             let around = around(&trees, root, env, &stop).await;
-            [Found::good("git", version)].into_iter().chain(around).collect()
+            [HealthCheck::good("git", version)].into_iter().chain(around).collect()
         }
-        Err((why, mend)) => vec![Found::problem("git", why, mend)],
+        Err((why, mend)) => vec![HealthCheck::problem("git", why, mend)],
     }
 }
 
@@ -36,10 +36,10 @@ async fn opened(root: &Path, path: &str, stop: &CancellationToken) -> Result<(Te
     let folder = tempfile::tempdir().ok().filter(is_usable);
     let folder =
         folder.map_or_else(|| tempfile::tempdir_in("/tmp"), Ok).map_err(|error| (error.to_string(), NO_ROOM))?;
-    let told = |fault: TreesFault| {
+    let told = |fault: TreesError| {
         let mend = match fault {
-            TreesFault::NoGit { .. } | TreesFault::OldGit { .. } => "install git 2.30 or newer and add it to PATH",
-            TreesFault::Git { .. } => "run `git init` in an empty folder and fix what it reports",
+            TreesError::NoGit { .. } | TreesError::OldGit { .. } => "install git 2.30 or newer and add it to PATH",
+            TreesError::Git { .. } => "run `git init` in an empty folder and fix what it reports",
             _ => NO_ROOM,
         };
         (chain(&fault), mend)
@@ -49,39 +49,39 @@ async fn opened(root: &Path, path: &str, stop: &CancellationToken) -> Result<(Te
     Ok((folder, trees, version))
 }
 
-async fn around(trees: &Trees, root: &Path, env: &[(String, String)], stop: &CancellationToken) -> Vec<Found> {
+async fn around(trees: &Trees, root: &Path, env: &[(String, String)], stop: &CancellationToken) -> Vec<HealthCheck> {
     let looked = async {
-        let Some(repository) = Repository::around(trees, env, stop).await? else {
+        let Some(repository) = UserRepository::around(trees, env, stop).await? else {
             return refusal(trees, env, stop).await.map(|said| vec![none(root, &said)]);
         };
         let signs = repository.wants_signatures(stop).await.unwrap_or(false);
-        let found = told(&repository.condition(stop).await?);
-        Ok::<_, DeliveryFault>(found.into_iter().chain(signs.then(unsigned)).collect())
+        let found = checks(&repository.condition(stop).await?);
+        Ok::<_, DeliveryError>(found.into_iter().chain(signs.then(unsigned)).collect())
     };
     looked.await.unwrap_or_else(|fault| {
         let mend = "run `git status` and `git fsck` for details; until then fledge cannot commit here";
-        vec![Found::warning("git", fault.to_string(), mend).of("repository")]
+        vec![HealthCheck::warning("git", fault.to_string(), mend).part("repository")]
     })
 }
 
-fn none(root: &Path, said: &str) -> Found {
+fn none(root: &Path, said: &str) -> HealthCheck {
     let marked = root.ancestors().map(|folder| folder.join(".git")).find(|git| git.symlink_metadata().is_ok());
     let found = match marked {
         Some(git) => {
             let says = format!("git cannot use {}: {said}; {NEEDING} a repository", git.display());
-            Found::warning("git", says, "fix or remove it, then run `git init`")
+            HealthCheck::warning("git", says, "fix or remove it, then run `git init`")
         }
-        None => Found::warning(
+        None => HealthCheck::warning(
             "git",
             format!("the project is not in a repository; {NEEDING} one"),
             "`git init && git add -A && git commit -m first`",
         ),
     };
-    found.of("repository")
+    found.part("repository")
 }
 
-fn told(it: &Condition) -> Vec<Found> {
-    let warning = |part: &str, says: String, mend: String| Found::warning("git", says, mend).of(part);
+fn checks(it: &RepositoryCondition) -> Vec<HealthCheck> {
+    let warning = |part: &str, says: String, mend: String| HealthCheck::warning("git", says, mend).part(part);
     let owner = it.refused_owner.map(|owner| {
         let says = format!("{} belongs to user {owner}, so git refuses to work there, also in lane steps", it.top);
         warning("owner", says, format!("`git config --global --add safe.directory {}`", it.top))
@@ -111,8 +111,8 @@ fn told(it: &Condition) -> Vec<Found> {
     [owner, first, identity, unfinished, changed, shallow].into_iter().flatten().collect()
 }
 
-fn unsigned() -> Found {
+fn unsigned() -> HealthCheck {
     let says = "`commit.gpgsign` is on, but commits of fledge (`commit: on-success`) are not signed";
     let mend = "sign them yourself: `git commit --amend --no-edit -S`, or use `--patch` and `git am -S`";
-    Found::warning("git", says, mend).of("signing")
+    HealthCheck::warning("git", says, mend).part("signing")
 }

@@ -1,11 +1,11 @@
 //! Ignored files that a check reads. The lane includes those that neither may hold secrets nor may
 //! be built from the sources; remarks tell of the others.
 
-use super::super::failure::Failure;
-use super::super::lanes::{InRoom, say};
+use super::super::failure::CliError;
+use super::super::lanes::{RoomResult, say};
 use super::trial::{LaneFile, say_place};
 use crate::gate::Policy;
-use crate::lane::detect::{DETECTED_LANE, Detected};
+use crate::lane::detect::{DETECTED_LANE, DetectedLane};
 use crate::verdict::{StepReport, StepStatus};
 use std::fs::File;
 use std::io::Read as _;
@@ -46,7 +46,7 @@ const FOR_TESTS: [&str; 6] = ["test", "testing", "ci", "example", "sample", "tem
 
 /// The kind of an ignored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum IgnoredKind {
     /// Settings and other text.
     Plain,
     /// May hold secrets.
@@ -60,14 +60,14 @@ enum Kind {
 /// other ignored files to the lane.
 pub(super) async fn include(
     file: &mut LaneFile<'_>,
-    detected: &mut Detected,
+    detected: &mut DetectedLane,
     by_hand: &[StepReport],
-    mut room: InRoom,
-) -> Result<InRoom, Failure> {
+    mut room: RoomResult,
+) -> Result<RoomResult, CliError> {
     for _ in 0..MOST_TRIES {
         let lacked = lacked(by_hand, &room);
         let mut is_new = false;
-        for (step, path) in lacked.iter().filter(|(_, path)| kind(file.root, path) == Kind::Plain) {
+        for (step, path) in lacked.iter().filter(|(_, path)| kind(file.root, path) == IgnoredKind::Plain) {
             is_new |= detected.include(path, step);
         }
         if !is_new || !file.amend(detected).await? {
@@ -94,37 +94,37 @@ pub(super) async fn include(
 
 /// Returns the steps that pass by hand and fail in the room, each with an ignored path that it
 /// names.
-fn lacked(by_hand: &[StepReport], room: &InRoom) -> Vec<(String, String)> {
+fn lacked(by_hand: &[StepReport], room: &RoomResult) -> Vec<(String, String)> {
     let has_passed = |name: &str| by_hand.iter().any(|it| it.step == name && it.status == StepStatus::Passed);
     let steps = room.lacked.iter().filter(|(step, _)| has_passed(step));
     steps.flat_map(|(step, paths)| paths.iter().map(|path| (step.clone(), path.clone()))).collect()
 }
 
 /// Returns the reason why a path was not included.
-fn remark(step: &str, path: &str, kind: Kind) -> Option<String> {
+fn remark(step: &str, path: &str, kind: IgnoredKind) -> Option<String> {
     let start = format!("`{step}` fails in a clean room, which lacks `{path}` because git ignores it");
     match kind {
-        Kind::Plain => None,
-        Kind::Secret => Some(format!(
+        IgnoredKind::Plain => None,
+        IgnoredKind::Secret => Some(format!(
             "{start}: it may hold secrets, so fledge did not include it; add `include_ignored: [{path}]` if the \
             checks may read it"
         )),
-        Kind::Built => Some(format!(
+        IgnoredKind::Built => Some(format!(
             "{start}: build it in an earlier step, or add `include_ignored: [{path}]` if it does not depend on the \
             sources"
         )),
     }
 }
 
-fn kind(root: &Path, path: &str) -> Kind {
+fn kind(root: &Path, path: &str) -> IgnoredKind {
     let file = root.join(path);
     let start = start(&file);
     if path.to_lowercase().split('/').any(is_secret_name) || start.as_deref().is_some_and(holds_secret) {
-        return Kind::Secret;
+        return IgnoredKind::Secret;
     }
     let is_started = file.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o111 != 0);
     let is_text = start.is_some_and(|start| !start.contains(&0));
-    if is_started || Policy::is_source(path) || !is_text { Kind::Built } else { Kind::Plain }
+    if is_started || Policy::is_source(path) || !is_text { IgnoredKind::Built } else { IgnoredKind::Plain }
 }
 
 /// Returns true if a part of a path, in lower case, is a name for secrets.
@@ -180,16 +180,16 @@ mod tests {
         write(root.path().join("model.bin"), [0, 1]).unwrap();
         set_permissions(root.path().join("app"), Permissions::from_mode(0o755)).unwrap();
         for (path, is) in [
-            ("config.local.json", Kind::Plain),
-            (".env.test", Kind::Plain),
-            (".env", Kind::Secret),
-            (".env.local", Kind::Secret),
-            ("tls.pem", Kind::Secret),
-            ("Secrets.yaml", Kind::Secret),
-            ("app", Kind::Built),
-            ("gen.py", Kind::Built),
-            ("dist", Kind::Built),
-            ("model.bin", Kind::Built),
+            ("config.local.json", IgnoredKind::Plain),
+            (".env.test", IgnoredKind::Plain),
+            (".env", IgnoredKind::Secret),
+            (".env.local", IgnoredKind::Secret),
+            ("tls.pem", IgnoredKind::Secret),
+            ("Secrets.yaml", IgnoredKind::Secret),
+            ("app", IgnoredKind::Built),
+            ("gen.py", IgnoredKind::Built),
+            ("dist", IgnoredKind::Built),
+            ("model.bin", IgnoredKind::Built),
         ] {
             assert_eq!(kind(root.path(), path), is, "{path}");
         }
@@ -218,13 +218,13 @@ mod tests {
         }
         let root = temp_dir();
         for (text, is) in [
-            ("API_TOKEN=sk-live", Kind::Secret),
-            ("{ \"password\" : \"x\" }", Kind::Secret),
-            ("api-key: x", Kind::Secret),
-            ("SECRET_KEY = 'x'", Kind::Secret),
-            ("-----BEGIN RSA PRIVATE KEY-----", Kind::Secret),
-            ("API_TOKEN=\nA=1", Kind::Plain),
-            ("the password is not here", Kind::Plain),
+            ("API_TOKEN=sk-live", IgnoredKind::Secret),
+            ("{ \"password\" : \"x\" }", IgnoredKind::Secret),
+            ("api-key: x", IgnoredKind::Secret),
+            ("SECRET_KEY = 'x'", IgnoredKind::Secret),
+            ("-----BEGIN RSA PRIVATE KEY-----", IgnoredKind::Secret),
+            ("API_TOKEN=\nA=1", IgnoredKind::Plain),
+            ("the password is not here", IgnoredKind::Plain),
         ] {
             write(root.path().join("plain.txt"), text).unwrap();
             assert_eq!(kind(root.path(), "plain.txt"), is, "{text}");

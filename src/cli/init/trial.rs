@@ -1,14 +1,14 @@
 //! The trial of the checks for `fledge init`: by hand in the unchanged checkout, and with the
 //! written files in a clean room.
 
-use super::super::failure::Failure;
-use super::super::lanes::{self, Trial};
+use super::super::failure::CliError;
+use super::super::lanes::{self, LaneTrial};
 use super::super::paint::{self, Tone};
 use super::{LANE, ignored};
-use crate::config::Environment;
-use crate::driver::Stop;
+use crate::config::EnvironmentLayer;
+use crate::driver::StopToken;
 use crate::gate;
-use crate::lane::detect::{DETECTED_LANE, Detected};
+use crate::lane::detect::{DETECTED_LANE, DetectedLane};
 use crate::lane::{Lane, Step, parse};
 use crate::report::seconds;
 use crate::store::{read_text, write_shared};
@@ -46,12 +46,12 @@ const IGNORED_BY: [(&str, &str); 5] = [
 /// ones. Returns true if a check failed that `fledge fix` can repair.
 pub(super) async fn run(
     root: &Path,
-    mut detected: Detected,
-    write: impl FnOnce(&Detected) -> Result<Vec<String>, Failure>,
-    environment: &Environment,
-    stop: &Stop,
-) -> Result<bool, Failure> {
-    let trial = Trial::begin(root, environment, stop)?;
+    mut detected: DetectedLane,
+    write: impl FnOnce(&DetectedLane) -> Result<Vec<String>, CliError>,
+    environment: &EnvironmentLayer,
+    stop: &StopToken,
+) -> Result<bool, CliError> {
+    let trial = LaneTrial::start(root, environment, stop)?;
     say_place("by hand");
     let before = files(root);
     let by_hand = trial.by_hand(lane_of(&detected)?, "by-hand").await?;
@@ -66,7 +66,7 @@ pub(super) async fn run(
     let known = detected.remarks.len();
     let room = trial.in_room(DETECTED_LANE).await?;
     let room = ignored::include(&mut file, &mut detected, &by_hand, room).await?;
-    let lanes::InRoom { steps: in_room, doubts, .. } = room;
+    let lanes::RoomResult { steps: in_room, doubts, .. } = room;
     let room = in_room.as_deref().unwrap_or_default();
     let blamed = broken_by_files(&trial, &detected, (&by_hand, room)).await?;
     remarks.extend(detected.remarks.iter().skip(known).cloned());
@@ -81,7 +81,7 @@ pub(super) async fn run(
 
 /// The file of the lane, as last written.
 pub(super) struct LaneFile<'f> {
-    pub(super) trial: &'f Trial<'f>,
+    pub(super) trial: &'f LaneTrial<'f>,
     pub(super) root: &'f Path,
     page: String,
     text: Option<String>,
@@ -90,12 +90,12 @@ pub(super) struct LaneFile<'f> {
 impl LaneFile<'_> {
     /// Writes the current lane, unless the file was edited meanwhile. Returns true if it wrote the
     /// file.
-    pub(super) async fn amend(&mut self, detected: &Detected) -> Result<bool, Failure> {
+    pub(super) async fn amend(&mut self, detected: &DetectedLane) -> Result<bool, CliError> {
         let page = detected.yaml();
         if page == self.page || read(self.root) != self.text {
             return Ok(false);
         }
-        write_shared(&self.root.join(LANE), page.as_bytes()).map_err(Failure::own)?;
+        write_shared(&self.root.join(LANE), page.as_bytes()).map_err(CliError::own)?;
         format(self.trial, self.root, &[LANE.to_owned()]).await?;
         (self.page, self.text) = (page, read(self.root));
         paint::line(&[(Tone::Good, "✓ amended "), (Tone::Plain, LANE)]);
@@ -107,8 +107,8 @@ pub(super) fn say_place(place: &str) {
     paint::line(&[(Tone::Faint, &format!("running the checks {place} (--no-check skips this)"))]);
 }
 
-fn lane_of(detected: &Detected) -> Result<Lane, Failure> {
-    detected.lane().map_err(Failure::input)
+fn lane_of(detected: &DetectedLane) -> Result<Lane, CliError> {
+    detected.lane().map_err(CliError::input)
 }
 
 fn read(root: &Path) -> Option<String> {
@@ -137,22 +137,22 @@ fn left_behind(root: &Path, before: &BTreeSet<PathBuf>) -> Option<String> {
 }
 
 /// Formats the new files with the project's own Prettier.
-async fn format(trial: &Trial<'_>, root: &Path, written: &[String]) -> Result<(), Failure> {
+async fn format(trial: &LaneTrial<'_>, root: &Path, written: &[String]) -> Result<(), CliError> {
     if written.is_empty() || !root.join(PRETTIER).is_file() {
         return Ok(());
     }
     let yaml = format!("steps: [{{ name: format, run: '{PRETTIER} --write {}' }}]", written.join(" "));
-    let lane = parse(DETECTED_LANE, LANE, &yaml).map_err(Failure::own)?;
+    let lane = parse(DETECTED_LANE, LANE, &yaml).map_err(CliError::own)?;
     trial.by_hand(lane, "format").await.map(drop)
 }
 
 /// Returns the lints that passed in the unchanged checkout and fail there now because of the
 /// written files.
 async fn broken_by_files(
-    trial: &Trial<'_>,
-    detected: &Detected,
+    trial: &LaneTrial<'_>,
+    detected: &DetectedLane,
     (by_hand, in_room): (&[StepReport], &[StepReport]),
-) -> Result<Vec<StepReport>, Failure> {
+) -> Result<Vec<StepReport>, CliError> {
     let lane = lane_of(detected)?;
     let has_passed = |steps: &[StepReport], name: &str| {
         steps.iter().any(|step| step.step == name && step.status == StepStatus::Passed)
@@ -188,7 +188,7 @@ fn blame(step: &StepReport, written: &[String]) -> String {
 /// Removes steps from the lane that cannot run in the unchanged checkout; makes the failures of
 /// lints there reports only. Returns remarks for people, and true if a step failed that
 /// `fledge fix` can repair. `path` is the search path of the steps.
-fn amend_by_hand(detected: &mut Detected, by_hand: &[StepReport], path: &str) -> (Vec<String>, bool) {
+fn amend_by_hand(detected: &mut DetectedLane, by_hand: &[StepReport], path: &str) -> (Vec<String>, bool) {
     let (mut remarks, mut has_failed) = (Vec::new(), false);
     for step in by_hand.iter().filter(|step| step.status.is_failure()) {
         let name = step.step.as_str();
@@ -220,7 +220,7 @@ fn amend_by_hand(detected: &mut Detected, by_hand: &[StepReport], path: &str) ->
 /// Removes steps from the lane that pass by hand and fail in a clean room, except those that the
 /// written files broke. Returns remarks for people.
 fn amend_in_room(
-    detected: &mut Detected,
+    detected: &mut DetectedLane,
     by_hand: &[StepReport],
     in_room: &[StepReport],
     blamed: &[StepReport],

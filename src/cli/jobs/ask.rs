@@ -1,12 +1,12 @@
 //! `fledge jobs run`: asks the project's server, whose address is in the project's state folder.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::{block_on, no_output, print_json};
-use super::{JOBS_SCHEMA_VERSION, Place, unknown};
-use crate::config::Environment;
-use crate::courier::{Address, Answer, Courier, Letter, Ways};
-use crate::serve::Lease;
+use super::{JOBS_SCHEMA_VERSION, JobsContext, unknown};
+use crate::config::EnvironmentLayer;
+use crate::http::{Address, HttpClient, HttpRequest, HttpResponse, HttpSettings};
+use crate::serve::ServeLease;
 use crate::store::read_text;
 use anyhow::anyhow;
 use serde_json::{Value, json};
@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 const LONGEST: usize = 2048;
 
 /// Asks the server to run a job; returns the exit code.
-pub(super) fn ask(place: &Place, name: &str, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn ask(place: &JobsContext, name: &str, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let jobs = place.jobs()?;
     if !jobs.iter().any(|(job, _)| job.name == name) {
         return Err(unknown(name, jobs.iter().map(|(job, _)| job.name.as_str())));
     }
-    let Some(url) = Lease::address(&place.folder) else {
+    let Some(url) = ServeLease::address(&place.folder) else {
         let none = anyhow!("no server is running for {}", place.workspace.display());
-        return Err(Failure::input(none)
+        return Err(CliError::input(none)
             .hint("start a server with `fledge serve`, or run the task alone with `fledge run tasks/…`"));
     };
     let answer = block_on(sent(&url, name, &token(place, environment)?))??;
@@ -31,7 +31,7 @@ pub(super) fn ask(place: &Place, name: &str, environment: &Environment) -> Resul
         let detail = said["detail"]
             .as_str()
             .map_or_else(|| format!("the server answered with status {}", answer.status), str::to_owned);
-        let failure = Failure::input(anyhow!("the server refused to run the job: {detail}"));
+        let failure = CliError::input(anyhow!("the server refused to run the job: {detail}"));
         let hint = "if the server uses --token-file, set FLEDGE_SERVE_TOKEN here to the same token";
         return Err(if answer.status == 401 { failure.hint(hint) } else { failure });
     }
@@ -44,18 +44,19 @@ pub(super) fn ask(place: &Place, name: &str, environment: &Environment) -> Resul
     Ok(0)
 }
 
-async fn sent(url: &str, name: &str, token: &str) -> Result<Answer, Failure> {
-    let address = Address::parse(url).map_err(Failure::own)?.join(&format!("v1/jobs/{name}/run"));
-    let courier = Courier::to(address, &Ways::default()).map_err(Failure::own)?;
-    let letter = Letter::json(b"{}".to_vec()).with("authorization", format!("Bearer {token}"));
-    courier.send(&letter).await.map_err(Failure::own)
+async fn sent(url: &str, name: &str, token: &str) -> Result<HttpResponse, CliError> {
+    let address = Address::parse(url).map_err(CliError::own)?.join(&format!("v1/jobs/{name}/run"));
+    let courier = HttpClient::to(address, &HttpSettings::default()).map_err(CliError::own)?;
+    let letter = HttpRequest::json(b"{}".to_vec()).with("authorization", format!("Bearer {token}"));
+    courier.send(&letter).await.map_err(CliError::own)
 }
 
-fn token(place: &Place, environment: &Environment) -> Result<String, Failure> {
+fn token(place: &JobsContext, environment: &EnvironmentLayer) -> Result<String, CliError> {
     if let Some(token) = environment.get("FLEDGE_SERVE_TOKEN") {
         return Ok(token.trim().to_owned());
     }
-    let text = read_text(&place.folder.join("token"), LONGEST).map_err(Failure::own)?;
-    let none = || Failure::input(anyhow!("cannot find the server's token")).hint("set FLEDGE_SERVE_TOKEN to the token");
+    let text = read_text(&place.folder.join("token"), LONGEST).map_err(CliError::own)?;
+    let none =
+        || CliError::input(anyhow!("cannot find the server's token")).hint("set FLEDGE_SERVE_TOKEN to the token");
     text.map(|text| text.trim().to_owned()).ok_or_else(none)
 }

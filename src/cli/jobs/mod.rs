@@ -3,18 +3,18 @@
 
 mod ask;
 
-use super::failure::Failure;
+use super::failure::CliError;
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::runs::ago;
-use super::steps::Line;
+use super::steps::StyledLine;
 use super::{no_output, print_data, print_json};
-use crate::config::Environment;
+use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
 use crate::schedule::Schedule;
-use crate::scheduler::{Finding, JobData, JobRunData, JobState, Kind, Shown, scan};
-use crate::serve::{Lease, folder};
-use crate::store::{JobRow, JobRun, Store};
+use crate::scheduler::{JobData, JobKind, JobRunData, JobState, ShownJob, TaskFinding, scan};
+use crate::serve::{ServeLease, folder};
+use crate::store::{Store, StoredJob, StoredJobRun};
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -64,7 +64,7 @@ enum JobsVerb {
 
 /// The project whose jobs are shown, and the time.
 #[derive(Debug)]
-struct Place {
+struct JobsContext {
     workspace: PathBuf,
     /// The server's folder within the project's state folder.
     folder: PathBuf,
@@ -77,13 +77,13 @@ struct Place {
 ///
 /// # Errors
 /// When the job does not exist, or the store cannot be read.
-pub(super) fn run(arguments: &JobsArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(arguments: &JobsArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let workspace = arguments.project.root(environment)?;
-    let state = environment.state_dir().map_err(Failure::input)?;
+    let state = environment.state_dir().map_err(CliError::input)?;
     let project = project_of(&state, &workspace);
-    let store = Store::existing(&state, &project).map_err(Failure::own)?;
+    let store = Store::existing(&state, &project).map_err(CliError::own)?;
     let folder = folder(&state, &project);
-    let place = Place { workspace, folder, store, now: Timestamp::now(), json: arguments.json };
+    let place = JobsContext { workspace, folder, store, now: Timestamp::now(), json: arguments.json };
     match &arguments.verb {
         JobsVerb::List => list(&place),
         JobsVerb::History { name, limit } => history(&place, name, *limit),
@@ -91,20 +91,20 @@ pub(super) fn run(arguments: &JobsArguments, environment: &Environment) -> Resul
     }
 }
 
-impl Place {
+impl JobsContext {
     /// Returns all jobs, sorted by name, each with its last run. Built-in jobs come last.
-    fn jobs(&self) -> Result<Vec<(Shown, Option<JobRun>)>, Failure> {
-        let rows = self.store.as_ref().map(Store::jobs).transpose().map_err(Failure::own)?.unwrap_or_default();
-        let own = rows.into_iter().filter(|row| row.kind == Kind::Builtin.word()).map(|row| self.own(row));
-        let mut all: Vec<Shown> = own.collect();
+    fn jobs(&self) -> Result<Vec<(ShownJob, Option<StoredJobRun>)>, CliError> {
+        let rows = self.store.as_ref().map(Store::jobs).transpose().map_err(CliError::own)?.unwrap_or_default();
+        let own = rows.into_iter().filter(|row| row.kind == JobKind::Builtin.word()).map(|row| self.own(row));
+        let mut all: Vec<ShownJob> = own.collect();
         let found = scan(&self.workspace).into_iter().filter(|(name, _)| !all.iter().any(|job| job.name == *name));
-        let tasks: Vec<Shown> = found.map(|(name, finding)| self.task(name, finding)).collect();
+        let tasks: Vec<ShownJob> = found.map(|(name, finding)| self.task(name, finding)).collect();
         all.extend(tasks);
-        all.sort_by(|a, b| (a.kind == Kind::Builtin, &a.name).cmp(&(b.kind == Kind::Builtin, &b.name)));
-        let is_served = Lease::address(&self.folder).is_some();
-        let with_last = |mut shown: Shown| {
+        all.sort_by(|a, b| (a.kind == JobKind::Builtin, &a.name).cmp(&(b.kind == JobKind::Builtin, &b.name)));
+        let is_served = ServeLease::address(&self.folder).is_some();
+        let with_last = |mut shown: ShownJob| {
             let last = match &self.store {
-                Some(store) => store.job_history(&shown.name, 1).map_err(Failure::own)?.pop(),
+                Some(store) => store.job_history(&shown.name, 1).map_err(CliError::own)?.pop(),
                 None => None,
             };
             if is_served && last.as_ref().is_some_and(|last| last.ended_ms.is_none()) {
@@ -115,20 +115,28 @@ impl Place {
         all.into_iter().map(with_last).collect()
     }
 
-    fn own(&self, row: JobRow) -> Shown {
+    fn own(&self, row: StoredJob) -> ShownJob {
         let next = Schedule::parse(&row.schedule, Some(&row.zone)).ok().and_then(|schedule| schedule.next(self.now));
         let schedule = Some((row.schedule, row.zone));
-        Shown { name: row.name, kind: Kind::Builtin, schedule, next, state: JobState::Idle, monitor: None, fault: None }
+        ShownJob {
+            name: row.name,
+            kind: JobKind::Builtin,
+            schedule,
+            next,
+            state: JobState::Idle,
+            monitor: None,
+            fault: None,
+        }
     }
 
-    fn task(&self, name: String, finding: Finding) -> Shown {
-        let kind = Kind::Task;
+    fn task(&self, name: String, finding: TaskFinding) -> ShownJob {
+        let kind = JobKind::Task;
         match finding {
-            Finding::Scheduled(task) => {
+            TaskFinding::Scheduled(task) => {
                 let schedule = &task.timetable.schedule;
                 let written = Some((schedule.text().to_owned(), schedule.zone().to_owned()));
                 let monitor = task.timetable.monitor.map(|_| name.clone());
-                Shown {
+                ShownJob {
                     name,
                     kind,
                     schedule: written,
@@ -138,7 +146,7 @@ impl Place {
                     fault: None,
                 }
             }
-            Finding::Broken(fault) => Shown {
+            TaskFinding::Broken(fault) => ShownJob {
                 name,
                 kind,
                 schedule: None,
@@ -151,7 +159,7 @@ impl Place {
     }
 }
 
-fn list(place: &Place) -> Result<u8, Failure> {
+fn list(place: &JobsContext) -> Result<u8, CliError> {
     let jobs = place.jobs()?;
     if place.json {
         let jobs: Vec<JobData> = jobs.into_iter().map(|(shown, last)| JobData::new(shown, last.as_ref())).collect();
@@ -163,12 +171,12 @@ fn list(place: &Place) -> Result<u8, Failure> {
         paint::line(&[(Tone::Plain, paint::one_line(&none))]);
         return Ok(0);
     }
-    let lines: Vec<Line> = jobs.iter().flat_map(|(shown, last)| lines(place, shown, last.as_ref())).collect();
+    let lines: Vec<StyledLine> = jobs.iter().flat_map(|(shown, last)| lines(place, shown, last.as_ref())).collect();
     print_data(&paint::page(&lines)).map_err(no_output)?;
     Ok(0)
 }
 
-fn lines(place: &Place, shown: &Shown, last: Option<&JobRun>) -> Vec<Line> {
+fn lines(place: &JobsContext, shown: &ShownJob, last: Option<&StoredJobRun>) -> Vec<StyledLine> {
     let tone = match shown.state {
         JobState::Idle => Tone::Faint,
         JobState::Running => Tone::Strong,
@@ -195,9 +203,9 @@ fn lines(place: &Place, shown: &Shown, last: Option<&JobRun>) -> Vec<Line> {
     lines
 }
 
-fn history(place: &Place, name: &str, limit: u32) -> Result<u8, Failure> {
+fn history(place: &JobsContext, name: &str, limit: u32) -> Result<u8, CliError> {
     let read = if place.json { limit } else { u32::MAX }; // one line may combine several
-    let runs = place.store.as_ref().map(|store| store.job_history(name, read)).transpose().map_err(Failure::own)?;
+    let runs = place.store.as_ref().map(|store| store.job_history(name, read)).transpose().map_err(CliError::own)?;
     let runs = runs.unwrap_or_default();
     if runs.is_empty() {
         let jobs = place.jobs()?;
@@ -206,13 +214,13 @@ fn history(place: &Place, name: &str, limit: u32) -> Result<u8, Failure> {
         }
     }
     if place.json {
-        let runs: Vec<JobRunData> = runs.iter().map(JobRunData::of).collect();
+        let runs: Vec<JobRunData> = runs.iter().map(JobRunData::from_run).collect();
         let all = json!({ "schema_version": JOBS_SCHEMA_VERSION, "name": name, "runs": runs });
         print_json(&all.to_string()).map_err(no_output)?;
         return Ok(0);
     }
-    let line = |run: &JobRun| -> Line {
-        let JobRunData { due_at, began_at, tries, count, error, run: started, .. } = JobRunData::of(run);
+    let line = |run: &StoredJobRun| -> StyledLine {
+        let JobRunData { due_at, began_at, tries, count, error, run: started, .. } = JobRunData::from_run(run);
         let many = if count > 1 { format!(" and {} before it", count - 1) } else { String::new() };
         let tried = if tries > 1 { format!(", {tries} tries") } else { String::new() };
         let mut line = vec![
@@ -234,8 +242,8 @@ fn history(place: &Place, name: &str, limit: u32) -> Result<u8, Failure> {
 }
 
 /// Combines consecutive missed runs into the newest of them.
-fn together(runs: Vec<JobRun>) -> Vec<JobRun> {
-    let mut all: Vec<JobRun> = Vec::new();
+fn together(runs: Vec<StoredJobRun>) -> Vec<StoredJobRun> {
+    let mut all: Vec<StoredJobRun> = Vec::new();
     for run in runs {
         match all.last_mut() {
             Some(last) if last.state == "missed" && run.state == "missed" => last.count += run.count,
@@ -255,8 +263,8 @@ fn tone_of(state: &str) -> Tone {
 }
 
 /// Returns the error for an unknown job.
-fn unknown<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Failure {
-    let failure = Failure::input(anyhow!("there is no job `{name}`")).hint("run `fledge jobs list` to see them");
+fn unknown<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> CliError {
+    let failure = CliError::input(anyhow!("there is no job `{name}`")).hint("run `fledge jobs list` to see them");
     failure.near(name, known)
 }
 
@@ -266,11 +274,11 @@ mod tests {
 
     #[test]
     fn times_that_were_missed_one_after_the_other_are_one_line() {
-        let run = |state: &str, due_ms, count| JobRun {
+        let run = |state: &str, due_ms, count| StoredJobRun {
             due_ms: Some(due_ms),
             state: state.into(),
             count,
-            ..JobRun::default()
+            ..StoredJobRun::default()
         };
         let runs =
             vec![run("ok", 9, 1), run("missed", 8, 1), run("missed", 7, 1), run("missed", 6, 5), run("ok", 5, 1)];

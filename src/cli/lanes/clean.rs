@@ -2,36 +2,36 @@
 //! workspace's current tree, a sandbox, and the environment of a gate.
 
 use super::super::configured;
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::secrets::secrets;
 use super::{failed, say};
-use crate::config::Environment;
-use crate::driver::Stop;
-use crate::gate::{Definition, Gate, Site, freeze};
+use crate::config::EnvironmentLayer;
+use crate::driver::StopToken;
+use crate::gate::{Gate, GateDefinition, GateSite, freeze};
 use crate::lane::{Lane, RoomKind};
 use crate::process::{
     self,
-    wall::{Wall, WallChoice},
+    sandbox::{Sandbox, SandboxChoice},
 };
 use crate::store::LaneDir;
 use crate::task::OnTamper;
-use crate::tool::Late;
+use crate::tool::LateSecrets;
 use crate::verdict::Reason;
 use crate::workspace::ignored_paths;
 use crate::workspace::replica::SourceRepository;
-use crate::workspace::trees::{Taken, Trees, TreesFault};
+use crate::workspace::trees::{TakenTree, Trees, TreesError};
 use anyhow::anyhow;
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// A gate of one lane, and the site where it judges.
 #[derive(Debug)]
-pub(super) struct Court {
+pub(super) struct CleanGate {
     pub(super) gate: Gate,
-    pub(super) site: Site,
+    pub(super) site: GateSite,
 }
 
-impl Court {
+impl CleanGate {
     /// Starts the sandbox, takes the tree and freezes the lane on it.
     ///
     /// # Errors
@@ -39,30 +39,30 @@ impl Court {
     pub(super) async fn open(
         root: &Path,
         lane: &str,
-        sandbox: Option<WallChoice>,
-        environment: &Environment,
+        sandbox: Option<SandboxChoice>,
+        environment: &EnvironmentLayer,
         (project, logs): (&Path, &LaneDir),
-        stop: &Stop,
-    ) -> Result<Self, Failure> {
+        stop: &StopToken,
+    ) -> Result<Self, CliError> {
         let token = stop.token();
-        let set = configured::load_without_models(environment, root).map_err(Failure::input)?;
+        let set = configured::load_without_models(environment, root).map_err(CliError::input)?;
         let env: Vec<(String, String)> = environment.step_env().into_iter().collect();
         let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
         let wall =
-            Wall::raise(sandbox.unwrap_or(set.sandbox), environment.program(), &process::outside(path, root)).await;
+            Sandbox::raise(sandbox.unwrap_or(set.sandbox), environment.program(), &process::outside(path, root)).await;
         let wall = wall.and_then(|wall| wall.stands_outside(root).map(|()| wall));
-        let wall = wall.map_err(|none| Failure::because(Reason::NoSandbox, anyhow!("{none}: {}", none.mend)))?;
+        let wall = wall.map_err(|none| CliError::because(Reason::NoSandbox, anyhow!("{none}: {}", none.mend)))?;
         let take = async {
             let trees = Trees::open(&project.join("trees.git"), root, path, token).await?;
             let git = trees.freeze_ignores(&env, token).await?;
             let repository = SourceRepository::read(&trees, root, &env, token).await?;
-            let Taken { tree, .. } = trees.take(token).await?;
+            let TakenTree { tree, .. } = trees.take(token).await?;
             let paths = trees.paths(&tree, token).await?;
-            Ok::<_, TreesFault>((trees, tree, paths, git, repository))
+            Ok::<_, TreesError>((trees, tree, paths, git, repository))
         };
         let (trees, base, paths, git, repository) = take.await.map_err(lost(stop))?;
         let (lanes, protect, allow_edit) = ([lane.to_owned()], set.protect.as_slice(), &[][..]);
-        let definition = Definition {
+        let definition = GateDefinition {
             root,
             origin: root,
             lanes: &lanes,
@@ -78,16 +78,16 @@ impl Court {
         let mut gate = freeze(definition).map_err(failed)?;
         say(&gate.installed.leave_out_made(root, project));
         let has_layers = wall.has_layers(logs.path()).await;
-        let site = Site {
+        let site = GateSite {
             root: root.to_owned(),
             origin: root.to_owned(),
             has_layers,
             trees,
             wall,
-            hidden: vec![environment.state_dir().map_err(Failure::input)?],
+            hidden: vec![environment.state_dir().map_err(CliError::input)?],
             env,
             logs: logs.path().to_owned(),
-            mask: secrets(environment, &set, &Late::default()),
+            mask: secrets(environment, &set, &LateSecrets::default()),
             rooms: logs.path().join("rooms"),
             ignored: root.to_owned(), // as the workspace has them now
             project: project.to_owned(),
@@ -104,7 +104,7 @@ impl Court {
     }
 
     /// Returns the ignored paths of the workspace, without installed dependencies that a room has.
-    pub(super) async fn ignored(&self, environment: &Environment, stop: &Stop) -> Vec<String> {
+    pub(super) async fn ignored(&self, environment: &EnvironmentLayer, stop: &StopToken) -> Vec<String> {
         let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
         let mut ignored = ignored_paths(&self.site.root, &env, stop.token()).await;
         ignored.retain(|path| !self.gate.installed.has(path));
@@ -137,9 +137,9 @@ fn steps(number: usize) -> String {
 }
 
 /// Returns the failure for an error of the gate, or for a stop by the user.
-pub(super) fn lost<E: Into<anyhow::Error>>(stop: &Stop) -> impl FnOnce(E) -> Failure {
+pub(super) fn lost<E: Into<anyhow::Error>>(stop: &StopToken) -> impl FnOnce(E) -> CliError {
     move |fault| match stop.token().is_cancelled() {
-        true => Failure::stopped(stop.cause(), fault),
-        false => Failure::because(Reason::GateErrored, fault),
+        true => CliError::stopped(stop.cause(), fault),
+        false => CliError::because(Reason::GateErrored, fault),
     }
 }

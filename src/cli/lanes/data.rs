@@ -4,13 +4,13 @@
 //! The output has its own thread, so a stuck or absent reader delays no lane. A slow reader delays
 //! the output of steps for at most a second until it catches up. After that, it loses lines.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_data, print_json};
-use super::files::Place;
-use crate::driver::Watcher;
+use super::files::OutputPlace;
+use crate::driver::EventWatcher;
 use crate::duration::milliseconds;
-use crate::process::{Pace, Stopwatch};
+use crate::process::{Backpressure, Stopwatch};
 use crate::report::lane::StepCounts;
 use crate::store::write_shared;
 use crate::verdict::{StepProgress, StepReport};
@@ -32,43 +32,43 @@ pub(super) enum JsonForm {
 
 /// Standard output and the files of one run of a lane.
 #[derive(Debug)]
-pub(super) struct Data {
+pub(super) struct LaneData {
     form: Option<JsonForm>,
     /// `None` if nothing is printed.
-    printer: Option<Watcher<Told>>,
+    printer: Option<EventWatcher<LaneMessage>>,
     begun: Stopwatch,
     /// The first error while writing.
-    failed: Arc<Mutex<Option<Failure>>>,
+    failed: Arc<Mutex<Option<CliError>>>,
 }
 
 /// Something to print. Steps and events have the milliseconds since the start.
 #[derive(Debug)]
-enum Told {
+enum LaneMessage {
     Step(u64, StepProgress),
     Event(u64, Value),
     Object(String),
-    Text(Place, String),
+    Text(OutputPlace, String),
 }
 
-impl Data {
+impl LaneData {
     /// Creates the output. `is_wanted` says whether there are files or texts to write beside the
     /// JSON.
     pub(super) fn new(form: Option<JsonForm>, is_wanted: bool) -> Self {
-        let failed = Arc::<Mutex<Option<Failure>>>::default();
+        let failed = Arc::<Mutex<Option<CliError>>>::default();
         let keep = failed.clone();
         let print = move |told, lost| {
             let print_all = |lines: Vec<String>| lines.iter().try_for_each(|line| print_json(line)).map_err(no_output);
             let written = match told {
-                Told::Text(place, text) => write(&place, &text),
-                Told::Object(object) => print_json(&object).map_err(no_output),
-                Told::Event(at, event) => print_all(lines(at, event, lost)),
-                Told::Step(at, progress) => print_all(lines(at, event_of(progress), lost)),
+                LaneMessage::Text(place, text) => write(&place, &text),
+                LaneMessage::Object(object) => print_json(&object).map_err(no_output),
+                LaneMessage::Event(at, event) => print_all(lines(at, event, lost)),
+                LaneMessage::Step(at, progress) => print_all(lines(at, event_of(progress), lost)),
             };
             if let Err(failure) = written {
                 keep.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
             }
         };
-        let printer = (form.is_some() || is_wanted).then(|| Watcher::new(bytes, print));
+        let printer = (form.is_some() || is_wanted).then(|| EventWatcher::new(bytes, print));
         Self { form, printer, begun: Stopwatch::start(), failed }
     }
 
@@ -78,8 +78,8 @@ impl Data {
     }
 
     /// Returns the pace, which is shut while the reader is behind. `None` if no lines are printed.
-    pub(super) fn pace(&self) -> Option<Pace> {
-        self.printer.as_ref().filter(|_| self.tells_lines()).map(Watcher::pace)
+    pub(super) fn pace(&self) -> Option<Backpressure> {
+        self.printer.as_ref().filter(|_| self.tells_lines()).map(EventWatcher::pace)
     }
 
     /// Prints that the lane starts with the given steps.
@@ -91,7 +91,7 @@ impl Data {
     pub(super) fn step(&self, progress: &StepProgress) {
         if let (Some(JsonForm::Events), Some(printer)) = (self.form, &self.printer) {
             let is_piece = matches!(progress, StepProgress::Output { .. });
-            printer.tell(Told::Step(self.now(), progress.clone()), is_piece);
+            printer.send(LaneMessage::Step(self.now(), progress.clone()), is_piece);
         }
     }
 
@@ -99,13 +99,13 @@ impl Data {
     pub(super) fn ended(&self, steps: &[StepReport], object: impl FnOnce() -> Value) {
         if self.form == Some(JsonForm::Object) {
             if let Some(printer) = &self.printer {
-                printer.tell(Told::Object(object().to_string()), false);
+                printer.send(LaneMessage::Object(object().to_string()), false);
             }
             return;
         }
         self.event(|| {
             let object = object();
-            let mut event = json!({ "event": "lane_ended", "counts": StepCounts::of(steps) });
+            let mut event = json!({ "event": "lane_ended", "counts": StepCounts::count(steps) });
             for key in ["lane", "result", "success", "exit_code", "duration_ms"] {
                 event[key] = object[key].clone();
             }
@@ -117,9 +117,9 @@ impl Data {
     }
 
     /// Writes a text unchanged.
-    pub(super) fn text(&self, place: Place, text: String) {
+    pub(super) fn text(&self, place: OutputPlace, text: String) {
         if let Some(printer) = &self.printer {
-            printer.tell(Told::Text(place, text), false);
+            printer.send(LaneMessage::Text(place, text), false);
         }
     }
 
@@ -131,13 +131,13 @@ impl Data {
     }
 
     /// Takes the first error while writing, if any.
-    pub(super) fn failure(&self) -> Option<Failure> {
+    pub(super) fn failure(&self) -> Option<CliError> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn event(&self, event: impl FnOnce() -> Value) {
         if let (Some(JsonForm::Events), Some(printer)) = (self.form, &self.printer) {
-            printer.tell(Told::Event(self.now(), event()), false);
+            printer.send(LaneMessage::Event(self.now(), event()), false);
         }
     }
 
@@ -148,20 +148,20 @@ impl Data {
 
 /// Estimates the memory of a waiting item, in bytes. Only the text of output lines counts, because
 /// other items are few.
-fn bytes(told: &Told) -> usize {
+fn bytes(told: &LaneMessage) -> usize {
     let text = match told {
-        Told::Step(_, StepProgress::Output { lane, step, line }) => lane.len() + step.len() + line.len(),
-        Told::Step(..) | Told::Event(..) | Told::Object(_) | Told::Text(..) => 0,
+        LaneMessage::Step(_, StepProgress::Output { lane, step, line }) => lane.len() + step.len() + line.len(),
+        LaneMessage::Step(..) | LaneMessage::Event(..) | LaneMessage::Object(_) | LaneMessage::Text(..) => 0,
     };
-    size_of::<Told>() + text
+    size_of::<LaneMessage>() + text
 }
 
-fn write(place: &Place, text: &str) -> Result<(), Failure> {
+fn write(place: &OutputPlace, text: &str) -> Result<(), CliError> {
     match place {
-        Place::Stdout => return print_data(text.trim_end()).map_err(no_output),
-        Place::Stderr => paint::log(text),
-        Place::File(path) => return write_shared(path, text.as_bytes()).map_err(Failure::own),
-        Place::EndOf(path) => {
+        OutputPlace::Stdout => return print_data(text.trim_end()).map_err(no_output),
+        OutputPlace::Stderr => paint::log(text),
+        OutputPlace::File(path) => return write_shared(path, text.as_bytes()).map_err(CliError::own),
+        OutputPlace::EndOf(path) => {
             if let Err(error) = append(path, text) {
                 let note = format!("cannot write the job summary to {}: {error}", path.display());
                 paint::line(&[(Tone::Warn, "note: "), (Tone::Plain, &note)]);

@@ -1,7 +1,7 @@
 //! The files that `fledge lanes run` writes: a JUnit report, a summary in Markdown, SARIF, GitLab
 //! code quality, and the job summary of GitHub Actions.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::outlet::has_place;
 use crate::report::lane::{LaneResult, code_quality, junit, markdown, sarif};
 use anyhow::anyhow;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// The place of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum OutputPlace {
     Stdout,
     Stderr,
     /// A file, written completely or not at all.
@@ -22,14 +22,14 @@ pub(super) enum Place {
 
 /// A form of a lane's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum LaneResultFormat {
     Junit,
     Summary,
     Sarif,
     CodeQuality,
 }
 
-impl Form {
+impl LaneResultFormat {
     fn flag(self) -> &'static str {
         match self {
             Self::Junit => "--junit",
@@ -51,32 +51,32 @@ impl Form {
 
 /// The files to write at the end of the lane.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Files {
-    pub(super) wanted: Vec<(Form, PathBuf)>,
+pub(super) struct LaneResultFiles {
+    pub(super) wanted: Vec<(LaneResultFormat, PathBuf)>,
     /// The job summary of GitHub Actions, to which others write too.
     pub(super) job_summary: Option<PathBuf>,
 }
 
-impl Files {
+impl LaneResultFiles {
     /// Checks that all files can be written. `is_taken` says that standard output already has data.
     ///
     /// # Errors
     /// When a file cannot be written, two flags name the same file, or two texts go to standard
     /// output.
-    pub(super) fn check(&self, mut is_taken: bool) -> Result<(), Failure> {
+    pub(super) fn check(&self, mut is_taken: bool) -> Result<(), CliError> {
         for (number, (form, path)) in self.wanted.iter().enumerate() {
             let flag = form.flag();
             if is_stdout(path) {
                 if std::mem::replace(&mut is_taken, true) {
                     let error = anyhow!("{flag} -: standard output is in use for other data");
-                    return Err(Failure::input(error).hint("name a file instead of `-`"));
+                    return Err(CliError::input(error).hint("name a file instead of `-`"));
                 }
                 continue;
             }
             has_place(flag, path)?;
             if let Some((other, _)) = self.wanted[..number].iter().find(|(_, other)| is_same_file(other, path)) {
                 let other = other.flag();
-                return Err(Failure::input(anyhow!("{other} and {flag} name the same file, {}", path.display())));
+                return Err(CliError::input(anyhow!("{other} and {flag} name the same file, {}", path.display())));
             }
         }
         Ok(())
@@ -93,7 +93,7 @@ impl Files {
                 },
             )
         };
-        let is_sound = |(number, (form, path)): (usize, &(Form, PathBuf))| {
+        let is_sound = |(number, (form, path)): (usize, &(LaneResultFormat, PathBuf))| {
             let is_free = if is_stdout(path) { !is_taken } else { has_place(form.flag(), path).is_ok() };
             (is_free && !is_shared(number, path)).then(|| (*form, path.clone()))
         };
@@ -107,16 +107,16 @@ impl Files {
     }
 
     /// Returns the texts to write with their places.
-    pub(super) fn texts(&self, result: &LaneResult<'_>) -> Vec<(Place, String)> {
+    pub(super) fn texts(&self, result: &LaneResult<'_>) -> Vec<(OutputPlace, String)> {
         let is_job_summary = |path: &Path| self.job_summary.as_deref().is_some_and(|job| is_same_file(job, path));
         let place = |path: &PathBuf| match path.as_path() {
-            path if is_stdout(path) => Some(Place::Stdout),
-            path if is_stderr(path) => Some(Place::Stderr),
+            path if is_stdout(path) => Some(OutputPlace::Stdout),
+            path if is_stderr(path) => Some(OutputPlace::Stderr),
             path if is_job_summary(path) => None, // the job summary gets it already
-            path => Some(Place::File(path.to_owned())),
+            path => Some(OutputPlace::File(path.to_owned())),
         };
         let files = self.wanted.iter().filter_map(|(form, path)| Some((place(path)?, form.text(result))));
-        let job = self.job_summary.clone().map(|path| (Place::EndOf(path), markdown::page(result)));
+        let job = self.job_summary.clone().map(|path| (OutputPlace::EndOf(path), markdown::page(result)));
         files.chain(job).collect()
     }
 }

@@ -1,10 +1,10 @@
 //! `fledge lanes list` and `show`: the project's lanes, for people and as JSON.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_data, print_json};
 use super::{Unasked, failed, plan, say};
-use crate::gate::{self, GateFault, Listed, Loaded};
+use crate::gate::{self, GateError, ListedLanes, LoadedLane};
 use crate::lane::Lane;
 use crate::report::lane_data;
 use clap::Args;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge lanes list\n  fledge lanes list --json | jq '.lanes[].name'")]
-pub(in crate::cli) struct ListArguments {
+pub(in crate::cli) struct ListLanesArguments {
     /// Print JSON to standard output
     #[arg(long)]
     json: bool,
@@ -21,8 +21,8 @@ pub(in crate::cli) struct ListArguments {
 }
 
 /// Lists the lanes; returns the exit code.
-pub(super) fn list(root: &Path, arguments: &ListArguments, path: &str) -> Result<u8, Failure> {
-    let Listed { lanes, sources, is_detected, fault, remarks } = gate::list(root, path).map_err(failed)?;
+pub(super) fn list(root: &Path, arguments: &ListLanesArguments, path: &str) -> Result<u8, CliError> {
+    let ListedLanes { lanes, sources, is_detected, fault, remarks } = gate::list(root, path).map_err(failed)?;
     // Lists valid lanes even if others are broken.
     let code = if fault.files.is_empty() { 0 } else { failed(fault.into()).show() };
     if arguments.json {
@@ -62,7 +62,7 @@ fn first_line(run: &str) -> String {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge lanes show verify")]
-pub(in crate::cli) struct ShowArguments {
+pub(in crate::cli) struct ShowLaneArguments {
     /// Name of the lane
     name: String,
     /// Print JSON to standard output
@@ -73,11 +73,11 @@ pub(in crate::cli) struct ShowArguments {
 }
 
 /// Shows a lane; returns the exit code.
-pub(super) fn show(root: &Path, arguments: &ShowArguments, path: &str) -> Result<u8, Failure> {
-    let Loaded { lane, notes, source } = gate::load(root, &arguments.name, path).map_err(failed)?;
+pub(super) fn show(root: &Path, arguments: &ShowLaneArguments, path: &str) -> Result<u8, CliError> {
+    let LoadedLane { lane, notes, source } = gate::load(root, &arguments.name, path).map_err(failed)?;
     say(&notes);
     let printed = if arguments.json {
-        let is_detected = gate::look_if_no_lanes(root, path).map_err(GateFault::from).map_err(failed)?.is_some();
+        let is_detected = gate::look_if_no_lanes(root, path).map_err(GateError::from).map_err(failed)?.is_some();
         let mut data = lane_data::listed(&lane, is_detected, source.as_deref());
         data["schema_version"] = lane_data::LANE_SCHEMA_VERSION.into();
         print_json(&data.to_string())

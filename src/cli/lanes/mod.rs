@@ -7,6 +7,7 @@ mod init;
 mod last_clean;
 mod list;
 pub(super) mod log;
+mod output;
 mod plan;
 mod prove;
 mod refusal;
@@ -14,35 +15,34 @@ mod run;
 mod screen;
 mod surroundings;
 mod validate;
-mod voice;
 mod watch;
 
 pub(super) use last_clean::recall as recall_clean;
-pub(super) use prove::{InRoom, Trial};
-pub(super) use voice::below_checkout;
+pub(super) use output::below_checkout;
+pub(super) use prove::{LaneTrial, RoomResult};
 
 use super::configured;
-use super::failure::Failure;
+use super::failure::CliError;
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
-use crate::config::Environment;
-use crate::gate::GateFault;
+use crate::config::EnvironmentLayer;
+use crate::gate::GateError;
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum LanesVerb {
     /// List the project's lanes and their steps
-    List(list::ListArguments),
+    List(list::ListLanesArguments),
     /// Detect a lane from the project's files and write it to lanes/verify.yaml
     ///
     /// Fails if the project has a lane already.
-    Init(init::InitArguments),
+    Init(init::InitLanesArguments),
     /// Show what a lane runs, in which order
-    Show(list::ShowArguments),
+    Show(list::ShowLaneArguments),
     /// Check lanes for errors and warnings, without running anything
-    Validate(validate::ValidateArguments),
+    Validate(validate::ValidateLanesArguments),
     /// Run a lane, in place or in a clean room like the gate's
-    Run(run::RunArguments),
+    Run(run::RunLaneArguments),
 }
 
 // Accepted by verbs that never prompt, so that scripts can pass `--ni` to every verb.
@@ -56,7 +56,7 @@ struct Unasked {
 ///
 /// # Errors
 /// When the lane is unknown or invalid, or there is no place for logs.
-pub(super) fn run(verb: LanesVerb, project: &ProjectArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(verb: LanesVerb, project: &ProjectArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let root = project.root(environment)?;
     configured::settle(environment, &root);
     let env = environment.hand_env();
@@ -77,6 +77,6 @@ pub(super) fn say<'r>(remarks: impl IntoIterator<Item = &'r String>) {
     }
 }
 
-fn failed(fault: GateFault) -> Failure {
-    Failure::because(fault.reason(), fault)
+fn failed(fault: GateError) -> CliError {
+    CliError::because(fault.reason(), fault)
 }

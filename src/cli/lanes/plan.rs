@@ -1,11 +1,11 @@
 //! A lane as text for people: what runs, in which order, and what would be left out. Text of a lane
 //! file can neither move the cursor nor add a line.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::{no_output, paint, print_data, print_json};
 use super::surroundings::Surroundings;
 use crate::duration::show_duration;
-use crate::lane::{EntryKind, Flaky, Lane, RoomKind, Step};
+use crate::lane::{EntryKind, FlakyPolicy, Lane, RoomKind, Step};
 use crate::report::lane_data;
 
 /// The most steps named as needs of a step.
@@ -22,7 +22,7 @@ pub(super) fn print(
     from: Option<usize>,
     room: Option<&Surroundings>,
     is_json: bool,
-) -> Result<u8, Failure> {
+) -> Result<u8, CliError> {
     let printed = if is_json {
         let mut data = lane_data::planned(lane, left_out, from);
         if let Some(room) = room {
@@ -83,7 +83,7 @@ fn terms(lane: &Lane) -> Vec<String> {
         lane.network.then(|| "has a network".into()),
         lane.writes.then(|| "may change the sources".into()),
         lane.canary.as_ref().map(|canary| format!("must see a planted failure ({})", canary.word())),
-        (lane.flaky == Flaky::Fail).then(|| "a pass after a retry counts as a failure".into()),
+        (lane.flaky == FlakyPolicy::Fail).then(|| "a pass after a retry counts as a failure".into()),
     ]
     .into_iter()
     .flatten()

@@ -1,15 +1,15 @@
 //! Trial of a lane that is about to be written: by hand, and in the clean room of a gate.
 
-use super::super::failure::Failure;
-use super::clean::{Court, lost};
+use super::super::failure::CliError;
+use super::clean::{CleanGate, lost};
 use super::failed;
-use crate::config::Environment;
-use crate::driver::Stop;
-use crate::gate::{self, Loaded};
+use crate::config::EnvironmentLayer;
+use crate::driver::StopToken;
+use crate::gate::{self, LoadedLane};
 use crate::lane::{Lane, RoomKind};
-use crate::lane_runner::{Room, run_lane};
+use crate::lane_runner::{LaneRoom, run_lane};
 use crate::store::{self, LaneDir};
-use crate::tool::Mask;
+use crate::tool::SecretMask;
 use crate::verdict::StepReport;
 use anyhow::anyhow;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(15 * 60);
 
 /// The result of a lane in a clean room.
 #[derive(Debug)]
-pub(in crate::cli) struct InRoom {
+pub(in crate::cli) struct RoomResult {
     /// The steps, or the reason why there was no room.
     pub(in crate::cli) steps: Result<Vec<StepReport>, String>,
     /// The reasons why the gate would not accept a pass.
@@ -31,24 +31,28 @@ pub(in crate::cli) struct InRoom {
 
 /// The context of a trial.
 #[derive(Debug)]
-pub(in crate::cli) struct Trial<'t> {
+pub(in crate::cli) struct LaneTrial<'t> {
     root: &'t Path,
-    environment: &'t Environment,
-    stop: &'t Stop,
+    environment: &'t EnvironmentLayer,
+    stop: &'t StopToken,
     state: PathBuf,
     project: PathBuf,
     logs: LaneDir,
 }
 
-impl<'t> Trial<'t> {
+impl<'t> LaneTrial<'t> {
     /// Creates a folder for the logs.
     ///
     /// # Errors
     /// When there is no place for logs.
-    pub(in crate::cli) fn begin(root: &'t Path, environment: &'t Environment, stop: &'t Stop) -> Result<Self, Failure> {
-        let state = environment.state_dir().map_err(Failure::input)?;
+    pub(in crate::cli) fn start(
+        root: &'t Path,
+        environment: &'t EnvironmentLayer,
+        stop: &'t StopToken,
+    ) -> Result<Self, CliError> {
+        let state = environment.state_dir().map_err(CliError::input)?;
         let project = store::project_dir(&state, root);
-        let logs = LaneDir::create(&project, &uuid::Uuid::now_v7().to_string()).map_err(Failure::own)?;
+        let logs = LaneDir::create(&project, &uuid::Uuid::now_v7().to_string()).map_err(CliError::own)?;
         Ok(Self { root, environment, stop, state, project, logs })
     }
 
@@ -56,10 +60,10 @@ impl<'t> Trial<'t> {
     ///
     /// # Errors
     /// When the user stops the trial.
-    pub(in crate::cli) async fn by_hand(&self, lane: Lane, name: &str) -> Result<Vec<StepReport>, Failure> {
+    pub(in crate::cli) async fn by_hand(&self, lane: Lane, name: &str) -> Result<Vec<StepReport>, CliError> {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         let env = self.environment.own_env().into_iter().collect();
-        let room = Room::new(self.root.to_owned(), env, self.logs.path().join(name), jobs);
+        let room = LaneRoom::new(self.root.to_owned(), env, self.logs.path().join(name), jobs);
         let steps = run_lane(&whole(lane), &room, self.stop.token(), &|_| {}).await.steps;
         self.settle().await?;
         Ok(steps)
@@ -69,21 +73,21 @@ impl<'t> Trial<'t> {
     ///
     /// # Errors
     /// When the lane cannot be read, or the user stops the trial.
-    pub(in crate::cli) async fn in_room(&self, name: &str) -> Result<InRoom, Failure> {
+    pub(in crate::cli) async fn in_room(&self, name: &str) -> Result<RoomResult, CliError> {
         let env = self.environment.own_env();
         let path = env.get("PATH").map_or("", String::as_str);
-        let Loaded { lane, .. } = gate::load(self.root, name, path).map_err(failed)?;
+        let LoadedLane { lane, .. } = gate::load(self.root, name, path).map_err(failed)?;
         let ran = match store::is_inside(&self.state, self.root) {
             true => Err(format!("the state folder {} is inside the project", self.state.display())),
             false => self.clean(whole(lane)).await.map_err(|failure| failure.message()),
         };
         self.settle().await?;
-        Ok(ran.unwrap_or_else(|why| InRoom { steps: Err(why), doubts: Vec::new(), lacked: Vec::new() }))
+        Ok(ran.unwrap_or_else(|why| RoomResult { steps: Err(why), doubts: Vec::new(), lacked: Vec::new() }))
     }
 
-    async fn clean(&self, lane: Lane) -> Result<InRoom, Failure> {
+    async fn clean(&self, lane: Lane) -> Result<RoomResult, CliError> {
         let places = (self.project.as_path(), &self.logs);
-        let court = Court::open(self.root, &lane.name, None, self.environment, places, self.stop).await?;
+        let court = CleanGate::open(self.root, &lane.name, None, self.environment, places, self.stop).await?;
         let lane = Lane { room: RoomKind::Clean, ..lane };
         let stop = self.stop.token();
         let entered = court.gate.enter(lane.clone(), &court.site, stop).await.map_err(lost(self.stop))?;
@@ -93,17 +97,17 @@ impl<'t> Trial<'t> {
         let failed = outcome.steps.iter().filter(|step| step.status.is_failure());
         let lacked = failed.map(|step| (step.step.clone(), gate::lacked_files(step, &lane, self.root, &ignored)));
         let lacked = lacked.filter(|(_, files)| !files.is_empty()).collect();
-        Ok(InRoom { steps: Ok(outcome.steps), doubts, lacked })
+        Ok(RoomResult { steps: Ok(outcome.steps), doubts, lacked })
     }
 
     /// Hides secrets in the logs.
     ///
     /// # Errors
     /// When the user stopped the trial.
-    async fn settle(&self) -> Result<(), Failure> {
-        gate::mask_logs(self.logs.path(), &Mask::of(self.environment.secrets())).await;
+    async fn settle(&self) -> Result<(), CliError> {
+        gate::mask_logs(self.logs.path(), &SecretMask::of(self.environment.secrets())).await;
         match self.stop.token().is_cancelled() {
-            true => Err(Failure::stopped(self.stop.cause(), anyhow!("stopped while running the checks"))),
+            true => Err(CliError::stopped(self.stop.cause(), anyhow!("stopped while running the checks"))),
             false => Ok(()),
         }
     }

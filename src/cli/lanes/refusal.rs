@@ -1,14 +1,14 @@
 //! Output for a lane that was refused or lost before a verdict, in every requested form. Without
 //! it, the files of an earlier run would be taken for the result of this one.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::{hear_out, paint};
-use super::data::Data;
-use super::files::{Files, Place};
-use super::voice::{VoiceArguments, below_checkout};
-use crate::config::Environment;
-use crate::driver::Stop;
-use crate::gate::GateFault;
+use super::data::LaneData;
+use super::files::{LaneResultFiles, OutputPlace};
+use super::output::{LaneOutputArguments, below_checkout};
+use crate::config::EnvironmentLayer;
+use crate::driver::StopToken;
+use crate::gate::GateError;
 use crate::report::lane::{LaneResult, github};
 use crate::report::lane_data;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) struct Refused<'a> {
     /// The name of the lane.
     pub(super) lane: &'a str,
     pub(super) root: &'a Path,
-    pub(super) voice: &'a VoiceArguments,
+    pub(super) voice: &'a LaneOutputArguments,
     /// True for a dry run, which writes no files.
     pub(super) is_dry: bool,
 }
@@ -27,10 +27,10 @@ pub(super) struct Refused<'a> {
 impl Refused<'_> {
     /// Reports the failure. Prints errors of this report on standard error, because the failure
     /// itself determines the exit code.
-    pub(super) async fn tell(&self, failure: &Failure, environment: &Environment, stop: &Stop) {
+    pub(super) async fn report(&self, failure: &CliError, environment: &EnvironmentLayer, stop: &StopToken) {
         let (word, data_word) = words(failure);
         let message = failure.message();
-        let at = failure.cause::<GateFault>().and_then(GateFault::place);
+        let at = failure.cause::<GateError>().and_then(GateError::place);
         let result = LaneResult {
             lane: self.lane,
             word,
@@ -42,8 +42,8 @@ impl Refused<'_> {
             before: "",
             at,
         };
-        let files = if self.is_dry { Files::default() } else { self.voice.sound_places(environment) };
-        let data = Data::new(self.voice.json, files.are_wanted());
+        let files = if self.is_dry { LaneResultFiles::default() } else { self.voice.sound_places(environment) };
+        let data = LaneData::new(self.voice.json, files.are_wanted());
         data.ended(&[], || {
             let mut object = lane_data::unbegun(self.lane, data_word, failure.code(), &message);
             if self.is_dry {
@@ -53,8 +53,8 @@ impl Refused<'_> {
         });
         for (place, text) in files.texts(&result) {
             match place {
-                Place::Stderr => paint::log(&text),
-                Place::Stdout | Place::File(_) | Place::EndOf(_) => data.text(place, text),
+                OutputPlace::Stderr => paint::log(&text),
+                OutputPlace::Stdout | OutputPlace::File(_) | OutputPlace::EndOf(_) => data.text(place, text),
             }
         }
         if paint::is_runner(environment) {
@@ -69,7 +69,7 @@ impl Refused<'_> {
 }
 
 /// Returns the word for people and the word in JSON.
-fn words(failure: &Failure) -> (&'static str, &'static str) {
+fn words(failure: &CliError) -> (&'static str, &'static str) {
     match failure.code() {
         2 => ("was refused", "refused"),
         130 | 143 => ("was cancelled before it began", "cancelled"),

@@ -1,22 +1,22 @@
 //! `fledge lanes run`: runs one lane, in place or in a clean room.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::options::wall_choice;
 use super::super::{block_on, signals};
-use super::clean::{Court, lost};
+use super::clean::{CleanGate, lost};
+use super::output::{LaneOutput, LaneOutputArguments};
 use super::refusal::Refused;
 use super::surroundings::Surroundings;
-use super::voice::{Voice, VoiceArguments};
 use super::{failed, last_clean, plan, say, watch};
-use crate::config::Environment;
-use crate::driver::{RunError, Stop};
-use crate::gate::{self, Entered, Loaded};
-use crate::lane::{Facts, Lane, RoomKind, Selection};
-use crate::lane_runner::{LaneOutcome, LaneRuling, Room, recall, remember, run_lane};
-use crate::process::wall::WallChoice;
+use crate::config::EnvironmentLayer;
+use crate::driver::{RunError, StopToken};
+use crate::gate::{self, EnteredRoom, LoadedLane};
+use crate::lane::{Lane, RoomKind, StartFacts, StepSelection};
+use crate::lane_runner::{LaneOutcome, LaneRoom, LaneRuling, recall, remember, run_lane};
+use crate::process::sandbox::SandboxChoice;
 use crate::report::lane_data;
 use crate::store::{self, LaneDir};
-use crate::tool::Mask;
+use crate::tool::SecretMask;
 use crate::verdict::{Reason, StopCause};
 use crate::workspace::changed_paths;
 use crate::yaml::listed;
@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 #[command(
     after_help = "Examples:\n  fledge lanes run verify\n  fledge lanes run verify --only test --watch\n  fledge lanes run verify --clean --junit results.xml"
 )]
-pub(in crate::cli) struct RunArguments {
+pub(in crate::cli) struct RunLaneArguments {
     /// Name of the lane
     name: String,
     /// Start with this step
@@ -66,15 +66,15 @@ pub(in crate::cli) struct RunArguments {
     ///
     /// Default: `sandbox` of the configuration, else auto.
     #[arg(long, value_name = "CHOICE", value_parser = wall_choice, requires = "clean")]
-    sandbox: Option<WallChoice>,
+    sandbox: Option<SandboxChoice>,
     /// Print what would run, and run nothing
     #[arg(long, conflicts_with_all = ["junit", "summary", "sarif", "code_quality", "output"])]
     dry_run: bool,
     #[command(flatten)]
-    voice: VoiceArguments,
+    voice: LaneOutputArguments,
 }
 
-impl RunArguments {
+impl RunLaneArguments {
     /// Returns true if all steps are requested.
     fn is_whole(&self) -> bool {
         self.from.is_none() && self.only.is_none()
@@ -86,17 +86,22 @@ fn how_many(number: &str) -> Result<NonZeroUsize, &'static str> {
 }
 
 /// Runs the lane; returns the exit code.
-pub(super) fn run(root: &Path, arguments: &RunArguments, environment: &Environment, path: &str) -> Result<u8, Failure> {
+pub(super) fn run(
+    root: &Path,
+    arguments: &RunLaneArguments,
+    environment: &EnvironmentLayer,
+    path: &str,
+) -> Result<u8, CliError> {
     block_on(async {
-        let stop = Stop::default();
-        let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
+        let stop = StopToken::default();
+        let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(CliError::own)?;
         let code = if arguments.watch {
             let state = environment.state_dir().into_iter().collect(); // each run reports a missing one
-            let once = async |stop: &Stop| once(Ask { root, arguments, environment, path, stop }).await;
+            let once = async |stop: &StopToken| once(LaneRequest { root, arguments, environment, path, stop }).await;
             let apart = [state, arguments.voice.files(environment)].concat();
             watch::watch(root, apart, &stop, once).await
         } else {
-            once(Ask { root, arguments, environment, path, stop: &stop }).await
+            once(LaneRequest { root, arguments, environment, path, stop: &stop }).await
         };
         drop(listening);
         code
@@ -105,33 +110,33 @@ pub(super) fn run(root: &Path, arguments: &RunArguments, environment: &Environme
 
 /// The request and its context.
 #[derive(Clone, Copy)]
-struct Ask<'a> {
+struct LaneRequest<'a> {
     root: &'a Path,
-    arguments: &'a RunArguments,
-    environment: &'a Environment,
+    arguments: &'a RunLaneArguments,
+    environment: &'a EnvironmentLayer,
     /// The search path of the steps.
     path: &'a str,
-    stop: &'a Stop,
+    stop: &'a StopToken,
 }
 
 /// Reads the current lane and runs it once; returns the exit code. Reports the end in every
 /// requested form, even after an error.
-async fn once(ask: Ask<'_>) -> Result<u8, Failure> {
-    let Ask { root, arguments, environment, stop, .. } = ask;
+async fn once(ask: LaneRequest<'_>) -> Result<u8, CliError> {
+    let LaneRequest { root, arguments, environment, stop, .. } = ask;
     let was_told = Cell::new(false);
     let done = attempt(ask, &was_told).await;
     if let (Err(failure), false) = (&done, was_told.get()) {
         let refused = Refused { lane: &arguments.name, root, voice: &arguments.voice, is_dry: arguments.dry_run };
-        refused.tell(failure, environment, stop).await;
+        refused.report(failure, environment, stop).await;
     }
     done
 }
 
 /// Runs the lane once. Sets `was_told` when the end is reported.
-async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
-    let Ask { root, arguments, environment, path, stop } = ask;
+async fn attempt(ask: LaneRequest<'_>, was_told: &Cell<bool>) -> Result<u8, CliError> {
+    let LaneRequest { root, arguments, environment, path, stop } = ask;
     arguments.voice.places(environment)?;
-    let Loaded { mut lane, notes, .. } = gate::load(root, &arguments.name, path).map_err(failed)?;
+    let LoadedLane { mut lane, notes, .. } = gate::load(root, &arguments.name, path).map_err(failed)?;
     say(&notes);
     let whole = lane.clone();
     lane.fail_fast &= !arguments.keep_going;
@@ -146,28 +151,28 @@ async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
     let runs: Vec<bool> = left_out.iter().map(Option::is_none).collect();
     gate::can_run(root, &lane, path, &runs).map_err(failed)?;
     let project = store::project_dir(&state_dir(ask)?, root);
-    let logs = LaneDir::create(&project, &uuid::Uuid::now_v7().to_string()).map_err(Failure::own)?;
+    let logs = LaneDir::create(&project, &uuid::Uuid::now_v7().to_string()).map_err(CliError::own)?;
     let court = match arguments.clean {
-        true => Some(Court::open(root, &lane.name, arguments.sandbox, environment, (&project, &logs), stop).await?),
+        true => Some(CleanGate::open(root, &lane.name, arguments.sandbox, environment, (&project, &logs), stop).await?),
         false => None,
     };
     let entered = enter(ask, &lane, court.as_ref()).await?;
-    let voice = Voice::new(&lane, &arguments.voice, root, environment)?;
+    let voice = LaneOutput::new(&lane, &arguments.voice, root, environment)?;
     let in_place =
-        || Room::new(root.to_owned(), environment.own_env().into_iter().collect(), logs.path().to_owned(), jobs());
-    let room = Room {
+        || LaneRoom::new(root.to_owned(), environment.own_env().into_iter().collect(), logs.path().to_owned(), jobs());
+    let room = LaneRoom {
         left_out,
         listen: voice.listens(),
         pace: voice.pace(),
         expected: recall(&lane, &project),
-        ..entered.as_ref().map_or_else(in_place, Entered::room)
+        ..entered.as_ref().map_or_else(in_place, EnteredRoom::room)
     };
     let hear = |progress| voice.hear(progress);
     let outcome = tokio::select! {
         outcome = run_lane(&lane, &room, stop.token(), &hear) => outcome,
         never = voice.tick(stop) => match never {},
     };
-    gate::mask_logs(logs.path(), &Mask::of(environment.secrets())).await;
+    gate::mask_logs(logs.path(), &SecretMask::of(environment.secrets())).await;
     let doubts = match entered {
         Some(entered) => entered.leave(&outcome, stop.token()).await.map_err(lost(stop)),
         None => Ok(Vec::new()),
@@ -200,7 +205,11 @@ async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
 }
 
 /// Prepares the clean room, if one is requested.
-async fn enter<'c>(ask: Ask<'_>, lane: &Lane, court: Option<&'c Court>) -> Result<Option<Entered<'c>>, Failure> {
+async fn enter<'c>(
+    ask: LaneRequest<'_>,
+    lane: &Lane,
+    court: Option<&'c CleanGate>,
+) -> Result<Option<EnteredRoom<'c>>, CliError> {
     let Some(court) = court else { return Ok(None) };
     say(&court.notes(lane));
     let entered = court.gate.enter(judged(lane, ask.arguments), &court.site, ask.stop.token()).await;
@@ -230,9 +239,9 @@ fn tell_apart(
 /// Prints why a gate would not accept a pass. Returns the reasons why failed steps may pass by
 /// hand.
 async fn differences(
-    ask: Ask<'_>,
+    ask: LaneRequest<'_>,
     lane: &Lane,
-    court: Option<&Court>,
+    court: Option<&CleanGate>,
     (outcome, doubts): (&LaneOutcome, &[String]),
 ) -> Vec<String> {
     say(doubts);
@@ -244,12 +253,12 @@ async fn differences(
 
 /// Returns the state folder. It may be inside the project only for a lane that runs in place. In a
 /// clean room, the tree would change with each run.
-fn state_dir(ask: Ask<'_>) -> Result<PathBuf, Failure> {
-    let state = ask.environment.state_dir().map_err(Failure::input)?;
+fn state_dir(ask: LaneRequest<'_>) -> Result<PathBuf, CliError> {
+    let state = ask.environment.state_dir().map_err(CliError::input)?;
     if store::is_inside(&state, ask.root) {
         let hint = "set FLEDGE_STATE_DIR to a folder outside the project";
         if ask.arguments.clean {
-            return Err(Failure::because(Reason::BadInput, RunError::StateInside(state)).hint(hint));
+            return Err(CliError::because(Reason::BadInput, RunError::StateInside(state)).hint(hint));
         }
         say([&format!(
             "the state folder `{}` is inside the project, and so are the logs of its steps ({hint})",
@@ -261,17 +270,17 @@ fn state_dir(ask: Ask<'_>) -> Result<PathBuf, Failure> {
 
 /// Returns the lane for its room. A selection of steps has no canary, because the canary may need
 /// the steps left out.
-fn judged(lane: &Lane, arguments: &RunArguments) -> Lane {
+fn judged(lane: &Lane, arguments: &RunLaneArguments) -> Lane {
     Lane { room: RoomKind::Clean, canary: lane.canary.clone().filter(|_| arguments.is_whole()), ..lane.clone() }
 }
 
 /// Returns the reason why a step is left out, by the step's index.
-async fn left_out(ask: Ask<'_>, lane: &Lane) -> Result<Vec<Option<String>>, Failure> {
-    let Ask { root, arguments, environment, stop, .. } = ask;
+async fn left_out(ask: LaneRequest<'_>, lane: &Lane) -> Result<Vec<Option<String>>, CliError> {
+    let LaneRequest { root, arguments, environment, stop, .. } = ask;
     let selection = match (&arguments.from, &arguments.only) {
-        (Some(step), _) => Selection::From(step.clone()),
-        (None, Some(step)) => Selection::Only(step.clone()),
-        (None, None) => Selection::All,
+        (Some(step), _) => StepSelection::From(step.clone()),
+        (None, Some(step)) => StepSelection::Only(step.clone()),
+        (None, None) => StepSelection::All,
     };
     let asks = !arguments.clean && lane.steps.iter().any(|step| !step.changed.is_empty());
     let changed = if asks { changed_paths(root, &hand_env(environment), stop.token()).await } else { None };
@@ -284,15 +293,15 @@ async fn left_out(ask: Ask<'_>, lane: &Lane) -> Result<Vec<Option<String>>, Fail
     // A clean checkout says nothing about changes, so the lane runs completely.
     let changed = changed.filter(|paths| !paths.is_empty());
     let variables = if arguments.clean { environment.step_env() } else { environment.own_env() };
-    let facts = Facts { variables, changed };
-    lane.left_out(&selection, &facts).map_err(|error| Failure::input(anyhow!(error)))
+    let facts = StartFacts { variables, changed };
+    lane.left_out(&selection, &facts).map_err(|error| CliError::input(anyhow!(error)))
 }
 
 fn jobs() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn hand_env(environment: &Environment) -> Vec<(String, String)> {
+fn hand_env(environment: &EnvironmentLayer) -> Vec<(String, String)> {
     environment.hand_env().into_iter().collect()
 }
 

@@ -4,10 +4,10 @@
 //!
 //! The screen has its own thread, so a slow terminal delays no step.
 
-use super::super::live::{Live, clock};
+use super::super::live::{LiveView, clock};
 use super::super::paint::{self, Tone};
 use super::super::signals::STOPPING;
-use super::super::steps::{self, Story, Told};
+use super::super::steps::{self, ShownTail, StepHistory};
 use super::log;
 use crate::duration::milliseconds;
 use crate::lane::NOT_SELECTED;
@@ -38,9 +38,9 @@ pub(super) enum OutputOf {
 
 /// The settings of the screen.
 #[derive(Debug, Clone)]
-pub(super) struct Look {
+pub(super) struct LaneScreenStyle {
     pub(super) lane: String,
-    pub(super) live: Live,
+    pub(super) live: LiveView,
     /// The choice of the user, if any.
     pub(super) output: Option<OutputOf>,
     /// True if the first failure ends the lane. It is then explained only once, at the end, which
@@ -54,7 +54,7 @@ pub(super) struct Look {
 
 /// News for the screen.
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum LaneUpdate {
     /// A failed try, which is followed by another.
     Retried(StepReport),
     Ended(StepReport),
@@ -64,12 +64,12 @@ pub(super) enum News {
     Interrupted,
     /// A text for standard error.
     Text(String),
-    Over(Ending),
+    Over(LaneEnding),
 }
 
 /// The end of a lane.
 #[derive(Debug)]
-pub(super) struct Ending {
+pub(super) struct LaneEnding {
     /// The result, as a word that follows the lane's name.
     pub(super) word: &'static str,
     pub(super) passed: bool,
@@ -83,51 +83,51 @@ pub(super) struct Ending {
 
 /// The running steps, oldest first. The receiver of a start adds the step directly, not through the
 /// screen's queue, because a start prints nothing.
-pub(super) type Running = Arc<Mutex<Vec<(String, Stopwatch)>>>;
+pub(super) type RunningSteps = Arc<Mutex<Vec<(String, Stopwatch)>>>;
 
 /// The screen of one run of a lane.
 #[derive(Debug)]
-pub(super) struct Screen {
-    look: Look,
-    story: Story,
-    running: Running,
+pub(super) struct LaneScreen {
+    look: LaneScreenStyle,
+    story: StepHistory,
+    running: RunningSteps,
     /// The time since the last line.
     quiet: Stopwatch,
 }
 
-impl Screen {
-    pub(super) fn new(look: Look, running: Running) -> Self {
-        Self { look, story: Story::default(), running, quiet: Stopwatch::start() }
+impl LaneScreen {
+    pub(super) fn new(look: LaneScreenStyle, running: RunningSteps) -> Self {
+        Self { look, story: StepHistory::default(), running, quiet: Stopwatch::start() }
     }
 
     /// Shows one piece of news.
-    pub(super) fn show(&mut self, news: News) {
+    pub(super) fn show(&mut self, news: LaneUpdate) {
         match news {
-            News::Retried(report) => {
-                self.over(&report);
+            LaneUpdate::Retried(report) => {
+                self.end_step(&report);
                 self.story.interrupted();
                 self.block(&report, steps::retried(&report), true);
             }
-            News::Ended(report) if report.status == StepStatus::Skipped && report.note == NOT_SELECTED => {
+            LaneUpdate::Ended(report) if report.status == StepStatus::Skipped && report.note == NOT_SELECTED => {
                 self.story.counted(report); // the user left it out
             }
-            News::Ended(report) => {
-                self.over(&report);
+            LaneUpdate::Ended(report) => {
+                self.end_step(&report);
                 let told = self.block(&report, steps::result(&report), false);
                 self.story.ended(report, told);
             }
-            News::Tick => self.sign_of_life(),
-            News::Interrupted if self.running().is_empty() => {}
-            News::Interrupted => {
+            LaneUpdate::Tick => self.sign_of_life(),
+            LaneUpdate::Interrupted if self.running().is_empty() => {}
+            LaneUpdate::Interrupted => {
                 paint::line(&[(Tone::Warn, STOPPING)]);
                 self.story.interrupted();
             }
-            News::Text(text) => paint::log(&text),
-            News::Over(ending) => self.close(&ending),
+            LaneUpdate::Text(text) => paint::log(&text),
+            LaneUpdate::Over(ending) => self.close(&ending),
         }
     }
 
-    fn over(&mut self, StepReport { lane, step, .. }: &StepReport) {
+    fn end_step(&mut self, StepReport { lane, step, .. }: &StepReport) {
         self.look.live.end(&format!("{lane}/{step}"));
         let mut running = self.running();
         // Take the first step of this name, because the step may have started again.
@@ -142,7 +142,7 @@ impl Screen {
 
     /// Prints a step's line and the requested part of its output. Foreign text always follows
     /// fledge's own marks.
-    fn block(&mut self, report: &StepReport, line: steps::Line, is_tried_again: bool) -> Told {
+    fn block(&mut self, report: &StepReport, line: steps::StyledLine, is_tried_again: bool) -> ShownTail {
         let default = if self.look.in_folds { OutputOf::All } else { OutputOf::Failures };
         let output = self.look.output.unwrap_or(default);
         let is_bad = report.status.is_failure() || report.status == StepStatus::AllowedFailure;
@@ -156,7 +156,7 @@ impl Screen {
                 }));
                 paint::line(&[(Tone::Faint, &format!("    log: {log}"))]);
                 paint::command(github::ENDGROUP);
-                return Told::Folded;
+                return ShownTail::Folded;
             }
             (Some(log), true) if output == OutputOf::All => {
                 paint::line(&line);
@@ -164,19 +164,19 @@ impl Screen {
                 let in_sight = shown.as_ref().is_ok_and(|count| *count <= IN_SIGHT);
                 say_if_unread(shown);
                 if !is_bad {
-                    return Told::Result;
+                    return ShownTail::Result;
                 }
                 written(|lines| steps::explanation(report, false).iter().for_each(|line| lines.line(line)));
-                return if in_sight { Told::Explained } else { Told::Folded };
+                return if in_sight { ShownTail::Explained } else { ShownTail::Folded };
             }
             (Some(_) | None, _) => paint::line(&line),
         }
         let is_due = !self.look.fails_fast || report.status == StepStatus::AllowedFailure;
         if !(is_wanted && is_bad && is_due) {
-            return Told::Result;
+            return ShownTail::Result;
         }
         written(|lines| steps::explanation(report, true).iter().for_each(|line| lines.line(line)));
-        Told::Explained
+        ShownTail::Explained
     }
 
     /// Prints the running steps. Without a terminal, a long silence looks like a hung program.
@@ -193,7 +193,7 @@ impl Screen {
         self.quiet = Stopwatch::start();
     }
 
-    fn close(&mut self, Ending { word, passed, was_stopped, ms, commands }: &Ending) {
+    fn close(&mut self, LaneEnding { word, passed, was_stopped, ms, commands }: &LaneEnding) {
         self.look.live.clear();
         commands.iter().for_each(|command| paint::command(command));
         if !commands.is_empty() {
@@ -220,8 +220,8 @@ impl Screen {
     }
 }
 
-fn written<T>(say: impl FnOnce(&mut paint::Lines) -> T) -> T {
-    let mut lines = paint::Lines::default();
+fn written<T>(say: impl FnOnce(&mut paint::LineBuffer) -> T) -> T {
+    let mut lines = paint::LineBuffer::default();
     let said = say(&mut lines);
     lines.write();
     said

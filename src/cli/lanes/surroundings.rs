@@ -2,8 +2,8 @@
 //! programs, installed dependencies, ignored files, caches, network and variables.
 
 use super::super::paint;
-use crate::config::Environment;
-use crate::driver::Stop;
+use crate::config::EnvironmentLayer;
+use crate::driver::StopToken;
 use crate::gate::{self, RoomContents};
 use crate::lane::Lane;
 use crate::process::find_program;
@@ -26,7 +26,7 @@ pub(super) struct Surroundings {
 
 impl Surroundings {
     /// Examines the project and the search path. Starts no program but git.
-    pub(super) async fn look(root: &Path, lane: &Lane, environment: &Environment, stop: &Stop) -> Self {
+    pub(super) async fn look(root: &Path, lane: &Lane, environment: &EnvironmentLayer, stop: &StopToken) -> Self {
         let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
         let steps = environment.step_env();
         let path = steps.get("PATH").map_or("", String::as_str);

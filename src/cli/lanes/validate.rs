@@ -1,13 +1,13 @@
 //! `fledge lanes validate`: reports all errors and warnings in the lanes of projects, or in single
 //! lane files. Runs nothing.
 
-use super::super::drawing;
-use super::super::failure::Failure;
+use super::super::error_text;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_json};
 use super::{Unasked, failed};
-use crate::gate::{self, Checked, GateFault};
-use crate::lane::Remark;
+use crate::gate::{self, CheckedLanes, GateError};
+use crate::lane::LaneRemark;
 use crate::report::lane_data::LANE_SCHEMA_VERSION;
 use crate::verdict::Reason;
 use anyhow::Context;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge lanes validate\n  fledge lanes validate ../other --strict --json")]
-pub(in crate::cli) struct ValidateArguments {
+pub(in crate::cli) struct ValidateLanesArguments {
     /// Projects or lane files to check [default: the current project]
     path: Vec<PathBuf>,
     /// Treat warnings as errors
@@ -32,10 +32,10 @@ pub(in crate::cli) struct ValidateArguments {
 
 /// The findings.
 #[derive(Default)]
-struct Found {
+struct ValidationResult {
     lanes: usize,
-    problems: Vec<Remark>,
-    warnings: Vec<Remark>,
+    problems: Vec<LaneRemark>,
+    warnings: Vec<LaneRemark>,
     /// Errors of projects as a whole, and warnings about them.
     errors: Vec<String>,
     strange: Vec<String>,
@@ -43,8 +43,8 @@ struct Found {
 
 /// Checks the lanes; returns the exit code, which is 2 if one is invalid. `search` is the search
 /// path of the steps.
-pub(super) fn validate(root: &Path, arguments: &ValidateArguments, search: &str) -> Result<u8, Failure> {
-    let mut found = Found::default();
+pub(super) fn validate(root: &Path, arguments: &ValidateLanesArguments, search: &str) -> Result<u8, CliError> {
+    let mut found = ValidationResult::default();
     let all = if arguments.path.is_empty() { &vec![root.to_owned()] } else { &arguments.path };
     for path in all {
         if path.is_dir() {
@@ -52,13 +52,13 @@ pub(super) fn validate(root: &Path, arguments: &ValidateArguments, search: &str)
         } else {
             let is_below = Path::new(".").canonicalize().is_ok_and(|current| current == root);
             let file = if is_below { path.clone() } else { std::path::absolute(path).unwrap_or_else(|_| path.clone()) };
-            let Checked { lanes, problems, warnings } = gate::check_file(root, &file.to_string_lossy(), search);
+            let CheckedLanes { lanes, problems, warnings } = gate::check_file(root, &file.to_string_lossy(), search);
             found.add(lanes.len(), problems, warnings);
         }
     }
-    let Found { lanes, problems, warnings, errors, strange } = found;
-    let errors = [said(&problems), errors].concat();
-    let strange = [said(&warnings), strange].concat();
+    let ValidationResult { lanes, problems, warnings, errors, strange } = found;
+    let errors = [remark_lines(&problems), errors].concat();
+    let strange = [remark_lines(&warnings), strange].concat();
     let is_right = errors.is_empty() && (strange.is_empty() || !arguments.strict);
     if arguments.json {
         let paths: Vec<String> = all.iter().map(|path| whole(path).display().to_string()).collect();
@@ -74,10 +74,10 @@ pub(super) fn validate(root: &Path, arguments: &ValidateArguments, search: &str)
     Ok(if is_right { 0 } else { Reason::BadInput.row().exit_code })
 }
 
-impl Found {
+impl ValidationResult {
     /// Adds the findings of a file. Drops duplicates, because two named paths may be one file or
     /// share a fault.
-    fn add(&mut self, lanes: usize, problems: Vec<Remark>, warnings: Vec<Remark>) {
+    fn add(&mut self, lanes: usize, problems: Vec<LaneRemark>, warnings: Vec<LaneRemark>) {
         self.lanes += lanes;
         for (all, new) in [(&mut self.problems, problems), (&mut self.warnings, warnings)] {
             for remark in new {
@@ -89,16 +89,16 @@ impl Found {
     }
 
     /// Adds a project. If it is one of several, its files are named with its folder.
-    fn project(&mut self, path: &Path, is_one_of_many: bool, search: &str) -> Result<(), Failure> {
+    fn project(&mut self, path: &Path, is_one_of_many: bool, search: &str) -> Result<(), CliError> {
         let what = || format!("there is no folder `{}`", path.display());
-        let root = path.canonicalize().with_context(what).map_err(Failure::input)?;
-        let Checked { lanes, mut problems, mut warnings } = gate::check(&root, search);
+        let root = path.canonicalize().with_context(what).map_err(CliError::input)?;
+        let CheckedLanes { lanes, mut problems, mut warnings } = gate::check(&root, search);
         let before =
             if is_one_of_many && path != Path::new(".") { format!("{}: ", path.display()) } else { String::new() };
         if lanes.is_empty() && problems.is_empty() {
-            match gate::look_if_no_lanes(&root, search).map_err(GateFault::from).map_err(failed)? {
+            match gate::look_if_no_lanes(&root, search).map_err(GateError::from).map_err(failed)? {
                 Some(detected) if !detected.is_empty() => {
-                    detected.lane().map_err(GateFault::from).map_err(failed)?;
+                    detected.lane().map_err(GateError::from).map_err(failed)?;
                     self.lanes += 1;
                     let says = "no lanes; fledge detected `verify`: save it with `fledge init`";
                     self.strange.push(format!("{before}{says}"));
@@ -124,14 +124,14 @@ fn whole(path: &Path) -> PathBuf {
 }
 
 /// Prints remarks as drawings, then the other messages. `all` starts with the remarks.
-fn say((tone, word): (Tone, &str), remarks: &[Remark], all: &[String]) {
+fn say((tone, word): (Tone, &str), remarks: &[LaneRemark], all: &[String]) {
     let plain = |said: &String| vec![vec![(Tone::Plain, said.clone())]];
-    let drawn = remarks.iter().map(|remark| drawing::draw(&remark.path, std::slice::from_ref(&remark.problem)));
+    let drawn = remarks.iter().map(|remark| error_text::draw(&remark.path, std::slice::from_ref(&remark.problem)));
     let beside = all.iter().skip(remarks.len()).map(plain);
-    drawn.chain(beside).for_each(|lines| drawing::say((tone, word), lines));
+    drawn.chain(beside).for_each(|lines| error_text::say((tone, word), lines));
 }
 
-fn said(remarks: &[Remark]) -> Vec<String> {
+fn remark_lines(remarks: &[LaneRemark]) -> Vec<String> {
     remarks.iter().map(ToString::to_string).collect()
 }
 
@@ -145,10 +145,10 @@ fn as_json(
     paths: &[String],
     lanes: usize,
     [errors, warnings]: [&[String]; 2],
-    [wrong, strange]: [&[Remark]; 2],
+    [wrong, strange]: [&[LaneRemark]; 2],
 ) -> String {
     let finding = |severity: &'static str| {
-        move |remark: &Remark| -> Value {
+        move |remark: &LaneRemark| -> Value {
             json!({
                 "severity": severity,
                 "file": remark.path,

@@ -2,13 +2,13 @@
 //! when the latest run has seen all files in their current state. Files that the lane seems to
 //! write itself do not count, and are named each time.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::files::in_place;
 use super::say;
-use crate::driver::Stop;
+use crate::driver::StopToken;
+use crate::file_watch::{ChangeAuthors, ProjectWatch, RunEnd, Urgency};
 use crate::verdict::Reason;
-use crate::watch::{Authors, RunEnd, Urgency, Watch};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -20,14 +20,14 @@ use std::path::{Path, PathBuf};
 pub(super) async fn watch(
     root: &Path,
     apart: Vec<PathBuf>,
-    stop: &Stop,
-    once: impl AsyncFn(&Stop) -> Result<u8, Failure>,
-) -> Result<u8, Failure> {
-    let (mut authors, mut is_first) = (Authors::default(), true);
+    stop: &StopToken,
+    once: impl AsyncFn(&StopToken) -> Result<u8, CliError>,
+) -> Result<u8, CliError> {
+    let (mut authors, mut is_first) = (ChangeAuthors::default(), true);
     let apart = apart.iter().map(|path| in_place(path)).collect();
     let mut watch = tokio::select! {
         () = stop.token().cancelled() => return Ok(cancelled(stop)),
-        watch = Watch::start(root, apart) => watch.map_err(Failure::input)?,
+        watch = ProjectWatch::start(root, apart) => watch.map_err(CliError::input)?,
     };
     loop {
         say(watch.note().as_ref());
@@ -46,7 +46,7 @@ pub(super) async fn watch(
             biased;
             () = stop.token().cancelled() => return Ok(cancelled(stop)),
             late = watch.settled() => {
-                authors.during(&late.map_err(Failure::input)?);
+                authors.during(&late.map_err(CliError::input)?);
             }
         }
         let blame = authors.ended(end);
@@ -62,7 +62,7 @@ pub(super) async fn watch(
             paint::line(&[(Tone::Faint, "waiting for changes (Ctrl-C to end)")]);
             let changes = tokio::select! {
                 () = stop.token().cancelled() => return Ok(cancelled(stop)),
-                changes = watch.changed() => changes.map_err(Failure::input)?,
+                changes = watch.changed() => changes.map_err(CliError::input)?,
             };
             authors.idle(&changes);
             changed = changes.into_keys().collect();
@@ -74,11 +74,11 @@ pub(super) async fn watch(
 /// Runs once, to the end or until a foreign change of a file. Returns the result and the kind of
 /// its end. The run has ended when this returns.
 async fn run_until_changed(
-    watch: &mut Watch,
-    authors: &mut Authors,
-    stop: &Stop,
-    once: &impl AsyncFn(&Stop) -> Result<u8, Failure>,
-) -> Result<(Result<u8, Failure>, RunEnd), Failure> {
+    watch: &mut ProjectWatch,
+    authors: &mut ChangeAuthors,
+    stop: &StopToken,
+    once: &impl AsyncFn(&StopToken) -> Result<u8, CliError>,
+) -> Result<(Result<u8, CliError>, RunEnd), CliError> {
     authors.begin();
     let part = stop.part();
     let mut run = Box::pin(once(&part));
@@ -107,11 +107,11 @@ async fn run_until_changed(
         }
         part.token().cancel();
         let done = run.await;
-        return changes.map(|_| (done, RunEnd::Cut)).map_err(Failure::input);
+        return changes.map(|_| (done, RunEnd::Cut)).map_err(CliError::input);
     }
 }
 
-fn cancelled(stop: &Stop) -> u8 {
+fn cancelled(stop: &StopToken) -> u8 {
     Reason::Cancelled.exit_code(Some(stop.cause()))
 }
 

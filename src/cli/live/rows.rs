@@ -2,7 +2,7 @@
 //! Only computes.
 
 use super::super::paint::{Tone, one_line, painted};
-use super::{Doing, Work};
+use super::{Doing, RunningWork};
 use crate::duration::milliseconds;
 use crate::report::seconds;
 use unicode_width::UnicodeWidthChar;
@@ -19,7 +19,7 @@ const TALL: usize = 16;
 
 /// Returns all rows: the open text, the activities with their newest output, the waiting ones, and
 /// the status.
-pub(super) fn scene(work: &Work, turn: usize, width: usize, height: usize) -> Vec<String> {
+pub(super) fn scene(work: &RunningWork, turn: usize, width: usize, height: usize) -> Vec<String> {
     let room = width.saturating_sub(FREE).clamp(12, WIDEST);
     let mut all: Vec<String> = Some(work.text.clone()).filter(|text| !text.is_empty()).into_iter().collect();
     let others = all.len() + usize::from(work.status.is_some()) + usize::from(!work.queued.is_empty());

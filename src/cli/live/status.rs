@@ -9,7 +9,7 @@ use crate::process::Stopwatch;
 
 /// The parts of the status line.
 #[derive(Debug, Clone)]
-pub(in crate::cli) struct Status {
+pub(in crate::cli) struct StatusLine {
     /// The current attempt and the most attempts; 0 before the first.
     pub(in crate::cli) attempt: (u32, u32),
     /// The turn of the model.
@@ -24,7 +24,7 @@ pub(in crate::cli) struct Status {
     pub(in crate::cli) before_ms: u64,
 }
 
-impl Status {
+impl StatusLine {
     /// Returns as much of the status as fits into `room` columns. Always includes the time.
     pub(super) fn fitting(&self, room: usize) -> String {
         self.at(self.before_ms.saturating_add(milliseconds(self.since.read())), room)
@@ -108,10 +108,10 @@ fn clock(ms: u64) -> String {
 mod tests {
     use super::*;
 
-    fn status() -> Status {
+    fn status() -> StatusLine {
         let usage = Usage { input_tokens: 17_000, output_tokens: 1_900, cost_micros: Some(31_000), ..Usage::default() };
         let limits = Limits { turns: 40, ..Limits::default() };
-        Status { attempt: (1, 4), turn: 5, checks: None, usage, limits, since: Stopwatch::start(), before_ms: 0 }
+        StatusLine { attempt: (1, 4), turn: 5, checks: None, usage, limits, since: Stopwatch::start(), before_ms: 0 }
     }
 
     #[test]

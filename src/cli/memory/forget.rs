@@ -2,12 +2,12 @@
 //! before it removes all.
 
 use super::super::asking::confirm;
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_json};
-use super::{MEMORY_SCHEMA_VERSION, Place};
+use super::{MEMORY_SCHEMA_VERSION, MemoryContext};
 use crate::report::count;
-use crate::store::Forget;
+use crate::store::ForgetSelector;
 use clap::{ArgGroup, Args};
 use serde_json::json;
 
@@ -34,27 +34,27 @@ pub(super) struct ForgetArguments {
 }
 
 /// Forgets the memories; returns the exit code.
-pub(super) fn forget(place: &Place, arguments: &ForgetArguments) -> Result<u8, Failure> {
+pub(super) fn forget(place: &MemoryContext, arguments: &ForgetArguments) -> Result<u8, CliError> {
     let mut forgotten = 0;
     // Find all memories before the first is removed.
     let found = arguments.id.iter().map(|id| place.find(id)).collect::<Result<Vec<_>, _>>()?;
     for (store, memory) in found {
-        forgotten += store.forget(Forget::One(&memory.id)).map_err(Failure::own)?;
+        forgotten += store.forget(ForgetSelector::One(&memory.id)).map_err(CliError::own)?;
     }
     if let (true, Some(store)) = (arguments.expired, place.store()?) {
-        forgotten += store.forget(Forget::Expired(place.now_ms)).map_err(Failure::own)?;
+        forgotten += store.forget(ForgetSelector::Expired(place.now_ms)).map_err(CliError::own)?;
     }
     if let (true, Some(store)) = (arguments.all, place.store()?) {
-        let memories = store.memories().map_err(Failure::own)?.len();
+        let memories = store.memories().map_err(CliError::own)?.len();
         if memories > 0 && !arguments.yes && !confirm(&format!("{} would be forgotten", named(memories as u64)))? {
             return say(0, place);
         }
-        forgotten += store.forget(Forget::All).map_err(Failure::own)?;
+        forgotten += store.forget(ForgetSelector::All).map_err(CliError::own)?;
     }
     say(forgotten, place)
 }
 
-fn say(forgotten: u64, place: &Place) -> Result<u8, Failure> {
+fn say(forgotten: u64, place: &MemoryContext) -> Result<u8, CliError> {
     if place.json {
         let all = json!({ "schema_version": MEMORY_SCHEMA_VERSION, "forgotten": forgotten });
         print_json(&all.to_string()).map_err(no_output)?;

@@ -1,15 +1,15 @@
 //! `fledge memory list`, `show` and `export`: memories as lines, in full, or as JSON. Their text
 //! cannot move the cursor.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::live::fit;
 use super::super::paint::{self, Tone};
 use super::super::runs::{ago, rfc3339};
-use super::super::steps::Line;
+use super::super::steps::StyledLine;
 use super::super::{no_output, print_data, print_json};
-use super::{MEMORY_SCHEMA_VERSION, Place, data, with_version};
+use super::{MEMORY_SCHEMA_VERSION, MemoryContext, data, with_version};
 use crate::duration::show_duration;
-use crate::store::Memory;
+use crate::store::StoredMemory;
 use serde_json::json;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use std::time::Duration;
 const COLUMNS: usize = 90;
 
 /// Lists all memories.
-pub(super) fn list(place: &Place) -> Result<(), Failure> {
+pub(super) fn list(place: &MemoryContext) -> Result<(), CliError> {
     let all = place.all()?;
     if place.json {
         let rows: Vec<_> = all.iter().map(|(short, memory)| data(memory, short)).collect();
@@ -28,20 +28,20 @@ pub(super) fn list(place: &Place) -> Result<(), Failure> {
         paint::line(&[(Tone::Plain, format!("no memories of {}", place.workspace.display()))]);
         return Ok(());
     }
-    let lines: Vec<Line> = all.iter().map(|(short, memory)| line(short, memory, place.now_ms)).collect();
+    let lines: Vec<StyledLine> = all.iter().map(|(short, memory)| line(short, memory, place.now_ms)).collect();
     print_data(&paint::page(&lines)).map_err(no_output)
 }
 
-fn line(short: &str, memory: &Memory, now_ms: i64) -> Line {
+fn line(short: &str, memory: &StoredMemory, now_ms: i64) -> StyledLine {
     let about = format!("  {:>8}  {:<9}  ", ago(now_ms, memory.created_at_ms), memory.kind());
     let text = fit(&paint::one_line(&memory.text), COLUMNS);
     vec![(Tone::Strong, short.to_owned()), (Tone::Faint, about), (Tone::Plain, text)]
 }
 
 /// Shows a memory.
-pub(super) fn show(place: &Place, id: &str) -> Result<(), Failure> {
+pub(super) fn show(place: &MemoryContext, id: &str) -> Result<(), CliError> {
     let (store, memory) = place.find(id)?;
-    let short = store.short_memory(&memory.id).map_err(Failure::own)?;
+    let short = store.short_memory(&memory.id).map_err(CliError::own)?;
     if place.json {
         return print_json(&with_version(data(&memory, &short)).to_string()).map_err(no_output);
     }
@@ -61,7 +61,7 @@ pub(super) fn show(place: &Place, id: &str) -> Result<(), Failure> {
 }
 
 /// Prints all memories as JSON lines.
-pub(super) fn export(place: &Place) -> Result<(), Failure> {
+pub(super) fn export(place: &MemoryContext) -> Result<(), CliError> {
     for (short, memory) in place.all()? {
         print_json(&with_version(data(&memory, &short)).to_string()).map_err(no_output)?;
     }

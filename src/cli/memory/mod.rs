@@ -4,18 +4,18 @@ mod forget;
 mod list;
 
 use super::configured;
-use super::failure::{Failure, start_of};
+use super::failure::{CliError, start_of};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::run::read_source;
 use super::secrets::secrets;
 use super::{no_output, print_data, print_json};
-use crate::config::{self, Environment};
-use crate::driver::{MemoryTerms, project_of};
+use crate::config::{self, EnvironmentLayer};
+use crate::driver::{MemorySettings, project_of};
 use crate::duration::milliseconds;
 use crate::limits::MAX_NOTE;
-use crate::store::{Memory, Store};
-use crate::tool::{Late, Shelf};
+use crate::store::{Store, StoredMemory};
+use crate::tool::{LateSecrets, MemoryAccess};
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ enum MemoryVerb {
         id: String,
     },
     /// Remember a text
-    Add(AddArguments),
+    Add(AddMemoryArguments),
     /// Forget memories
     Forget(forget::ForgetArguments),
     /// Print all memories as JSON lines
@@ -62,7 +62,7 @@ enum MemoryVerb {
 #[command(
     after_help = "Examples:\n  fledge memory add \"releases are cut from the branch `stable`\"\n  git log -1 --format=%B | fledge memory add - --ephemeral"
 )]
-struct AddArguments {
+struct AddMemoryArguments {
     /// Text to remember, or `-` for standard input
     text: String,
     /// Keep the text only for a while, like the notes of runs
@@ -76,11 +76,11 @@ struct AddArguments {
 ///
 /// # Errors
 /// When the memory does not exist, or the store cannot be read or written.
-pub(super) fn run(arguments: MemoryArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(arguments: MemoryArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let workspace = arguments.project.root(environment)?;
-    let state = environment.state_dir().map_err(Failure::input)?;
+    let state = environment.state_dir().map_err(CliError::input)?;
     let workspace = project_of(&state, &workspace);
-    let shelf = Place { state, workspace, now_ms: now_ms(), json: arguments.json };
+    let shelf = MemoryContext { state, workspace, now_ms: now_ms(), json: arguments.json };
     match arguments.verb {
         MemoryVerb::List => list::list(&shelf)?,
         MemoryVerb::Show { id } => list::show(&shelf, &id)?,
@@ -96,10 +96,10 @@ fn now_ms() -> i64 {
 }
 
 /// Returns the configured terms of memory.
-pub(super) fn memory_terms(set: &config::Settings) -> MemoryTerms {
-    let terms = MemoryTerms::default();
+pub(super) fn memory_terms(set: &config::ProjectConfig) -> MemorySettings {
+    let terms = MemorySettings::default();
     let ttl_ms = set.ephemeral_ttl.map(milliseconds);
-    MemoryTerms {
+    MemorySettings {
         ephemeral_ttl_ms: ttl_ms.unwrap_or(terms.ephemeral_ttl_ms),
         recall_tokens: set.recall_tokens.unwrap_or(terms.recall_tokens),
     }
@@ -107,7 +107,7 @@ pub(super) fn memory_terms(set: &config::Settings) -> MemoryTerms {
 
 /// The project with the memories, the time, and the form of the output.
 #[derive(Debug)]
-struct Place {
+struct MemoryContext {
     state: PathBuf,
     workspace: PathBuf,
     /// Milliseconds since 1970.
@@ -115,64 +115,64 @@ struct Place {
     json: bool,
 }
 
-impl Place {
+impl MemoryContext {
     /// Returns the store of the project, if it exists.
-    fn store(&self) -> Result<Option<Store>, Failure> {
-        Store::existing(&self.state, &self.workspace).map_err(Failure::own)
+    fn store(&self) -> Result<Option<Store>, CliError> {
+        Store::existing(&self.state, &self.workspace).map_err(CliError::own)
     }
 
     /// Returns the memories that are not expired, newest first, each with the short form of its id.
-    fn all(&self) -> Result<Vec<(String, Memory)>, Failure> {
+    fn all(&self) -> Result<Vec<(String, StoredMemory)>, CliError> {
         let Some(store) = self.store()? else { return Ok(Vec::new()) };
-        let memories = store.memories().map_err(Failure::own)?.into_iter().filter(|m| !m.is_expired(self.now_ms));
-        memories.map(|memory| Ok((store.short_memory(&memory.id).map_err(Failure::own)?, memory))).collect()
+        let memories = store.memories().map_err(CliError::own)?.into_iter().filter(|m| !m.is_expired(self.now_ms));
+        memories.map(|memory| Ok((store.short_memory(&memory.id).map_err(CliError::own)?, memory))).collect()
     }
 
     /// Finds the memory whose id begins with `id`.
-    fn find(&self, id: &str) -> Result<(Store, Memory), Failure> {
+    fn find(&self, id: &str) -> Result<(Store, StoredMemory), CliError> {
         let none = || {
-            Failure::input(anyhow!("there is no memory `{id}`")).hint("run `fledge memory list` to see all memory ids")
+            CliError::input(anyhow!("there is no memory `{id}`")).hint("run `fledge memory list` to see all memory ids")
         };
         let store = self.store()?.filter(|_| !id.is_empty()).ok_or_else(none)?;
         let none = || {
             let ids = store.memories().unwrap_or_default();
             none().near(id, ids.iter().map(|memory| start_of(&memory.id, id)))
         };
-        let mut found = store.memories_called(&id.to_ascii_lowercase()).map_err(Failure::own)?;
+        let mut found = store.memories_called(&id.to_ascii_lowercase()).map_err(CliError::own)?;
         match (found.pop(), found.len()) {
             (Some(memory), 0) => Ok((store, memory)),
             (Some(_), others) => {
                 let many = anyhow!("`{id}` is the start of {} memories", others + 1);
-                Err(Failure::input(many).hint("give a longer prefix; `fledge memory list` shows unique prefixes"))
+                Err(CliError::input(many).hint("give a longer prefix; `fledge memory list` shows unique prefixes"))
             }
             (None, _) => Err(none()),
         }
     }
 }
 
-fn add(place: &Place, arguments: &AddArguments, environment: &Environment) -> Result<(), Failure> {
+fn add(place: &MemoryContext, arguments: &AddMemoryArguments, environment: &EnvironmentLayer) -> Result<(), CliError> {
     let text = if arguments.text == "-" { read_source("-")? } else { arguments.text.clone() };
-    let set = configured::load_without_models(environment, &place.workspace).map_err(Failure::input)?;
-    let shelf = Shelf {
+    let set = configured::load_without_models(environment, &place.workspace).map_err(CliError::input)?;
+    let shelf = MemoryAccess {
         state_dir: place.state.clone(),
         workspace: place.workspace.clone(),
         run: None,
         ephemeral_ttl_ms: memory_terms(&set).ephemeral_ttl_ms,
         recall_limit: 0,
-        mask: secrets(environment, &set, &Late::default()),
+        mask: secrets(environment, &set, &LateSecrets::default()),
         now_ms,
     };
     let bytes = shelf.fit(&text).len();
     if bytes == 0 {
-        return Err(Failure::input(anyhow!("the text is empty: pass the text to remember in quotes")));
+        return Err(CliError::input(anyhow!("the text is empty: pass the text to remember in quotes")));
     }
     if bytes > MAX_NOTE {
-        return Err(Failure::input(anyhow!("the text is too long: {bytes} bytes, at most {MAX_NOTE}")));
+        return Err(CliError::input(anyhow!("the text is too long: {bytes} bytes, at most {MAX_NOTE}")));
     }
-    let short = shelf.keep(&text, arguments.ephemeral).map_err(Failure::own)?;
+    let short = shelf.keep(&text, arguments.ephemeral).map_err(CliError::own)?;
     if place.json {
         let (store, memory) = place.find(&short)?;
-        let short = store.short_memory(&memory.id).map_err(Failure::own)?;
+        let short = store.short_memory(&memory.id).map_err(CliError::own)?;
         return print_json(&with_version(data(&memory, &short)).to_string()).map_err(no_output);
     }
     paint::line(&[(Tone::Plain, "remembered")]);
@@ -180,7 +180,7 @@ fn add(place: &Place, arguments: &AddArguments, environment: &Environment) -> Re
 }
 
 /// Returns a memory as JSON.
-fn data(memory: &Memory, short: &str) -> Value {
+fn data(memory: &StoredMemory, short: &str) -> Value {
     json!({
         "id": memory.id,
         "short_id": short,

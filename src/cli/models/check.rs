@@ -1,19 +1,19 @@
 //! `fledge models check`: one small request to each model, with a tool that it is asked to call.
 
-use super::super::connect::{Asked, connect};
-use super::super::failure::Failure;
+use super::super::connect::{RequestedModels, connect};
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::secrets::secrets;
-use super::super::steps::Line;
+use super::super::steps::StyledLine;
 use super::super::{block_on, no_output, print_data, print_json};
 use super::MODELS_SCHEMA_VERSION;
-use crate::chat::{Message, ModelError, ModelFault, ToolSpec};
-use crate::config::{self, ConfigFault, Environment, KeyPlace, ModelChoice, auto_name, resolve_model};
-use crate::driver::Model;
+use crate::chat::{Message, ModelError, ModelErrorKind, ToolSpec};
+use crate::config::{self, ConfigError, EnvironmentLayer, KeyPlace, ModelChoice, auto_name, resolve_model};
+use crate::driver::DriverModel;
 use crate::process::Stopwatch;
-use crate::provider::{Clocks, Pacer, Request};
+use crate::provider::{ModelRequest, Pacer, TurnTimeouts};
 use crate::task::Tier;
-use crate::tool::{Late, Mask};
+use crate::tool::{LateSecrets, SecretMask};
 use crate::verdict::Reason;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -24,21 +24,21 @@ use std::time::Duration;
 /// The most tokens of an answer, enough for a model that thinks before it calls the tool.
 const ANSWER: u64 = 2048;
 /// The longest times until an answer begins, between two parts of it, and until it ends.
-const PATIENCE: Clocks =
-    Clocks { first_byte: Duration::from_secs(30), idle: Duration::from_secs(30), turn: Duration::from_secs(90) };
+const PATIENCE: TurnTimeouts =
+    TurnTimeouts { first_byte: Duration::from_secs(30), idle: Duration::from_secs(30), turn: Duration::from_secs(90) };
 /// The name of the tool.
 const TOOL: &str = "ping";
 
 /// The result of the check of one model.
-struct Checked {
+struct ModelCheck {
     name: String,
     /// The answer of the model, if there is one.
-    answer: Option<Answer>,
+    answer: Option<CheckAnswer>,
     /// The fault and its fix. `None` if all is well.
     wrong: Option<(String, String)>,
 }
 
-struct Answer {
+struct CheckAnswer {
     model: String,
     first_ms: u64,
     total_ms: u64,
@@ -48,21 +48,21 @@ struct Answer {
 /// Checks the models; returns the exit code.
 pub(super) fn check(
     names: &[String],
-    set: &config::Settings,
-    environment: &Environment,
+    set: &config::ProjectConfig,
+    environment: &EnvironmentLayer,
     as_json: bool,
-) -> Result<u8, Failure> {
+) -> Result<u8, CliError> {
     let names: Vec<&str> = match names {
-        [] if set.models.is_empty() => vec![auto_name(set, Tier::Code, environment).map_err(Failure::input)?],
+        [] if set.models.is_empty() => vec![auto_name(set, Tier::Code, environment).map_err(CliError::input)?],
         [] => set.models.keys().map(String::as_str).collect(),
         names => names.iter().map(String::as_str).collect(),
     };
-    let late = Late::default();
+    let late = LateSecrets::default();
     let (pacer, mask) = (Pacer::default(), secrets(environment, set, &late));
     let mut ready = Vec::new();
     for name in names {
         let model = match resolve_model(name, set, environment) {
-            Err(fault @ ConfigFault::UnknownModel { .. }) => return Err(Failure::input(fault)),
+            Err(fault @ ConfigError::UnknownModel { .. }) => return Err(CliError::input(fault)),
             Err(fault) => Err(parted(&fault.to_string())),
             Ok(choice) => reach(choice, set, environment, &pacer, &late),
         };
@@ -71,18 +71,18 @@ pub(super) fn check(
     let all = ready.into_iter().map(|(name, model)| async move {
         match model {
             Ok((model, key)) => ask(name, &model, &key).await,
-            Err(wrong) => Checked { name: name.into(), answer: None, wrong: Some(wrong) },
+            Err(wrong) => ModelCheck { name: name.into(), answer: None, wrong: Some(wrong) },
         }
     });
     let mut all = block_on(join_all(all))?;
     all.iter_mut().for_each(|checked| checked.hide(&mask));
     let is_well = all.iter().all(|checked| checked.wrong.is_none());
     if as_json {
-        let models: Vec<Value> = all.iter().map(Checked::as_json).collect();
+        let models: Vec<Value> = all.iter().map(ModelCheck::as_json).collect();
         let all = json!({ "schema_version": MODELS_SCHEMA_VERSION, "well": is_well, "models": models });
         print_json(&all.to_string()).map_err(no_output)?;
     } else {
-        let lines: Vec<Line> = all.iter().flat_map(Checked::lines).collect();
+        let lines: Vec<StyledLine> = all.iter().flat_map(ModelCheck::lines).collect();
         print_data(&paint::page(&lines)).map_err(no_output)?;
     }
     Ok(if is_well { 0 } else { Reason::ProviderFailed.exit_code(None) })
@@ -91,11 +91,11 @@ pub(super) fn check(
 /// Connects a model. Returns it with a hint about its key, or else the fault and its fix.
 fn reach(
     mut choice: ModelChoice,
-    set: &config::Settings,
-    environment: &Environment,
+    set: &config::ProjectConfig,
+    environment: &EnvironmentLayer,
     pacer: &Pacer,
-    late: &Late,
-) -> Result<(Model, String), (String, String)> {
+    late: &LateSecrets,
+) -> Result<(DriverModel, String), (String, String)> {
     let key = match &choice.entry.key {
         Some(KeyPlace::Variable(name)) => format!("check the key in {name}"),
         Some(KeyPlace::Command { .. }) => "check what `api_key_command` prints".into(),
@@ -104,12 +104,12 @@ fn reach(
     };
     choice.entry.max_output_tokens = choice.entry.max_output_tokens.or(Some(ANSWER)).map(|most| most.min(ANSWER));
     let own = choice.entry.clocks;
-    choice.entry.clocks = Clocks {
+    choice.entry.clocks = TurnTimeouts {
         first_byte: own.first_byte.min(PATIENCE.first_byte),
         idle: own.idle.min(PATIENCE.idle),
         turn: own.turn.min(PATIENCE.turn),
     };
-    let asked = Asked { names: &[], tier: Tier::Code, folder: Path::new(".") };
+    let asked = RequestedModels { names: &[], tier: Tier::Code, folder: Path::new(".") };
     let connected = connect(choice, &asked, set, environment, pacer, late);
     connected.map(|model| (model, key)).map_err(|failure| parted(&failure.message()))
 }
@@ -120,11 +120,11 @@ fn parted(message: &str) -> (String, String) {
     (says.into(), mend.trim_end_matches(')').into())
 }
 
-async fn ask(name: &str, model: &Model, key: &str) -> Checked {
+async fn ask(name: &str, model: &DriverModel, key: &str) -> ModelCheck {
     let word = json!({ "type": "object", "properties": { "word": { "type": "string" } }, "required": ["word"] });
     let tool =
         ToolSpec { name: TOOL.into(), description: "Answers with the word that it is given.".into(), schema: word };
-    let request = Request {
+    let request = ModelRequest {
         system: "You are being tested.".into(),
         messages: Arc::new([Message::user("Call the tool `ping` once, with the word `pong`.")]),
         tools: Arc::new([tool]),
@@ -141,7 +141,7 @@ async fn ask(name: &str, model: &Model, key: &str) -> Checked {
     match done {
         Ok(reply) => {
             let calls_tools = reply.tool_calls().any(|call| call.name == TOOL);
-            let answer = Answer {
+            let answer = CheckAnswer {
                 model: reply.model,
                 first_ms: first.get().copied().unwrap_or(total_ms),
                 total_ms,
@@ -149,34 +149,34 @@ async fn ask(name: &str, model: &Model, key: &str) -> Checked {
             };
             let mend = "use a model that calls tools, or set `tools_mode: text` for this model";
             let wrong = (!calls_tools).then(|| ("model answers but calls no tool".into(), mend.into()));
-            Checked { name: name.into(), answer: Some(answer), wrong }
+            ModelCheck { name: name.into(), answer: Some(answer), wrong }
         }
         Err(error) => {
-            Checked { name: name.into(), answer: None, wrong: Some((error.message.clone(), mend(&error, key))) }
+            ModelCheck { name: name.into(), answer: None, wrong: Some((error.message.clone(), mend(&error, key))) }
         }
     }
 }
 
 fn mend(error: &ModelError, key: &str) -> String {
     match error.fault {
-        ModelFault::Auth => key.into(),
-        ModelFault::Quota => "check the account's credit and limits".into(),
-        ModelFault::NotFound => "check `model` and `base_url`".into(),
-        ModelFault::Network => "check `base_url`, `proxy` and the network".into(),
-        ModelFault::Protocol => "the answer does not match this API: check `provider` and `base_url`".into(),
-        ModelFault::BadRequest | ModelFault::ContextTooLong => {
+        ModelErrorKind::Auth => key.into(),
+        ModelErrorKind::Quota => "check the account's credit and limits".into(),
+        ModelErrorKind::NotFound => "check `model` and `base_url`".into(),
+        ModelErrorKind::Network => "check `base_url`, `proxy` and the network".into(),
+        ModelErrorKind::Protocol => "the answer does not match this API: check `provider` and `base_url`".into(),
+        ModelErrorKind::BadRequest | ModelErrorKind::ContextTooLong => {
             "the provider rejects the request: check `provider`, `model` and `reasoning`".into()
         }
-        ModelFault::Busy => match error.retry_after_ms {
+        ModelErrorKind::Busy => match error.retry_after_ms {
             Some(wait) => format!("try again in {} s", wait.div_ceil(1000)),
             None => "try again later".into(),
         },
     }
 }
 
-impl Checked {
+impl ModelCheck {
     /// Hides secrets in the server's texts, because a server may repeat the key that it was sent.
-    fn hide(&mut self, mask: &Mask) {
+    fn hide(&mut self, mask: &SecretMask) {
         let texts = self.wrong.iter_mut().flat_map(|(says, mend)| [says, mend]);
         let texts = texts.chain(self.answer.iter_mut().map(|answer| &mut answer.model));
         texts.for_each(|text| *text = mask.hidden(text).unwrap_or_else(|| std::mem::take(text)));
@@ -196,10 +196,10 @@ impl Checked {
         })
     }
 
-    fn lines(&self) -> Vec<Line> {
+    fn lines(&self) -> Vec<StyledLine> {
         let name = (Tone::Strong, format!("{}  ", self.name));
         let told = self.answer.as_ref().map(|answer| {
-            let Answer { model, first_ms, total_ms, .. } = answer;
+            let CheckAnswer { model, first_ms, total_ms, .. } = answer;
             let model = paint::one_line(model);
             format!("{model} answers after {first_ms} ms, all of it after {total_ms} ms")
         });

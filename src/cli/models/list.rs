@@ -1,29 +1,29 @@
 //! `fledge models list`: each model with its price, context size, key, and the origin of these
 //! values. Sends no request.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
-use super::super::steps::Line;
+use super::super::steps::StyledLine;
 use super::super::{no_output, print_data, print_json};
 use super::MODELS_SCHEMA_VERSION;
 use crate::chat::Price;
-use crate::config::{self, Environment, KeyPlace, ModelSettings, ProviderKind, all_published, auto_name};
+use crate::config::{self, EnvironmentLayer, KeyPlace, ModelSettings, ProviderKind, all_published, auto_name};
 use crate::task::Tier;
 use serde_json::{Value, json};
 
 /// A row of the list.
-struct Row<'s> {
+struct ModelRow<'s> {
     name: String,
     model: ModelSettings,
     is_default: bool,
-    environment: &'s Environment,
+    environment: &'s EnvironmentLayer,
 }
 
 /// Lists the models; returns the exit code.
-pub(super) fn list(set: &config::Settings, environment: &Environment, as_json: bool) -> Result<u8, Failure> {
+pub(super) fn list(set: &config::ProjectConfig, environment: &EnvironmentLayer, as_json: bool) -> Result<u8, CliError> {
     let default = auto_name(set, Tier::Code, environment).ok();
-    let row = |name: String, model| Row { is_default: default == Some(&name), name, model, environment };
-    let mut rows: Vec<Row<'_>> = set.models.iter().map(|(name, model)| row(name.clone(), model.clone())).collect();
+    let row = |name: String, model| ModelRow { is_default: default == Some(&name), name, model, environment };
+    let mut rows: Vec<ModelRow<'_>> = set.models.iter().map(|(name, model)| row(name.clone(), model.clone())).collect();
     for provider in [ProviderKind::Anthropic, ProviderKind::OpenAi] {
         rows.extend(all_published(provider).map(|known| {
             let name = format!("{}/{}", provider.name(), known.model);
@@ -31,19 +31,19 @@ pub(super) fn list(set: &config::Settings, environment: &Environment, as_json: b
         }));
     }
     if as_json {
-        let models: Vec<Value> = rows.iter().map(Row::as_json).collect();
+        let models: Vec<Value> = rows.iter().map(ModelRow::as_json).collect();
         let all = json!({ "schema_version": MODELS_SCHEMA_VERSION, "default": default, "models": models });
         print_json(&all.to_string()).map_err(no_output)?;
     } else {
         let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
-        let lines: Vec<Line> = rows.iter().map(|row| row.line(width)).collect();
+        let lines: Vec<StyledLine> = rows.iter().map(|row| row.line(width)).collect();
         print_data(&paint::page(&lines)).map_err(no_output)?;
     }
     Ok(0)
 }
 
-impl Row<'_> {
-    fn line(&self, width: usize) -> Line {
+impl ModelRow<'_> {
+    fn line(&self, width: usize) -> StyledLine {
         let (mark, own) = (if self.is_default { "* " } else { "  " }, &self.model);
         let tier = own.tier.map_or("-", Tier::name);
         let window = own.window().map_or("?".into(), tokens);
@@ -91,7 +91,7 @@ impl Row<'_> {
 }
 
 /// Returns the state of a model's key and its place, never the key itself.
-pub(in crate::cli) fn key_of(model: &ModelSettings, environment: &Environment) -> (&'static str, Option<String>) {
+pub(in crate::cli) fn key_of(model: &ModelSettings, environment: &EnvironmentLayer) -> (&'static str, Option<String>) {
     let variable = model.provider.key_variable().map(|name| KeyPlace::Variable(name.into()));
     match model.key.clone().or(variable) {
         Some(KeyPlace::Variable(name)) if environment.get(&name).is_some() => ("set", Some(name)),

@@ -6,9 +6,9 @@ mod list;
 pub(super) use list::key_of;
 
 use super::configured;
-use super::failure::Failure;
+use super::failure::CliError;
 use super::project::ProjectArguments;
-use crate::config::{self, Environment};
+use crate::config::{self, EnvironmentLayer};
 use clap::{Args, Subcommand};
 
 /// The version of the `--json` output.
@@ -17,16 +17,16 @@ const MODELS_SCHEMA_VERSION: u32 = 1;
 #[derive(Debug, Subcommand)]
 pub(super) enum ModelsVerb {
     /// List the configured models, and those built into fledge
-    List(ListArguments),
+    List(ListModelsArguments),
     /// Send a small request to each model and report problems
     Check(CheckArguments),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge models list\n  fledge models list --json | jq .default")]
-pub(super) struct ListArguments {
+pub(super) struct ListModelsArguments {
     #[command(flatten)]
-    place: PlaceArguments,
+    place: ModelsPlaceArguments,
 }
 
 #[derive(Debug, Args)]
@@ -38,11 +38,11 @@ pub(super) struct CheckArguments {
     /// Default: all configured models, or else the default model.
     names: Vec<String>,
     #[command(flatten)]
-    place: PlaceArguments,
+    place: ModelsPlaceArguments,
 }
 
 #[derive(Debug, Args)]
-struct PlaceArguments {
+struct ModelsPlaceArguments {
     /// Print JSON to standard output
     #[arg(long)]
     json: bool,
@@ -50,9 +50,9 @@ struct PlaceArguments {
     project: ProjectArguments,
 }
 
-impl PlaceArguments {
-    fn settings(&self, environment: &Environment) -> Result<config::Settings, Failure> {
-        configured::load(environment, &self.project.root(environment)?).map_err(Failure::input)
+impl ModelsPlaceArguments {
+    fn settings(&self, environment: &EnvironmentLayer) -> Result<config::ProjectConfig, CliError> {
+        configured::load(environment, &self.project.root(environment)?).map_err(CliError::input)
     }
 }
 
@@ -60,9 +60,11 @@ impl PlaceArguments {
 ///
 /// # Errors
 /// When the configuration is invalid, a name is unknown, or the output cannot be written.
-pub(super) fn run(verb: &ModelsVerb, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(verb: &ModelsVerb, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     match verb {
-        ModelsVerb::List(ListArguments { place }) => list::list(&place.settings(environment)?, environment, place.json),
+        ModelsVerb::List(ListModelsArguments { place }) => {
+            list::list(&place.settings(environment)?, environment, place.json)
+        }
         ModelsVerb::Check(CheckArguments { names, place }) => {
             check::check(names, &place.settings(environment)?, environment, place.json)
         }

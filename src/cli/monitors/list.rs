@@ -1,12 +1,12 @@
 //! `fledge monitors list` and `show`. The history of a monitor is a strip of signs, with the newest
 //! at the end.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::runs::ago;
-use super::super::steps::Line;
+use super::super::steps::StyledLine;
 use super::super::{no_output, print_data, print_json};
-use super::{MONITORS_SCHEMA_VERSION, Place};
+use super::{MONITORS_SCHEMA_VERSION, MonitorsContext};
 use crate::duration::show_duration;
 use crate::scheduler::{CheckInData, MonitorData, STRIP};
 use crate::store::{CheckInRow, MonitorRow};
@@ -17,11 +17,11 @@ use std::time::Duration;
 const TOLD: usize = 10;
 
 /// Lists the monitors; returns the exit code.
-pub(super) fn list(place: &Place) -> Result<u8, Failure> {
+pub(super) fn list(place: &MonitorsContext) -> Result<u8, CliError> {
     let mut all = Vec::new();
     if let Some(store) = place.existing()? {
-        for row in store.monitors().map_err(Failure::own)? {
-            let data = MonitorData::of(&store, &row, STRIP, place.now).map_err(Failure::own)?;
+        for row in store.monitors().map_err(CliError::own)? {
+            let data = MonitorData::from_row(&store, &row, STRIP, place.now).map_err(CliError::own)?;
             all.push((row, data));
         }
     }
@@ -34,15 +34,15 @@ pub(super) fn list(place: &Place) -> Result<u8, Failure> {
         paint::line(&[(Tone::Plain, format!("no monitors in {}", place.project.display()))]);
         return Ok(0);
     }
-    let lines: Vec<Line> = all.iter().flat_map(|(row, data)| head(place, row, data)).collect();
+    let lines: Vec<StyledLine> = all.iter().flat_map(|(row, data)| head(place, row, data)).collect();
     print_data(&paint::page(&lines)).map_err(no_output)?;
     Ok(0)
 }
 
 /// Shows a monitor; returns the exit code.
-pub(super) fn show(place: &Place, slug: &str) -> Result<u8, Failure> {
+pub(super) fn show(place: &MonitorsContext, slug: &str) -> Result<u8, CliError> {
     let (store, row) = place.find(slug)?;
-    let data = MonitorData::of(&store, &row, STRIP, place.now).map_err(Failure::own)?;
+    let data = MonitorData::from_row(&store, &row, STRIP, place.now).map_err(CliError::own)?;
     if place.json {
         let all = json!({ "schema_version": MONITORS_SCHEMA_VERSION, "monitor": data });
         return print_json(&all.to_string()).map_err(no_output).map(|()| 0);
@@ -59,8 +59,8 @@ pub(super) fn show(place: &Place, slug: &str) -> Result<u8, Failure> {
     lines.extend(
         [whose, tells].into_iter().flatten().map(|says| vec![(Tone::Faint, format!("  {}", paint::one_line(&says)))]),
     );
-    let heard = store.check_ins(&row.slug, u32::MAX).map_err(Failure::own)?;
-    lines.extend(together(heard).iter().take(TOLD).map(|one| told(&CheckInData::of(one))));
+    let heard = store.check_ins(&row.slug, u32::MAX).map_err(CliError::own)?;
+    lines.extend(together(heard).iter().take(TOLD).map(|one| check_in_line(&CheckInData::from_row(one))));
     print_data(&paint::page(&lines)).map_err(no_output)?;
     Ok(0)
 }
@@ -77,7 +77,7 @@ fn together(heard: Vec<CheckInRow>) -> Vec<CheckInRow> {
     all
 }
 
-fn head(place: &Place, row: &MonitorRow, data: &MonitorData) -> Vec<Line> {
+fn head(place: &MonitorsContext, row: &MonitorRow, data: &MonitorData) -> Vec<StyledLine> {
     let tone = match data.health.as_str() {
         "healthy" => Tone::Good,
         "late" => Tone::Warn,
@@ -92,12 +92,12 @@ fn head(place: &Place, row: &MonitorRow, data: &MonitorData) -> Vec<Line> {
         (Tone::Plain, format!("  {}{zone}", data.schedule)),
         (Tone::Faint, format!("{name}{}", if data.task_gone { "  its task is gone" } else { "" })),
     ];
-    let strip: Line = data.strip.iter().rev().map(|one| (tone_of(one), sign(one).to_owned())).collect();
+    let strip: StyledLine = data.strip.iter().rev().map(|one| (tone_of(one), sign(one).to_owned())).collect();
     let strip = [vec![(Tone::Plain, "  ".to_owned())], strip].concat();
     if data.strip.is_empty() { vec![first] } else { vec![first, strip] }
 }
 
-fn told(one: &CheckInData) -> Line {
+fn check_in_line(one: &CheckInData) -> StyledLine {
     let took = one
         .duration_ms
         .and_then(|ms| u64::try_from(ms).ok())

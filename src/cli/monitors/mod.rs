@@ -3,16 +3,16 @@
 
 mod list;
 
-use super::failure::Failure;
+use super::failure::CliError;
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::{no_output, print_data, print_json};
-use crate::config::Environment;
-use crate::courier::Address;
+use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
 use crate::duration::parse_duration;
+use crate::http::Address;
 use crate::monitor::Status;
-use crate::scheduler::{CheckIn, MonitorData, MonitorFault, NewMonitor, NewWebhook, OnChange, STRIP, check_in};
+use crate::scheduler::{CheckIn, HealthNotifier, MonitorData, MonitorError, NewMonitor, NewWebhook, STRIP, check_in};
 use crate::store::{MonitorRow, MonitorWrite, Store, read_text};
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
@@ -54,7 +54,7 @@ enum MonitorsVerb {
         slug: String,
     },
     /// Add a monitor, or change it
-    Add(AddArguments),
+    Add(AddMonitorArguments),
     /// Check in with a status: in_progress, ok or error
     Checkin(CheckinArguments),
     /// Choose the receiver of changes of a monitor's health
@@ -72,7 +72,7 @@ enum MonitorsVerb {
     after_help = "Examples:\n  fledge monitors add backup --schedule \"0 3 * * *\" --zone Europe/Berlin --max-runtime 1h\n  \
     fledge monitors add pulse --schedule \"every 10m\" --margin 2m"
 )]
-struct AddArguments {
+struct AddMonitorArguments {
     /// Name of the monitor: lower-case letters, digits, `-` and `_`
     slug: String,
     /// Expected times: five cron fields, `@daily` and the like, or `every 30m`
@@ -147,7 +147,7 @@ struct Who {
 
 /// The project whose monitors are used, the time, and the form of the output.
 #[derive(Debug)]
-struct Place {
+struct MonitorsContext {
     state: PathBuf,
     project: PathBuf,
     now: Timestamp,
@@ -158,43 +158,49 @@ struct Place {
 ///
 /// # Errors
 /// When the monitor does not exist, a value is invalid, or the store cannot be read or written.
-pub(super) fn run(arguments: MonitorsArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(arguments: MonitorsArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let workspace = arguments.project.root(environment)?;
-    let state = environment.state_dir().map_err(Failure::input)?;
+    let state = environment.state_dir().map_err(CliError::input)?;
     let project = project_of(&state, &workspace);
-    let place = Place { state, project, now: Timestamp::now(), json: arguments.json };
+    let place = MonitorsContext { state, project, now: Timestamp::now(), json: arguments.json };
     match arguments.verb {
         MonitorsVerb::List => list::list(&place),
         MonitorsVerb::Show { slug } => list::show(&place, &slug),
         MonitorsVerb::Add(arguments) => add(&place, arguments),
         MonitorsVerb::Checkin(arguments) => checkin(&place, &arguments),
-        MonitorsVerb::Tell(arguments) => tell(&place, arguments),
+        MonitorsVerb::Tell(arguments) => set_webhook(&place, arguments),
         MonitorsVerb::Remove { slug } => remove(&place, &slug),
     }
 }
 
-impl Place {
-    fn existing(&self) -> Result<Option<Store>, Failure> {
-        Store::existing(&self.state, &self.project).map_err(Failure::own)
+impl MonitorsContext {
+    fn existing(&self) -> Result<Option<Store>, CliError> {
+        Store::existing(&self.state, &self.project).map_err(CliError::own)
     }
 
     /// Finds a monitor by its name. Returns it with its store.
-    fn find(&self, slug: &str) -> Result<(Store, MonitorRow), Failure> {
+    fn find(&self, slug: &str) -> Result<(Store, MonitorRow), CliError> {
         let none = || {
-            let failure = Failure::input(anyhow!("there is no monitor `{slug}`"));
+            let failure = CliError::input(anyhow!("there is no monitor `{slug}`"));
             failure.hint("run `fledge monitors list` to see them")
         };
         let store = self.existing()?.ok_or_else(none)?;
-        match store.monitor(slug).map_err(Failure::own)? {
+        match store.monitor(slug).map_err(CliError::own)? {
             Some(row) => Ok((store, row)),
             None => {
-                let known = store.monitors().map_err(Failure::own)?;
+                let known = store.monitors().map_err(CliError::own)?;
                 Err(none().near(slug, known.iter().map(|row| row.slug.as_str())))
             }
         }
     }
 
-    fn told(&self, store: &Store, slug: &str, says: &str, more: Option<(&str, String)>) -> Result<u8, Failure> {
+    fn print_change(
+        &self,
+        store: &Store,
+        slug: &str,
+        says: &str,
+        more: Option<(&str, String)>,
+    ) -> Result<u8, CliError> {
         if !self.json {
             paint::line(&[(Tone::Plain, paint::one_line(says))]);
             if let Some((_, secret)) = more {
@@ -202,8 +208,9 @@ impl Place {
             }
             return Ok(0);
         }
-        let row = store.monitor(slug).map_err(Failure::own)?;
-        let data = row.map(|row| MonitorData::of(store, &row, STRIP, self.now)).transpose().map_err(Failure::own)?;
+        let row = store.monitor(slug).map_err(CliError::own)?;
+        let data =
+            row.map(|row| MonitorData::from_row(store, &row, STRIP, self.now)).transpose().map_err(CliError::own)?;
         let mut all = json!({ "schema_version": MONITORS_SCHEMA_VERSION, "monitor": data });
         if let Some((name, secret)) = more {
             all[name] = secret.into();
@@ -212,70 +219,70 @@ impl Place {
     }
 }
 
-fn add(place: &Place, arguments: AddArguments) -> Result<u8, Failure> {
-    let AddArguments { slug, schedule, zone, name, margin, max_runtime } = arguments;
+fn add(place: &MonitorsContext, arguments: AddMonitorArguments) -> Result<u8, CliError> {
+    let AddMonitorArguments { slug, schedule, zone, name, margin, max_runtime } = arguments;
     let minutes = |length: Duration| length.as_secs_f64() / 60.0;
     let (margin_minutes, max_runtime_minutes) = (Some(minutes(margin)), max_runtime.map(minutes));
     let new = NewMonitor { slug, name, schedule, zone, margin_minutes, max_runtime_minutes, webhook: None };
-    let (row, _) = new.row(place.now).map_err(|why| Failure::input(anyhow!(why)))?;
-    let store = Store::open(&place.state, &place.project).map_err(Failure::own)?;
-    let says = match store.put_monitor(&row).map_err(Failure::own)? {
+    let (row, _) = new.row(place.now).map_err(|why| CliError::input(anyhow!(why)))?;
+    let store = Store::open(&place.state, &place.project).map_err(CliError::own)?;
+    let says = match store.put_monitor(&row).map_err(CliError::own)? {
         MonitorWrite::New => "added",
         MonitorWrite::Done | MonitorWrite::Unknown => "updated",
         MonitorWrite::Foreign => return Err(of_a_task(&row.slug)),
     };
-    place.told(&store, &row.slug, &format!("`{}` {says}", row.slug), None)
+    place.print_change(&store, &row.slug, &format!("`{}` {says}", row.slug), None)
 }
 
-fn checkin(place: &Place, arguments: &CheckinArguments) -> Result<u8, Failure> {
+fn checkin(place: &MonitorsContext, arguments: &CheckinArguments) -> Result<u8, CliError> {
     let (store, row) = place.find(&arguments.slug)?;
     let status = Status::of(&arguments.status).unwrap_or(Status::Error);
     let said = CheckIn { id: arguments.id.clone(), duration: arguments.duration, ..CheckIn::new(status) };
     let heard = check_in(&store, &row.slug, &said, place.now).map_err(|fault| match fault {
-        MonitorFault::Id | MonitorFault::Status { .. } | MonitorFault::Unknown { .. } => Failure::input(fault),
-        MonitorFault::Schedule { .. } | MonitorFault::Slug(_) | MonitorFault::Store(_) => Failure::own(fault),
+        MonitorError::Id | MonitorError::Status { .. } | MonitorError::Unknown { .. } => CliError::input(fault),
+        MonitorError::Schedule { .. } | MonitorError::Slug(_) | MonitorError::Store(_) => CliError::own(fault),
     })?;
-    place.told(&store, &row.slug, &format!("`{}` is {}", row.slug, heard.health.word()), None)
+    place.print_change(&store, &row.slug, &format!("`{}` is {}", row.slug, heard.health.word()), None)
 }
 
-fn tell(place: &Place, arguments: TellArguments) -> Result<u8, Failure> {
+fn set_webhook(place: &MonitorsContext, arguments: TellArguments) -> Result<u8, CliError> {
     let (store, row) = place.find(&arguments.slug)?;
     let asked = arguments.who.webhook.clone();
     let (how, secret) = match (arguments.who.webhook, arguments.who.command) {
         (Some(url), _) => {
             let read = |path: PathBuf| {
-                let text = read_text(&path, LONGEST).map_err(Failure::input)?;
-                text.map(|text| text.trim().to_owned()).ok_or_else(|| Failure::no_file("file", &path))
+                let text = read_text(&path, LONGEST).map_err(CliError::input)?;
+                text.map(|text| text.trim().to_owned()).ok_or_else(|| CliError::no_file("file", &path))
             };
             let secret = arguments.secret_file.map(read).transpose()?;
-            let (how, made) = NewWebhook { url, secret }.checked().map_err(|why| Failure::input(anyhow!(why)))?;
+            let (how, made) = NewWebhook { url, secret }.checked().map_err(|why| CliError::input(anyhow!(why)))?;
             (how.text(), made)
         }
-        (None, Some(command)) => (OnChange::Command(command).text(), None),
+        (None, Some(command)) => (HealthNotifier::Command(command).text(), None),
         (None, None) => (String::new(), None),
     };
-    let replaced = match OnChange::of(&row.on_change).ok().flatten() {
-        Some(OnChange::Command(command)) if how != row.on_change => {
+    let replaced = match HealthNotifier::parse(&row.on_change).ok().flatten() {
+        Some(HealthNotifier::Command(command)) if how != row.on_change => {
             format!(", instead of the program `{}`", command.join(" "))
         }
-        Some(OnChange::Webhook { url, .. }) if how != row.on_change && asked.as_ref() == Some(&url) => {
+        Some(HealthNotifier::Webhook { url, .. }) if how != row.on_change && asked.as_ref() == Some(&url) => {
             ", with a new secret that replaces the old one".to_owned()
         }
-        Some(OnChange::Webhook { url, .. }) if how != row.on_change => format!(", instead of {}", host_of(&url)),
+        Some(HealthNotifier::Webhook { url, .. }) if how != row.on_change => format!(", instead of {}", host_of(&url)),
         Some(_) | None => String::new(),
     };
-    let change = match OnChange::of(&how).ok().flatten() {
+    let change = match HealthNotifier::parse(&how).ok().flatten() {
         None => "are sent to no one".to_owned(),
-        Some(OnChange::Command(command)) => format!("run `{}`", command.join(" ")),
-        Some(OnChange::Webhook { url, .. }) => format!("are sent to {}", host_of(&url)),
+        Some(HealthNotifier::Command(command)) => format!("run `{}`", command.join(" ")),
+        Some(HealthNotifier::Webhook { url, .. }) => format!("are sent to {}", host_of(&url)),
     };
     let signed = match &secret {
         None => "",
         Some(_) => "; messages are signed with this secret, which fledge does not show again:",
     };
     let says = format!("changes of health {change}{replaced}{signed}");
-    store.tell_monitor(&row.slug, &how).map_err(Failure::own)?;
-    place.told(&store, &row.slug, &says, secret.map(|secret| ("webhook_secret", secret)))
+    store.tell_monitor(&row.slug, &how).map_err(CliError::own)?;
+    place.print_change(&store, &row.slug, &says, secret.map(|secret| ("webhook_secret", secret)))
 }
 
 /// Returns the host of an address, because the rest may be secret.
@@ -283,16 +290,16 @@ fn host_of(url: &str) -> String {
     Address::parse(url).map_or_else(|_| "an address".into(), |address| address.host())
 }
 
-fn remove(place: &Place, slug: &str) -> Result<u8, Failure> {
+fn remove(place: &MonitorsContext, slug: &str) -> Result<u8, CliError> {
     let (store, row) = place.find(slug)?;
-    match store.remove_monitor(&row.slug, None).map_err(Failure::own)? {
+    match store.remove_monitor(&row.slug, None).map_err(CliError::own)? {
         MonitorWrite::New | MonitorWrite::Done | MonitorWrite::Unknown => {}
         MonitorWrite::Foreign => return Err(of_a_task(&row.slug)),
     }
-    place.told(&store, &row.slug, &format!("removed `{}`", row.slug), None)
+    place.print_change(&store, &row.slug, &format!("removed `{}`", row.slug), None)
 }
 
-fn of_a_task(slug: &str) -> Failure {
+fn of_a_task(slug: &str) -> CliError {
     let error = anyhow!("the monitor `{slug}` belongs to the scheduled task of that name");
-    Failure::input(error).hint("edit `schedule: { monitor: … }` in the file of that task")
+    CliError::input(error).hint("edit `schedule: { monitor: … }` in the file of that task")
 }

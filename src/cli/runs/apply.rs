@@ -1,19 +1,19 @@
 //! `fledge apply`: checks the record of a run, then brings its verified tree into the checkout or
 //! onto a branch. Never pushes.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::init::adding;
 use super::super::paint::{self, Tone};
 use super::super::project::ProjectArguments;
 use super::super::{no_output, print_json};
 use super::diff::change;
-use super::left::{Left, Seen, Verified, broken, heeding, not_delivered, refused};
-use super::{Shelf, data};
-use crate::config::Environment;
+use super::leftovers::{LeftRun, VerifiedRun, WorkspaceView, broken, heeding, not_delivered, refused};
+use super::{RunsContext, data};
+use crate::config::EnvironmentLayer;
 use crate::driver::{commit_message, commit_trailers};
 use crate::report::committed;
 use crate::verdict::Reason;
-use crate::workspace::delivery::{Commit, Committed, DeliveryFault, Repository, listed};
+use crate::workspace::delivery::{CommitRequest, DeliveryError, MadeCommit, UserRepository, listed};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
@@ -48,18 +48,18 @@ pub(in crate::cli) struct ApplyArguments {
 ///
 /// # Errors
 /// When the run was not verified, its record is incomplete, or the checkout does not match.
-pub(in crate::cli) fn apply(arguments: &ApplyArguments, environment: &Environment) -> Result<u8, Failure> {
-    let shelf = Shelf::of(arguments.project.root(environment)?, environment)?;
+pub(in crate::cli) fn apply(arguments: &ApplyArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
+    let shelf = RunsContext::open(arguments.project.root(environment)?, environment)?;
     heeding(|stop| bring(&shelf, arguments, environment, stop))
 }
 
 async fn bring(
-    shelf: &Shelf,
+    shelf: &RunsContext,
     arguments: &ApplyArguments,
-    environment: &Environment,
+    environment: &EnvironmentLayer,
     stop: CancellationToken,
-) -> Result<u8, Failure> {
-    let left = Left::find(shelf, &arguments.run, Seen::FromHome, environment, stop).await?;
+) -> Result<u8, CliError> {
+    let left = LeftRun::find(shelf, &arguments.run, WorkspaceView::FromHome, environment, stop).await?;
     let verified = left.verified().await?;
     match &arguments.branch {
         Some(branch) => {
@@ -70,17 +70,17 @@ async fn bring(
             let commit = (!made.commit.is_empty()).then_some(&made.commit);
             let said =
                 commit.map_or_else(|| format!("could be committed on {branch}"), |id| committed(id, Some(branch)));
-            tell(&left, &verified, arguments, json!({ "branch": branch, "commit": commit }), &said)
+            print_applied(&left, &verified, arguments, json!({ "branch": branch, "commit": commit }), &said)
         }
         None => {
             let (more, said) = to_workspace(&left, &verified, arguments.check).await?;
-            tell(&left, &verified, arguments, more, &said)
+            print_applied(&left, &verified, arguments, more, &said)
         }
     }
 }
 
 /// Gives the workspace the files of the verified tree, if it still has those of the base.
-async fn to_workspace(left: &Left, verified: &Verified, check: bool) -> Result<(Value, String), Failure> {
+async fn to_workspace(left: &LeftRun, verified: &VerifiedRun, check: bool) -> Result<(Value, String), CliError> {
     let now = left.now().await?;
     if now == verified.tree {
         let more = if verified.result.reason == Reason::NotDelivered { "; --branch NAME commits it" } else { "" };
@@ -105,10 +105,10 @@ async fn to_workspace(left: &Left, verified: &Verified, check: bool) -> Result<(
 }
 
 /// Commits the tree to a branch, on top of the commit where the work began.
-async fn to_branch(left: &Left, verified: &Verified, branch: &str, check: bool) -> Result<Committed, Failure> {
+async fn to_branch(left: &LeftRun, verified: &VerifiedRun, branch: &str, check: bool) -> Result<MadeCommit, CliError> {
     let stop = &left.stop;
-    let repository = Repository::around(&left.trees, &left.env, stop).await.map_err(not_delivered)?;
-    let repository = repository.ok_or_else(|| not_delivered(DeliveryFault::NoRepository))?;
+    let repository = UserRepository::around(&left.trees, &left.env, stop).await.map_err(not_delivered)?;
+    let repository = repository.ok_or_else(|| not_delivered(DeliveryError::NoRepository))?;
     let head = match left.story.run.head() {
         Some(head) => head.clone(),
         None => {
@@ -120,13 +120,18 @@ async fn to_branch(left: &Left, verified: &Verified, branch: &str, check: bool) 
         }
     };
     let (message, trailers) = (commit_message(&verified.result), commit_trailers(&verified.result, &verified.tree));
-    let what = Commit { head: &head, tree: &verified.tree, base: &left.base, message: &message, trailers: &trailers };
+    let what =
+        CommitRequest { head: &head, tree: &verified.tree, base: &left.base, message: &message, trailers: &trailers };
     repository.commit_to(branch, &what, check, stop).await.map_err(not_delivered)
 }
 
 /// Returns the failure that the newest commit is not the base. Names the uncommitted files with
 /// which the run began.
-async fn differs(left: &Left, verified: &Verified, repository: &Repository<'_>) -> Result<Failure, Failure> {
+async fn differs(
+    left: &LeftRun,
+    verified: &VerifiedRun,
+    repository: &UserRepository<'_>,
+) -> Result<CliError, CliError> {
     let own = left.trees.changes(&left.base, &verified.tree, &left.stop).await.map_err(broken)?;
     let mut files = repository.uncommitted(&left.stop).await.map_err(not_delivered)?;
     files.retain(|file| !own.iter().any(|change| change.path == *file));
@@ -141,7 +146,13 @@ async fn differs(left: &Left, verified: &Verified, repository: &Repository<'_>) 
     Ok(refused(error).hint(format!("commit these files, then try again: {}", adding(&files))))
 }
 
-fn tell(left: &Left, verified: &Verified, arguments: &ApplyArguments, more: Value, said: &str) -> Result<u8, Failure> {
+fn print_applied(
+    left: &LeftRun,
+    verified: &VerifiedRun,
+    arguments: &ApplyArguments,
+    more: Value,
+    said: &str,
+) -> Result<u8, CliError> {
     if !arguments.json {
         paint::line(&[(Tone::Good, "✓ "), (Tone::Plain, said)]);
         return Ok(0);

@@ -1,10 +1,10 @@
 //! `fledge runs attest`: a statement about a verified run, which common tools can sign.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::{block_on, no_output, print_json};
-use super::Shelf;
-use super::left::{Left, Seen};
-use crate::config::Environment;
+use super::RunsContext;
+use super::leftovers::{LeftRun, WorkspaceView};
+use crate::config::EnvironmentLayer;
 use crate::report::attest::statement;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
@@ -26,13 +26,18 @@ pub(in crate::cli) struct AttestArguments {
 }
 
 /// Prints the statement; returns the exit code.
-pub(super) fn attest(shelf: &Shelf, arguments: &AttestArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn attest(
+    shelf: &RunsContext,
+    arguments: &AttestArguments,
+    environment: &EnvironmentLayer,
+) -> Result<u8, CliError> {
     let statement = block_on(async {
-        let verified = Left::find(shelf, &arguments.run, Seen::WhereItWorked, environment, CancellationToken::new())
-            .await?
-            .verified()
-            .await?;
-        Ok::<_, Failure>(statement(&verified.result, &verified.proof, arguments.url.as_deref()))
+        let verified =
+            LeftRun::find(shelf, &arguments.run, WorkspaceView::WhereItWorked, environment, CancellationToken::new())
+                .await?
+                .verified()
+                .await?;
+        Ok::<_, CliError>(statement(&verified.result, &verified.proof, arguments.url.as_deref()))
     })??;
     print_json(&format!("{statement:#}")).map_err(no_output)?;
     Ok(0)

@@ -2,7 +2,7 @@
 
 use crate::chat::Usage;
 use crate::cli::paint::Tone;
-use crate::store::{Outcome, RunRow, RunState, Store, read_text};
+use crate::store::{RunOutcome, RunRow, Store, StoredRunState, read_text};
 use crate::verdict::Reason;
 use serde::Deserialize;
 
@@ -15,35 +15,35 @@ pub(super) const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 /// Returns the outcome of a run in two or three words, or the state of a run that has not ended.
 pub(in crate::cli) fn outcome(row: &RunRow) -> &str {
     match &row.state {
-        RunState::Running { .. } if row.is_lost => "lost",
-        RunState::Running { .. } => "running",
-        RunState::Interrupted => "interrupted",
-        RunState::Ended(end) => Reason::label_of(&end.reason),
+        StoredRunState::Running { .. } if row.is_lost => "lost",
+        StoredRunState::Running { .. } => "running",
+        StoredRunState::Interrupted => "interrupted",
+        StoredRunState::Ended(end) => Reason::label_of(&end.reason),
     }
 }
 
 /// Returns the tone of this outcome.
 pub(super) fn tone(row: &RunRow) -> Tone {
     match &row.state {
-        RunState::Running { .. } if row.is_lost => Tone::Warn,
-        RunState::Running { .. } => Tone::Strong,
-        RunState::Interrupted => Tone::Warn,
-        RunState::Ended(end) if end.cancelled || end.reason == "skipped" => Tone::Warn,
-        RunState::Ended(Outcome { exit_code: 0, .. }) => Tone::Good,
-        RunState::Ended(_) => Tone::Bad,
+        StoredRunState::Running { .. } if row.is_lost => Tone::Warn,
+        StoredRunState::Running { .. } => Tone::Strong,
+        StoredRunState::Interrupted => Tone::Warn,
+        StoredRunState::Ended(end) if end.cancelled || end.reason == "skipped" => Tone::Warn,
+        StoredRunState::Ended(RunOutcome { exit_code: 0, .. }) => Tone::Good,
+        StoredRunState::Ended(_) => Tone::Bad,
     }
 }
 
 /// Reads facts beyond those of its row from the report of an ended run.
-pub(super) fn reported(store: &Store, row: &RunRow) -> Option<Reported> {
-    let RunState::Ended(_) = row.state else { return None };
+pub(super) fn reported(store: &Store, row: &RunRow) -> Option<ReportSummary> {
+    let StoredRunState::Ended(_) = row.state else { return None };
     let text = read_text(&store.folder(&row.head.id).report(), LARGEST_REPORT).ok()??;
     serde_json::from_str(&text).ok()
 }
 
 /// A part of a report.
 #[derive(Debug, Deserialize)]
-pub(super) struct Reported {
+pub(super) struct ReportSummary {
     /// The time of work in milliseconds, without pauses in which no process drove the run.
     pub(super) duration_ms: u64,
     usage: ReportedUsage,
@@ -54,7 +54,7 @@ struct ReportedUsage {
     total: Usage,
 }
 
-impl Reported {
+impl ReportSummary {
     /// Returns true if some of the tokens, and so the cost, are an estimate.
     pub(super) fn is_estimate(&self) -> bool {
         self.usage.total.estimated_tokens > 0
@@ -71,9 +71,9 @@ pub(super) fn local_time(ms: i64) -> String {
 /// an interrupted run.
 pub(super) fn duration_ms(row: &RunRow, now_ms: i64) -> Option<u64> {
     let end = match &row.state {
-        RunState::Running { .. } => now_ms,
-        RunState::Interrupted => return None,
-        RunState::Ended(end) => end.ended_at_ms,
+        StoredRunState::Running { .. } => now_ms,
+        StoredRunState::Interrupted => return None,
+        StoredRunState::Ended(end) => end.ended_at_ms,
     };
     u64::try_from(end.saturating_sub(row.head.started_at_ms)).ok()
 }

@@ -1,13 +1,13 @@
 //! `fledge runs diff`: the changes between two states of the files, such as the base of a run, its
 //! result and the current workspace.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
-use super::super::steps::Line;
+use super::super::steps::StyledLine;
 use super::super::{block_on, no_output, print_bytes, print_data, print_json};
-use super::left::{Left, Seen, broken};
-use super::{Shelf, data};
-use crate::config::Environment;
+use super::leftovers::{LeftRun, WorkspaceView, broken};
+use super::{RunsContext, data};
+use crate::config::EnvironmentLayer;
 use crate::id::TreeId;
 use crate::workspace::trees::{DiffForm, TreeChange};
 use crate::yaml::meant;
@@ -34,10 +34,10 @@ pub(in crate::cli) struct DiffArguments {
     run: String,
     /// State to compare
     #[arg(value_name = "FROM", default_value = "base", value_parser = state)]
-    from: State,
+    from: DiffSide,
     /// State to compare FROM with
     #[arg(value_name = "TO", default_value = "candidate", value_parser = state)]
-    to: State,
+    to: DiffSide,
     /// Show only the numbers of added and removed lines for each file
     #[arg(long, conflicts_with = "json")]
     stat: bool,
@@ -48,7 +48,7 @@ pub(in crate::cli) struct DiffArguments {
 
 /// A state of the files.
 #[derive(Debug, Clone)]
-enum State {
+enum DiffSide {
     Base,
     Candidate,
     Now,
@@ -56,15 +56,15 @@ enum State {
     Tree(TreeId),
 }
 
-fn state(name: &str) -> Result<State, String> {
+fn state(name: &str) -> Result<DiffSide, String> {
     match name {
-        "base" => Ok(State::Base),
-        "candidate" => Ok(State::Candidate),
-        "now" => Ok(State::Now),
+        "base" => Ok(DiffSide::Base),
+        "candidate" => Ok(DiffSide::Candidate),
+        "now" => Ok(DiffSide::Now),
         name => match name.strip_prefix("turn-").map(str::parse) {
-            Some(Ok(turn)) => Ok(State::Turn(turn)),
+            Some(Ok(turn)) => Ok(DiffSide::Turn(turn)),
             Some(Err(_)) => Err("expected a turn number: turn-1, turn-2".into()),
-            None => TreeId::parse(name).map(State::Tree).map_err(|_| {
+            None => TreeId::parse(name).map(DiffSide::Tree).map_err(|_| {
                 let meant = meant(name, ["base", "candidate", "now"]).map(|meant| format!(" ({meant})"));
                 let all = "expected base, candidate, now, turn-N, or the full id of a tree";
                 format!("{all}{}", meant.unwrap_or_default())
@@ -74,12 +74,22 @@ fn state(name: &str) -> Result<State, String> {
 }
 
 /// Prints the difference; returns the exit code.
-pub(super) fn diff(shelf: &Shelf, arguments: &DiffArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn diff(
+    shelf: &RunsContext,
+    arguments: &DiffArguments,
+    environment: &EnvironmentLayer,
+) -> Result<u8, CliError> {
     block_on(compare(shelf, arguments, environment))?
 }
 
-async fn compare(shelf: &Shelf, arguments: &DiffArguments, environment: &Environment) -> Result<u8, Failure> {
-    let left = Left::find(shelf, &arguments.run, Seen::WhereItWorked, environment, CancellationToken::new()).await?;
+async fn compare(
+    shelf: &RunsContext,
+    arguments: &DiffArguments,
+    environment: &EnvironmentLayer,
+) -> Result<u8, CliError> {
+    let left =
+        LeftRun::find(shelf, &arguments.run, WorkspaceView::WhereItWorked, environment, CancellationToken::new())
+            .await?;
     let (from, to) = (tree(&left, &arguments.from).await?, tree(&left, &arguments.to).await?);
     if arguments.json {
         let changes = left.trees.changes(&from, &to, &left.stop).await.map_err(broken)?;
@@ -104,7 +114,7 @@ async fn compare(shelf: &Shelf, arguments: &DiffArguments, environment: &Environ
         paint::line(&[(Tone::Faint, "no differences")]);
     } else if is_for_people {
         let text = String::from_utf8_lossy(&text);
-        let lines: Vec<Line> = text.lines().map(line).collect();
+        let lines: Vec<StyledLine> = text.lines().map(line).collect();
         print_data(&paint::page(&lines)).map_err(no_output)?;
     } else {
         print_bytes(&text).map_err(no_output)?;
@@ -112,16 +122,16 @@ async fn compare(shelf: &Shelf, arguments: &DiffArguments, environment: &Environ
     Ok(0)
 }
 
-async fn tree(left: &Left, state: &State) -> Result<TreeId, Failure> {
+async fn tree(left: &LeftRun, state: &DiffSide) -> Result<TreeId, CliError> {
     match state {
-        State::Base => Ok(left.base.clone()),
-        State::Candidate => left.candidate.clone().ok_or_else(|| {
+        DiffSide::Base => Ok(left.base.clone()),
+        DiffSide::Candidate => left.candidate.clone().ok_or_else(|| {
             let error = anyhow!("no final state of the files of run {} is kept", left.row.head.id);
-            Failure::input(error).hint("run `fledge runs diff RUN base now` to compare with the current workspace")
+            CliError::input(error).hint("run `fledge runs diff RUN base now` to compare with the current workspace")
         }),
-        State::Now => left.now().await,
-        State::Turn(turn) => left.turn(*turn).await,
-        State::Tree(tree) => Ok(tree.clone()),
+        DiffSide::Now => left.now().await,
+        DiffSide::Turn(turn) => left.turn(*turn).await,
+        DiffSide::Tree(tree) => Ok(tree.clone()),
     }
 }
 
@@ -133,7 +143,7 @@ pub(super) fn change(change: &TreeChange) -> Value {
 }
 
 /// Colours a line of a difference.
-fn line(text: &str) -> Line {
+fn line(text: &str) -> StyledLine {
     let tone = if text.starts_with("diff ") || text.starts_with("+++ ") || text.starts_with("--- ") {
         Tone::Strong
     } else {

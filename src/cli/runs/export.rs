@@ -1,14 +1,14 @@
 //! `fledge runs export`: the journal of a run as JSON lines that can be read back and verified, or
 //! its conversation and state.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::outlet::outlet;
 use super::super::record::{self, outlet_beside_git};
 use super::super::{no_output, print_data, print_json};
-use super::{Shelf, data, failed, story};
+use super::{RunsContext, data, failed, story};
 use crate::chat::{Block, Message, Role, ToolCall};
-use crate::driver::ResumeFault;
-use crate::report::story::Story;
+use crate::driver::ResumeError;
+use crate::report::story::RunStory;
 use crate::run::StateName;
 use crate::store::RunRow;
 use clap::Args;
@@ -40,14 +40,14 @@ pub(in crate::cli) struct ExportArguments {
 }
 
 /// Exports a run; returns the exit code.
-pub(super) fn export(shelf: &Shelf, arguments: &ExportArguments) -> Result<u8, Failure> {
+pub(super) fn export(shelf: &RunsContext, arguments: &ExportArguments) -> Result<u8, CliError> {
     let place = if arguments.cassette { outlet_beside_git } else { outlet };
     let output = arguments.output.as_ref().map(|path| place("--output", path, &shelf.workspace)).transpose()?;
     let (store, row) = shelf.find(&arguments.run)?;
     if arguments.cassette {
         let text = record::text(&store, &row.head.id)?;
         match output {
-            Some(outlet) => outlet.write(text.as_bytes(), &|| true).map_err(Failure::own)?,
+            Some(outlet) => outlet.write(text.as_bytes(), &|| true).map_err(CliError::own)?,
             None => print_data(text.strip_suffix('\n').unwrap_or(&text)).map_err(no_output)?,
         }
         return Ok(0);
@@ -66,38 +66,38 @@ pub(super) fn export(shelf: &Shelf, arguments: &ExportArguments) -> Result<u8, F
         failure.map_or(Ok(()), Err)?;
         put(&thread(&row, &story).to_string())?;
     } else {
-        crate::driver::export(&store, &row, |line| put(line).map_err(Stopped::Unwritten)).map_err(Failure::from)?;
+        crate::driver::export(&store, &row, |line| put(line).map_err(ExportStop::Unwritten)).map_err(CliError::from)?;
     }
     // Written completely or not at all, once everything was read.
-    output.map_or(Ok(()), |outlet| outlet.write(whole.as_bytes(), &|| true).map_err(Failure::own))?;
+    output.map_or(Ok(()), |outlet| outlet.write(whole.as_bytes(), &|| true).map_err(CliError::own))?;
     Ok(0)
 }
 
 /// The reason why an export stopped before the end of the journal.
-enum Stopped {
-    Unread(ResumeFault),
-    Unwritten(Failure),
+enum ExportStop {
+    Unread(ResumeError),
+    Unwritten(CliError),
 }
 
-impl From<ResumeFault> for Stopped {
-    fn from(fault: ResumeFault) -> Self {
+impl From<ResumeError> for ExportStop {
+    fn from(fault: ResumeError) -> Self {
         Self::Unread(fault)
     }
 }
 
-impl From<Stopped> for Failure {
-    fn from(stopped: Stopped) -> Self {
+impl From<ExportStop> for CliError {
+    fn from(stopped: ExportStop) -> Self {
         match stopped {
-            Stopped::Unread(ResumeFault::Store(error)) => failed(error),
-            Stopped::Unread(fault) => Self::own(fault),
-            Stopped::Unwritten(failure) => failure,
+            ExportStop::Unread(ResumeError::Store(error)) => failed(error),
+            ExportStop::Unread(fault) => Self::own(fault),
+            ExportStop::Unwritten(failure) => failure,
         }
     }
 }
 
 /// Returns the conversation so far, the state of the agent, and the system prompt and tools of each
 /// model call.
-fn thread(row: &RunRow, story: &Story) -> Value {
+fn thread(row: &RunRow, story: &RunStory) -> Value {
     let run = &story.run;
     json!({
         "schema_version": data::RUNS_SCHEMA_VERSION,
@@ -112,7 +112,7 @@ fn thread(row: &RunRow, story: &Story) -> Value {
 
 /// Returns the tool calls without a result in the conversation. These are the calls of the model's
 /// newest message, if it is the last message and the run has not ended.
-fn pending(story: &Story) -> Vec<Value> {
+fn pending(story: &RunStory) -> Vec<Value> {
     let calls = pending_calls(story);
     calls.iter().map(|call| with_plain_input(json!(call), call)).collect()
 }
@@ -134,7 +134,7 @@ fn with_plain_input(mut data: Value, call: &ToolCall) -> Value {
 }
 
 /// Returns the tool calls without a result.
-pub(super) fn pending_calls(story: &Story) -> Vec<ToolCall> {
+pub(super) fn pending_calls(story: &RunStory) -> Vec<ToolCall> {
     let last = story.run.conversation().last().filter(|last| last.role == Role::Assistant);
     let is_active = story.run.state() == StateName::Executing;
     let call = |block: &'_ Block| match block {

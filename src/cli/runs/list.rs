@@ -1,12 +1,12 @@
 //! `fledge runs list`: the newest runs of this project or of all projects.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::live::{cells, fit};
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_data, print_json};
-use super::{Shelf, data, failed, show::width};
+use super::{RunsContext, data, failed, show::width};
 use crate::report::{count, money, seconds};
-use crate::store::{Filter, Only, RunRow, RunState, Store};
+use crate::store::{RunListFilter, RunProperty, RunRow, Store, StoredRunState};
 use clap::{ArgGroup, Args};
 use serde_json::json;
 use std::path::Path;
@@ -23,7 +23,7 @@ const PROJECT: usize = 12;
     after_help = "Examples:\n  fledge runs list\n  fledge runs list --failed --limit 5\n  fledge runs list --all-projects --json"
 )]
 #[command(group(ArgGroup::new("only").args(["failed", "verified", "interrupted", "lost", "running"])))]
-pub(in crate::cli) struct ListArguments {
+pub(in crate::cli) struct ListRunsArguments {
     /// Print JSON to standard output
     #[arg(long)]
     json: bool,
@@ -50,22 +50,22 @@ pub(in crate::cli) struct ListArguments {
     all_projects: bool,
 }
 
-impl ListArguments {
-    fn filter(&self, now_ms: i64) -> Filter {
+impl ListRunsArguments {
+    fn filter(&self, now_ms: i64) -> RunListFilter {
         let only = [
-            (self.failed, Only::Failed),
-            (self.verified, Only::Verified),
-            (self.interrupted, Only::Interrupted),
-            (self.lost, Only::Lost),
-            (self.running, Only::Running),
+            (self.failed, RunProperty::Failed),
+            (self.verified, RunProperty::Verified),
+            (self.interrupted, RunProperty::Interrupted),
+            (self.lost, RunProperty::Lost),
+            (self.running, RunProperty::Running),
         ];
         let only = only.into_iter().find_map(|(is_wanted, only)| is_wanted.then_some(only));
-        Filter { limit: self.limit + 1, only, now_ms, ..Filter::default() } // one more, to detect that there are more
+        RunListFilter { limit: self.limit + 1, only, now_ms, ..RunListFilter::default() } // one more, to detect that there are more
     }
 }
 
 /// Lists runs; returns the exit code.
-pub(super) fn list(shelf: &Shelf, arguments: &ListArguments) -> Result<u8, Failure> {
+pub(super) fn list(shelf: &RunsContext, arguments: &ListRunsArguments) -> Result<u8, CliError> {
     let (mut stores, mut code): (Vec<Store>, u8) = (Vec::new(), 0);
     if arguments.all_projects {
         for store in Store::all(&shelf.state).map_err(failed)? {
@@ -90,7 +90,8 @@ pub(super) fn list(shelf: &Shelf, arguments: &ListArguments) -> Result<u8, Failu
     }
     let has_more = runs.len() > arguments.limit as usize;
     runs.truncate(arguments.limit as usize);
-    let runs: Vec<Listed> = runs.into_iter().map(|(store, row)| Listed::of(store, row, shelf.now_ms)).collect();
+    let runs: Vec<ListedRun> =
+        runs.into_iter().map(|(store, row)| ListedRun::from_row(store, row, shelf.now_ms)).collect();
     if arguments.json {
         let rows: Vec<_> = runs.iter().map(|run| data::row(&run.row, &run.short)).collect();
         let all = json!({ "schema_version": data::RUNS_SCHEMA_VERSION, "runs": rows, "has_more": has_more });
@@ -115,7 +116,7 @@ pub(super) fn list(shelf: &Shelf, arguments: &ListArguments) -> Result<u8, Failu
 
 /// A run with the values that its row does not have.
 #[derive(Debug)]
-struct Listed {
+struct ListedRun {
     row: RunRow,
     short: String,
     /// The time of work, in milliseconds.
@@ -124,11 +125,11 @@ struct Listed {
     is_estimate: bool,
 }
 
-impl Listed {
-    fn of(store: &Store, row: RunRow, now_ms: i64) -> Self {
+impl ListedRun {
+    fn from_row(store: &Store, row: RunRow, now_ms: i64) -> Self {
         // For a resumed run, the row has only the times of its start and end.
         let reported = data::reported(store, &row);
-        let is_estimate = reported.as_ref().is_some_and(data::Reported::is_estimate);
+        let is_estimate = reported.as_ref().is_some_and(data::ReportSummary::is_estimate);
         let worked_ms = reported.map(|report| report.duration_ms).or_else(|| data::duration_ms(&row, now_ms));
         let short = store.short(&row.head.id).unwrap_or_else(|_| row.head.id.to_string());
         Self { row, short, worked_ms, is_estimate }
@@ -137,11 +138,12 @@ impl Listed {
 
 /// Formats one line for each run, below a line of column names. `width` is that of the terminal, if
 /// there is one.
-fn table(runs: &[Listed], now_ms: i64, with_project: bool, width: Option<usize>) -> Vec<Vec<(Tone, String)>> {
+fn table(runs: &[ListedRun], now_ms: i64, with_project: bool, width: Option<usize>) -> Vec<Vec<(Tone, String)>> {
     let names = ["id", "when", "outcome", "att", "turns", "tokens", "cost", "time", "project", "title"];
     let mut rows = vec![names.map(|name| (Tone::Faint, name.to_owned()))];
     rows.extend(runs.iter().map(|run| cells_of(run, now_ms, width.is_some())));
-    let has_cost = runs.iter().any(|run| matches!(&run.row.state, RunState::Ended(end) if end.cost_micros.is_some()));
+    let has_cost =
+        runs.iter().any(|run| matches!(&run.row.state, StoredRunState::Ended(end) if end.cost_micros.is_some()));
     let widest = |column: usize| rows.iter().map(|row| cells(&row[column].1)).max().unwrap_or(0);
     let widths: Vec<usize> = (0..names.len()).map(widest).collect();
     let mut shown: Vec<usize> =
@@ -172,13 +174,13 @@ fn table(runs: &[Listed], now_ms: i64, with_project: bool, width: Option<usize>)
     rows.into_iter().map(line).collect()
 }
 
-fn cells_of(run: &Listed, now_ms: i64, on_terminal: bool) -> [(Tone, String); 10] {
-    let Listed { row, short, worked_ms, is_estimate } = run;
+fn cells_of(run: &ListedRun, now_ms: i64, on_terminal: bool) -> [(Tone, String); 10] {
+    let ListedRun { row, short, worked_ms, is_estimate } = run;
     let (head, state) = (&row.head, &row.state);
     let when = if on_terminal { data::ago(now_ms, head.started_at_ms) } else { data::local_time(head.started_at_ms) };
     let end = match state {
-        RunState::Ended(end) => Some(end),
-        RunState::Running { .. } | RunState::Interrupted => None,
+        StoredRunState::Ended(end) => Some(end),
+        StoredRunState::Running { .. } | StoredRunState::Interrupted => None,
     };
     let about = if *is_estimate { "~" } else { "" };
     let known = |text: Option<String>| (Tone::Plain, text.unwrap_or_else(|| "-".into()));
@@ -201,9 +203,9 @@ fn cells_of(run: &Listed, now_ms: i64, on_terminal: bool) -> [(Tone, String); 10
 mod tests {
     use super::*;
     use crate::id::RunId;
-    use crate::store::{Outcome, RunHead};
+    use crate::store::{RunHead, RunOutcome};
 
-    fn listed() -> Listed {
+    fn listed() -> ListedRun {
         let head = RunHead {
             id: RunId::new("0198f2aa"),
             run_key: None,
@@ -217,16 +219,16 @@ mod tests {
             journal_version: 2,
             started_at_ms: 0,
         };
-        let end = Outcome { reason: "gate_failed".into(), cost_micros: Some(40_000), ..Outcome::default() };
+        let end = RunOutcome { reason: "gate_failed".into(), cost_micros: Some(40_000), ..RunOutcome::default() };
         let row = RunRow {
             head,
-            state: RunState::Ended(end),
+            state: StoredRunState::Ended(end),
             machine: None,
             heard_at_ms: None,
             is_lost: false,
             branch: None,
         };
-        Listed { row, short: "0198f2aa".into(), worked_ms: Some(4_000), is_estimate: true }
+        ListedRun { row, short: "0198f2aa".into(), worked_ms: Some(4_000), is_estimate: true }
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! `fledge runs logs`: lists or prints the logs of a run's gate steps, even of a gate without a
 //! verdict.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::lanes::log::each_line;
 use super::super::paint::{self, Tone};
-use super::super::steps::Line;
+use super::super::steps::StyledLine;
 use super::super::{no_output, print_data, print_json};
-use super::{Shelf, data, show::width, story};
+use super::{RunsContext, data, show::width, story};
 use crate::report::lane::how;
-use crate::report::story::{Scene, Story, What};
+use crate::report::story::{RunStory, Scene, SceneKind};
 use crate::store::RunDir;
 use crate::verdict::StepReport;
 use anyhow::{Context, anyhow};
@@ -77,7 +77,7 @@ impl Log {
         })
     }
 
-    fn line(&self) -> Line {
+    fn line(&self) -> StyledLine {
         let how = self.report.as_ref().map_or_else(|| "no verdict".into(), how);
         let name = paint::one_line(&format!("{}/{}", self.lane, self.name()));
         let about = format!("  {}, {} bytes  ", paint::one_line(&how), crate::report::count(self.bytes));
@@ -92,13 +92,13 @@ impl Log {
 }
 
 /// Lists logs or prints one; returns the exit code.
-pub(super) fn logs(shelf: &Shelf, arguments: &LogsArguments) -> Result<u8, Failure> {
+pub(super) fn logs(shelf: &RunsContext, arguments: &LogsArguments) -> Result<u8, CliError> {
     let (store, row) = shelf.find(&arguments.run)?;
     let (story, failure) = story(&store, &row);
     if let Some(failure) = failure {
         failure.show(); // the log files exist anyway
     }
-    let mut logs = all(&store.folder(&row.head.id), &story).map_err(Failure::own)?;
+    let mut logs = all(&store.folder(&row.head.id), &story).map_err(CliError::own)?;
     logs.retain(|log| arguments.attempt.is_none_or(|attempt| log.attempt == attempt));
     if let Some(step) = &arguments.step {
         return print(choose(&logs, step)?);
@@ -119,7 +119,7 @@ pub(super) fn logs(shelf: &Shelf, arguments: &LogsArguments) -> Result<u8, Failu
 }
 
 /// Returns the log of a step in the last attempt that has one.
-fn choose<'l>(logs: &'l [Log], step: &str) -> Result<&'l Log, Failure> {
+fn choose<'l>(logs: &'l [Log], step: &str) -> Result<&'l Log, CliError> {
     let matching: Vec<&Log> = logs.iter().filter(|log| log.goes_by(step)).collect();
     let last = matching.iter().map(|log| log.attempt).max();
     let of_last: Vec<&Log> = matching.into_iter().filter(|log| Some(log.attempt) == last).collect();
@@ -132,24 +132,24 @@ fn choose<'l>(logs: &'l [Log], step: &str) -> Result<&'l Log, Failure> {
     match of_last[..] {
         [log] => Ok(log),
         [] if logs.is_empty() => {
-            Err(Failure::input(anyhow!("there is no log of step `{step}`: this run has no logs at all")))
+            Err(CliError::input(anyhow!("there is no log of step `{step}`: this run has no logs at all")))
         }
         [] => {
             let all = logs.iter().flat_map(|log| [log.name().to_owned(), format!("{}/{}", log.lane, log.name())]);
             let all: Vec<String> = all.collect();
             let none = anyhow!("no log of step `{step}`; logs: {}", names(&mut logs.iter()));
-            Err(Failure::input(none).near(step, all.iter().map(String::as_str)))
+            Err(CliError::input(none).near(step, all.iter().map(String::as_str)))
         }
         _ => {
             let which = names(&mut of_last.iter().copied());
-            Err(Failure::input(anyhow!("more than one step is named `{step}`: {which}")))
+            Err(CliError::input(anyhow!("more than one step is named `{step}`: {which}")))
         }
     }
 }
 
 /// Prints a log unchanged. On a terminal or for a runner of GitHub Actions, removes control
 /// sequences and commands.
-fn print(log: &Log) -> Result<u8, Failure> {
+fn print(log: &Log) -> Result<u8, CliError> {
     if width().is_some() || paint::speaks_to_runner() {
         let mut done = Ok(());
         let mut say = |line: &str| {
@@ -168,15 +168,15 @@ fn print(log: &Log) -> Result<u8, Failure> {
     }
 }
 
-fn unreadable(path: &Path, error: io::Error) -> Failure {
-    Failure::own(anyhow::Error::new(error).context(format!("cannot read {}", path.display())))
+fn unreadable(path: &Path, error: io::Error) -> CliError {
+    CliError::own(anyhow::Error::new(error).context(format!("cannot read {}", path.display())))
 }
 
 /// Returns every log in the run's folder with its report in the story. The logs are sorted by
 /// attempt, lane and file: `attempt-<n>/<lane>/<file>`.
-fn all(folder: &RunDir, story: &Story) -> anyhow::Result<Vec<Log>> {
+fn all(folder: &RunDir, story: &RunStory) -> anyhow::Result<Vec<Log>> {
     let verdict =
-        |scene: &'_ Scene| if let What::Gate { verdict, .. } = &scene.what { Some(verdict.clone()) } else { None };
+        |scene: &'_ Scene| if let SceneKind::Gate { verdict, .. } = &scene.what { Some(verdict.clone()) } else { None };
     let reports: Vec<StepReport> = story.scenes.iter().filter_map(verdict).flat_map(|verdict| verdict.steps).collect();
     let mut logs = Vec::new();
     for attempt in below(&folder.logs())? {

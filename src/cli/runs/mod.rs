@@ -3,11 +3,11 @@
 
 mod apply;
 mod attest;
-mod continuing;
+mod continue_run;
 pub(super) mod data;
 mod diff;
 mod export;
-mod left;
+mod leftovers;
 mod list;
 mod logs;
 mod nested;
@@ -21,22 +21,22 @@ mod watch;
 
 pub(super) use apply::{ApplyArguments, apply};
 #[cfg(feature = "serve")]
-pub(super) use continuing::task_after;
+pub(super) use continue_run::task_after;
 pub(super) use data::{ago, rfc3339};
-pub(super) use left::heeding;
+pub(super) use leftovers::heeding;
 #[cfg(feature = "serve")]
 pub(super) use prune::tidy;
 #[cfg(feature = "serve")]
 pub(super) use resume::settings as resumed_settings;
-pub(super) use resume::{Found, Place, interrupted, keyed, resume};
+pub(super) use resume::{ResumeContext, RunsOfKey, interrupted, keyed, resume};
 
 use super::configured;
-use super::failure::{Failure, start_of};
+use super::failure::{CliError, start_of};
 use super::project::ProjectArguments;
-use crate::config::Environment;
-use crate::driver::{self, JOURNAL_SCHEMA_VERSION, ResumeFault, project_of};
-use crate::report::story::Story;
-use crate::store::{Filter, RunHead, RunRow, Store, StoreError, project_dir};
+use crate::config::EnvironmentLayer;
+use crate::driver::{self, JOURNAL_SCHEMA_VERSION, ResumeError, project_of};
+use crate::report::story::RunStory;
+use crate::store::{RunHead, RunListFilter, RunRow, Store, StoreError, project_dir};
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -66,15 +66,15 @@ enum RunsVerb {
     /// Resume an interrupted run
     Resume(resume::ResumeArguments),
     /// Start a new run with the conversation of an ended run
-    Continue(continuing::ContinueArguments),
+    Continue(continue_run::ContinueArguments),
     /// Check that fledge would decide a run today as it did then
     ///
     /// Calls no model and changes nothing.
     Replay(replay::ReplayArguments),
     /// List runs, newest first
-    List(list::ListArguments),
+    List(list::ListRunsArguments),
     /// Show what happened in a run, turn by turn
-    Show(show::ShowArguments),
+    Show(show::ShowRunArguments),
     /// Follow a run under way, even one of another terminal
     Watch(watch::WatchArguments),
     /// Show what a run has changed
@@ -95,11 +95,11 @@ enum RunsVerb {
 ///
 /// # Errors
 /// When the run does not exist, or the store cannot be read.
-pub(super) fn run(arguments: RunsArguments, environment: &Environment) -> Result<u8, Failure> {
-    let shelf = Shelf::of(arguments.project.root(environment)?, environment)?;
+pub(super) fn run(arguments: RunsArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
+    let shelf = RunsContext::open(arguments.project.root(environment)?, environment)?;
     match arguments.verb {
         RunsVerb::Resume(arguments) => resume::run(&shelf, &arguments, environment),
-        RunsVerb::Continue(arguments) => continuing::run(&shelf, &arguments, environment),
+        RunsVerb::Continue(arguments) => continue_run::run(&shelf, &arguments, environment),
         RunsVerb::Replay(arguments) => replay::run(&shelf, &arguments),
         RunsVerb::List(arguments) => list::list(&shelf, &arguments),
         RunsVerb::Show(arguments) => show::show(&shelf, &arguments),
@@ -115,7 +115,7 @@ pub(super) fn run(arguments: RunsArguments, environment: &Environment) -> Result
 
 /// The project whose runs are used, and the time.
 #[derive(Debug)]
-struct Shelf {
+struct RunsContext {
     state: PathBuf,
     workspace: PathBuf,
     /// The project of these runs. It differs from the workspace if that is the worktree of a run.
@@ -124,25 +124,25 @@ struct Shelf {
     now_ms: i64,
 }
 
-impl Shelf {
+impl RunsContext {
     /// Creates the shelf of a folder at the current time.
-    fn of(workspace: PathBuf, environment: &Environment) -> Result<Self, Failure> {
-        let state = environment.state_dir().map_err(Failure::input)?;
+    fn open(workspace: PathBuf, environment: &EnvironmentLayer) -> Result<Self, CliError> {
+        let state = environment.state_dir().map_err(CliError::input)?;
         configured::settle(environment, &workspace);
         let project = project_of(&state, &workspace);
         Ok(Self { state, workspace, project, now_ms: jiff::Timestamp::now().as_millisecond() })
     }
 
     /// Returns the store of the project, if it exists.
-    fn store(&self) -> Result<Option<Store>, Failure> {
+    fn store(&self) -> Result<Option<Store>, CliError> {
         Store::existing(&self.state, &self.project).map_err(failed)
     }
 
     /// Finds a run by its name. If there is none or more than one, the failure names candidates.
-    fn find(&self, name: &str) -> Result<(Store, RunRow), Failure> {
+    fn find(&self, name: &str) -> Result<(Store, RunRow), CliError> {
         let none = || {
             let none = anyhow!("there are no runs of {} yet", self.project.display());
-            Failure::input(none).hint("run `fledge runs list --all-projects` to see other folders; -C names a folder")
+            CliError::input(none).hint("run `fledge runs list --all-projects` to see other folders; -C names a folder")
         };
         let Some(store) = self.store()? else {
             return self.elsewhere(name)?.ok_or_else(none);
@@ -160,10 +160,10 @@ impl Shelf {
                 if let Some(found) = self.elsewhere(&name)? {
                     return Ok(found);
                 }
-                let rows = store.runs(&Filter { limit: NAMED, ..Filter::default() }).map_err(failed)?;
+                let rows = store.runs(&RunListFilter { limit: NAMED, ..RunListFilter::default() }).map_err(failed)?;
                 if name == "last-failed" && !rows.is_empty() {
                     let error = anyhow!("no run of {} has failed", self.project.display());
-                    return Err(Failure::input(error).hint("run `fledge runs list` to see all runs"));
+                    return Err(CliError::input(error).hint("run `fledge runs list` to see all runs"));
                 }
                 (format!("there is no run `{name}`; the newest runs are"), rows)
             }
@@ -176,26 +176,26 @@ impl Shelf {
         let named = named.map_err(failed)?.join("\n  ");
         let starts = rows.iter().map(|row| start_of(row.head.id.as_str(), name)).filter(|start| *start != name);
         let keys = rows.iter().filter_map(|row| row.head.run_key.as_deref());
-        let failure = Failure::input(anyhow!("{error}:\n  {named}"));
+        let failure = CliError::input(anyhow!("{error}:\n  {named}"));
         let failure = failure.hint("give a longer prefix; `fledge runs list` shows all runs");
         Err(failure.near(name, WORDS.into_iter().chain(keys).chain(starts)))
     }
 
     /// Finds a run to resume or continue. A run of another project must be named by its whole id.
-    fn find_to_go_on(&self, name: &str) -> Result<(Store, RunRow), Failure> {
+    fn find_to_go_on(&self, name: &str) -> Result<(Store, RunRow), CliError> {
         let (store, row) = self.find(name)?;
         let RunHead { id, workspace, .. } = &row.head;
         let is_own = store.folder(id).project() == project_dir(&self.state, &self.project);
         if id.as_str() != name && !is_own {
             let error = anyhow!("there is no run `{name}` here; run {id} belongs to {workspace}");
-            return Err(Failure::input(error).hint("give its full id, or name that folder with -C"));
+            return Err(CliError::input(error).hint("give its full id, or name that folder with -C"));
         }
         Ok((store, row))
     }
 
     /// Finds a run of another project by the start of its id. Words and run keys are not looked up
     /// there.
-    fn elsewhere(&self, name: &str) -> Result<Option<(Store, RunRow)>, Failure> {
+    fn elsewhere(&self, name: &str) -> Result<Option<(Store, RunRow)>, CliError> {
         if name.len() < SHORTEST {
             return Ok(None);
         }
@@ -216,32 +216,32 @@ impl Shelf {
 }
 
 /// Returns the story of a run as far as its journal can be read, and the failure that stopped it.
-fn story(store: &Store, row: &RunRow) -> (Story, Option<Failure>) {
+fn story(store: &Store, row: &RunRow) -> (RunStory, Option<CliError>) {
     let (story, fault) = driver::story(store, row);
     let failure = fault.map(|fault| match fault {
-        ResumeFault::Newer { found, .. } => {
+        ResumeError::Newer { found, .. } => {
             let newer = anyhow!(
                 "the journal has version {found}, but this fledge reads versions up to {JOURNAL_SCHEMA_VERSION}"
             );
-            Failure::own(newer).hint("use the fledge that wrote it, or read it raw with `fledge runs export`")
+            CliError::own(newer).hint("use the fledge that wrote it, or read it raw with `fledge runs export`")
         }
-        ResumeFault::Unclear { seq, source, .. } => {
-            Failure::own(anyhow::Error::new(source).context(format!("record {seq} of the journal is no valid event")))
+        ResumeError::Unclear { seq, source, .. } => {
+            CliError::own(anyhow::Error::new(source).context(format!("record {seq} of the journal is no valid event")))
         }
-        ResumeFault::Store(error) => failed(error),
-        other => Failure::own(other),
+        ResumeError::Store(error) => failed(error),
+        other => CliError::own(other),
     });
     (story, failure)
 }
 
 /// Returns the failure for an error of the store. An unknown or ambiguous run is an error of the
 /// input.
-fn failed(error: StoreError) -> Failure {
+fn failed(error: StoreError) -> CliError {
     match error {
         StoreError::Unknown { .. }
         | StoreError::Ambiguous { .. }
         | StoreError::KeyTaken { .. }
-        | StoreError::Elsewhere { .. } => Failure::input(error),
+        | StoreError::Elsewhere { .. } => CliError::input(error),
         StoreError::File { .. }
         | StoreError::Database { .. }
         | StoreError::Newer { .. }
@@ -249,6 +249,6 @@ fn failed(error: StoreError) -> Failure {
         | StoreError::Corrupt { .. }
         | StoreError::Damaged { .. }
         | StoreError::Held { .. }
-        | StoreError::Broken { .. } => Failure::own(error),
+        | StoreError::Broken { .. } => CliError::own(error),
     }
 }

@@ -1,17 +1,17 @@
 //! `fledge runs prune`: removes runs that are old or too many, or lists the runs to remove.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::{block_on, no_output, print_data, print_json};
-use super::left::{broken, not_delivered};
-use super::{Shelf, data, failed};
-use crate::config::{Environment, parse_size};
-use crate::driver::{ForgetFault, TREES, forget_beside, forget_trees, is_known, trees};
+use super::leftovers::{broken, not_delivered};
+use super::{RunsContext, data, failed};
+use crate::config::{EnvironmentLayer, parse_size};
+use crate::driver::{ForgetError, TREES, forget_beside, forget_trees, is_known, trees};
 use crate::duration::parse_duration;
 use crate::id::RunId;
 use crate::report::count;
 use crate::store::{Pruned, Retention, Store, project_dir};
-use crate::workspace::delivery::Repository;
+use crate::workspace::delivery::UserRepository;
 use clap::Args;
 use serde_json::json;
 use std::path::Path;
@@ -55,7 +55,11 @@ impl PruneArguments {
 }
 
 /// Removes runs; returns the exit code.
-pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn prune(
+    shelf: &RunsContext,
+    arguments: &PruneArguments,
+    environment: &EnvironmentLayer,
+) -> Result<u8, CliError> {
     let (keep, now) = (arguments.retention(), shelf.now_ms);
     let pruned = match shelf.store()? {
         None => Pruned::default(),
@@ -87,8 +91,8 @@ pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments, environment: &Env
 ///
 /// # Errors
 /// When the store cannot be read or written.
-pub(in crate::cli) async fn tidy(workspace: &Path, environment: &Environment) -> Result<usize, Failure> {
-    let shelf = Shelf::of(workspace.to_owned(), environment)?;
+pub(in crate::cli) async fn tidy(workspace: &Path, environment: &EnvironmentLayer) -> Result<usize, CliError> {
+    let shelf = RunsContext::open(workspace.to_owned(), environment)?;
     let Some(store) = shelf.store()? else { return Ok(0) };
     let keep = Retention::default();
     let pruned = store.prune(&keep, shelf.now_ms).map_err(failed)?;
@@ -99,7 +103,7 @@ pub(in crate::cli) async fn tidy(workspace: &Path, environment: &Environment) ->
 
 /// Removes trees of removed runs, and references to commits of their turns. Includes runs that were
 /// removed at the start of another run.
-async fn let_go(shelf: &Shelf, store: &Store, environment: &Environment) -> Result<(), Failure> {
+async fn let_go(shelf: &RunsContext, store: &Store, environment: &EnvironmentLayer) -> Result<(), CliError> {
     let env = environment.hand_env();
     let path = env.get("PATH").cloned().unwrap_or_default();
     if !project_dir(&shelf.state, &shelf.project).join(TREES).is_dir() {
@@ -108,7 +112,7 @@ async fn let_go(shelf: &Shelf, store: &Store, environment: &Environment) -> Resu
     let stop = CancellationToken::new();
     let trees = trees(&shelf.state, &shelf.project, &path, &stop).await.map_err(broken)?;
     let env: Vec<(String, String)> = env.into_iter().collect();
-    if let Some(repository) = Repository::around(&trees, &env, &stop).await.map_err(not_delivered)? {
+    if let Some(repository) = UserRepository::around(&trees, &env, &stop).await.map_err(not_delivered)? {
         for keeper in trees.keepers(&stop).await.map_err(broken)? {
             let run = RunId::new(keeper);
             if !is_known(store, &run).map_err(failed)? {
@@ -118,8 +122,8 @@ async fn let_go(shelf: &Shelf, store: &Store, environment: &Environment) -> Resu
     }
     let forgotten = forget_trees(&trees, |run| is_known(store, run), &stop).await;
     forgotten.map_err(|fault| match fault {
-        ForgetFault::Trees(fault) => broken(fault),
-        ForgetFault::Store(error) => failed(error),
+        ForgetError::Trees(fault) => broken(fault),
+        ForgetError::Store(error) => failed(error),
     })?;
     trees.shrink(&stop).await.map_err(broken)
 }

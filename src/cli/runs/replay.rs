@@ -1,12 +1,12 @@
 //! `fledge runs replay`: checks that fledge would decide earlier runs today as it did then.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::{no_output, print_data, print_json};
-use super::Shelf;
+use super::RunsContext;
 use super::resume::failed;
-use crate::driver::{Replayed, replay};
+use crate::driver::{ReplayResult, replay};
 use crate::id::RunId;
-use crate::store::{Filter, Store};
+use crate::store::{RunListFilter, Store};
 use clap::Args;
 
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub(in crate::cli) struct ReplayArguments {
 }
 
 /// Runs the verb; returns the exit code.
-pub(super) fn run(shelf: &Shelf, arguments: &ReplayArguments) -> Result<u8, Failure> {
+pub(super) fn run(shelf: &RunsContext, arguments: &ReplayArguments) -> Result<u8, CliError> {
     let (store, runs) = match &arguments.run {
         Some(name) => {
             let (store, row) = shelf.find(name)?;
@@ -52,13 +52,13 @@ pub(super) fn run(shelf: &Shelf, arguments: &ReplayArguments) -> Result<u8, Fail
     Ok(worst)
 }
 
-fn all(store: &Store) -> Result<Vec<RunId>, Failure> {
-    let rows = store.runs(&Filter { limit: u32::MAX, ..Filter::default() }).map_err(Failure::own)?;
+fn all(store: &Store) -> Result<Vec<RunId>, CliError> {
+    let rows = store.runs(&RunListFilter { limit: u32::MAX, ..RunListFilter::default() }).map_err(CliError::own)?;
     Ok(rows.into_iter().map(|row| row.head.id).collect())
 }
 
-fn line(replayed: &Replayed, json: bool) -> String {
-    let Replayed { run, records, difference } = replayed;
+fn line(replayed: &ReplayResult, json: bool) -> String {
+    let ReplayResult { run, records, difference } = replayed;
     match difference {
         _ if json => serde_json::to_string(replayed).unwrap_or_default(),
         None => format!("{run}  the same, {records} records"),

@@ -3,20 +3,20 @@
 use super::super::beside::{hooks, servers};
 use super::super::block_on;
 use super::super::configured;
-use super::super::connect::{Connected, again};
-use super::super::drive::{Voice, VoiceArguments, Work, drive};
-use super::super::failure::Failure;
+use super::super::connect::{ConnectedModels, again};
+use super::super::drive::{AgentWork, OutputArguments, OutputOptions, drive};
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::secrets::secrets;
-use super::Shelf;
+use super::RunsContext;
 use super::data::LARGEST_REPORT;
-use crate::config::{self, Environment};
-use crate::driver::{Asker, ResumeFault, Settings, Terms, is_for_now, must_be_ours, project_of, terms};
+use crate::config::{self, EnvironmentLayer};
+use crate::driver::{Asker, DriverSettings, ResumeError, RunTerms, is_for_now, must_be_ours, project_of, terms};
 use crate::id::RunId;
 use crate::provider::Pacer;
-use crate::store::{Filter, RunHead, RunRow, RunState, Store, StoreError, read_text};
+use crate::store::{RunHead, RunListFilter, RunRow, Store, StoreError, StoredRunState, read_text};
 use crate::verdict::Reason;
-use crate::workspace::Outlet;
+use crate::workspace::AtomicOutput;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -27,21 +27,21 @@ pub(in crate::cli) struct ResumeArguments {
     /// Run: the start of its id, its run key, or `last`
     run: String,
     #[command(flatten)]
-    voice: VoiceArguments,
+    voice: OutputArguments,
 }
 
 /// A workspace with its state folder and configuration.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::cli) struct Place<'p> {
+pub(in crate::cli) struct ResumeContext<'p> {
     pub(in crate::cli) workspace: &'p Path,
     pub(in crate::cli) state_dir: &'p Path,
-    pub(in crate::cli) set: &'p config::Settings,
+    pub(in crate::cli) set: &'p config::ProjectConfig,
 }
 
-impl Place<'_> {
+impl ResumeContext<'_> {
     /// Opens the store of the project.
-    pub(in crate::cli) fn store(&self) -> Result<Store, Failure> {
-        Store::open(self.state_dir, &self.project()).map_err(Failure::own)
+    pub(in crate::cli) fn store(&self) -> Result<Store, CliError> {
+        Store::open(self.state_dir, &self.project()).map_err(CliError::own)
     }
 
     /// Returns the project of the workspace.
@@ -51,74 +51,78 @@ impl Place<'_> {
 }
 
 /// Runs the verb; returns the exit code.
-pub(super) fn run(shelf: &Shelf, arguments: &ResumeArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(
+    shelf: &RunsContext,
+    arguments: &ResumeArguments,
+    environment: &EnvironmentLayer,
+) -> Result<u8, CliError> {
     let (store, row) = shelf.find_to_go_on(&arguments.run)?;
     must_be_ours(&row).map_err(|elsewhere| failed(elsewhere.into()))?;
     let is_verified = |reason: &str| reason == Reason::Verified.to_string();
-    if matches!(&row.state, RunState::Ended(end) if is_verified(&end.reason)) && !arguments.voice.quiet {
+    if matches!(&row.state, StoredRunState::Ended(end) if is_verified(&end.reason)) && !arguments.voice.quiet {
         let text = format!("run {} ended verified, so there is nothing to resume; its result:", row.head.id);
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &text)]);
     }
     let workspace = home_of(shelf, &store, &row)?;
-    let set = configured::load(environment, &workspace).map_err(Failure::input)?;
-    let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
-    let voice = Voice::new(arguments.voice, &set, environment);
-    resume(Work::Resume, &row.head.id, &[], environment, &place, voice)
+    let set = configured::load(environment, &workspace).map_err(CliError::input)?;
+    let place = ResumeContext { workspace: &workspace, state_dir: &shelf.state, set: &set };
+    let voice = OutputOptions::new(arguments.voice, &set, environment);
+    resume(AgentWork::Resume, &row.head.id, &[], environment, &place, voice)
 }
 
-pub(super) fn failed(fault: ResumeFault) -> Failure {
-    Failure::because(fault.reason(), fault)
+pub(super) fn failed(fault: ResumeError) -> CliError {
+    CliError::because(fault.reason(), fault)
 }
 
 /// Returns the folder from which to resume a run: the project's folder if the run has its own
 /// worktree, else the folder in which it worked.
-pub(super) fn home_of(shelf: &Shelf, store: &Store, row: &RunRow) -> Result<PathBuf, Failure> {
+pub(super) fn home_of(shelf: &RunsContext, store: &Store, row: &RunRow) -> Result<PathBuf, CliError> {
     let (_, terms) = terms(store, &row.head.id).map_err(failed)?;
     terms.worktree.map_or_else(|| workspace_of(shelf, row), |worktree| Ok(worktree.project))
 }
 
 /// Returns the folder in which a run worked. It differs from the current one if the run's id was
 /// found in another project.
-pub(super) fn workspace_of(shelf: &Shelf, row: &RunRow) -> Result<PathBuf, Failure> {
+pub(super) fn workspace_of(shelf: &RunsContext, row: &RunRow) -> Result<PathBuf, CliError> {
     let RunHead { id, workspace, .. } = &row.head;
     if shelf.workspace.display().to_string() == *workspace {
         return Ok(shelf.workspace.clone()); // the row cannot hold a name that is not UTF-8
     }
     if workspace.contains(char::REPLACEMENT_CHARACTER) {
         let error = anyhow!("run {id} works in a folder whose name is not UTF-8: {workspace}");
-        return Err(Failure::input(error).hint("change to that folder, or name it with -C"));
+        return Err(CliError::input(error).hint("change to that folder, or name it with -C"));
     }
     let canonical = Path::new(workspace).canonicalize();
-    canonical.with_context(|| format!("run {id} works in {workspace}, which is gone")).map_err(Failure::input)
+    canonical.with_context(|| format!("run {id} works in {workspace}, which is gone")).map_err(CliError::input)
 }
 
-/// Resumes a run as the given [`Work`], with the terms of its start and the current keys. `reports`
+/// Resumes a run as the given [`AgentWork`], with the terms of its start and the current keys. `reports`
 /// replace the places of its report, if there are any.
 pub(in crate::cli) fn resume(
-    how: fn(RunId) -> Work,
+    how: fn(RunId) -> AgentWork,
     run: &RunId,
     reports: &[PathBuf],
-    environment: &Environment,
-    place: &Place<'_>,
-    voice: Voice,
-) -> Result<u8, Failure> {
+    environment: &EnvironmentLayer,
+    place: &ResumeContext<'_>,
+    voice: OutputOptions,
+) -> Result<u8, CliError> {
     let store = place.store()?;
     let (row, mut terms) = terms(&store, run).map_err(failed)?;
-    let is_over = matches!(row.state, RunState::Ended(_)) && !is_for_now(&row.state);
+    let is_over = matches!(row.state, StoredRunState::Ended(_)) && !is_for_now(&row.state);
     if !is_over && !reports.is_empty() {
         terms.reports = reports.to_vec();
     }
     let models = match is_over {
-        true => Connected::default(), // no model is called, so no key is needed
+        true => ConnectedModels::default(), // no model is called, so no key is needed
         false => again(&row, &terms, place, environment, &Pacer::default())?,
     };
     let settings = settings(place, environment, models, terms);
     let code = block_on(drive(how(run.clone()), settings, voice))??;
     if is_over {
-        let report = read_text(&store.folder(run).report(), LARGEST_REPORT).map_err(Failure::own)?.unwrap_or_default();
+        let report = read_text(&store.folder(run).report(), LARGEST_REPORT).map_err(CliError::own)?.unwrap_or_default();
         for path in reports {
-            let outlet = Outlet::find(path, place.workspace).map_err(Failure::input)?;
-            outlet.write(report.as_bytes(), &|| false).map_err(Failure::own)?;
+            let outlet = AtomicOutput::find(path, place.workspace).map_err(CliError::input)?;
+            outlet.write(report.as_bytes(), &|| false).map_err(CliError::own)?;
         }
     }
     Ok(code)
@@ -126,13 +130,13 @@ pub(in crate::cli) fn resume(
 
 /// Returns the settings of an agent from the terms of an earlier run and the current environment.
 pub(in crate::cli) fn settings(
-    place: &Place<'_>,
-    environment: &Environment,
-    connected: Connected,
-    terms: Terms,
-) -> Settings {
+    place: &ResumeContext<'_>,
+    environment: &EnvironmentLayer,
+    connected: ConnectedModels,
+    terms: RunTerms,
+) -> DriverSettings {
     let (models, late) = connected;
-    let Terms {
+    let RunTerms {
         task: _,
         protect,
         reports,
@@ -147,7 +151,7 @@ pub(in crate::cli) fn settings(
         worktree: _,
         places: _,
     } = terms;
-    Settings {
+    DriverSettings {
         workspace: place.workspace.to_owned(),
         project: Some(place.project()),
         state_dir: place.state_dir.to_owned(),
@@ -177,7 +181,7 @@ pub(in crate::cli) fn settings(
 
 /// The runs of a key.
 #[derive(Debug)]
-pub(in crate::cli) struct Found {
+pub(in crate::cli) struct RunsOfKey {
     /// The newest run.
     pub(in crate::cli) newest: Option<RunRow>,
     /// The key of the next run: the key itself, then with the suffix `#2`, `#3`.
@@ -186,11 +190,11 @@ pub(in crate::cli) struct Found {
 
 /// Finds the newest run of a key. A key stays with its run, which is tied to its journal, so later
 /// runs get a suffix.
-pub(in crate::cli) fn keyed(store: &Store, key: &str) -> Result<Found, StoreError> {
+pub(in crate::cli) fn keyed(store: &Store, key: &str) -> Result<RunsOfKey, StoreError> {
     let rows = store.keyed(key)?;
     let highest = rows.iter().map(|(number, _)| *number).max();
     let free = highest.map_or_else(|| key.to_owned(), |number| format!("{key}#{}", number.saturating_add(1)));
-    Ok(Found { newest: rows.into_iter().next().map(|(_, row)| row), free })
+    Ok(RunsOfKey { newest: rows.into_iter().next().map(|(_, row)| row), free })
 }
 
 /// Finds the newest interrupted run of a task's text that no process drives. `same` checks
@@ -200,14 +204,14 @@ pub(in crate::cli) fn interrupted(
     task_digest: &str,
     same: impl Fn(&Store, &RunRow) -> bool,
 ) -> Result<Option<RunRow>, StoreError> {
-    let rows = store.runs(&Filter { limit: u32::MAX, ..Filter::default() })?.into_iter();
+    let rows = store.runs(&RunListFilter { limit: u32::MAX, ..RunListFilter::default() })?.into_iter();
     let mut is_done = false;
     for row in rows.filter(|row| row.machine.is_none() && row.head.task_digest == task_digest && same(store, row)) {
         match &row.state {
-            RunState::Interrupted => return Ok(Some(row)),
+            StoredRunState::Interrupted => return Ok(Some(row)),
             state if is_for_now(state) && !is_done => return Ok(Some(row)),
-            RunState::Ended(_) => is_done = true,
-            RunState::Running { .. } => {}
+            StoredRunState::Ended(_) => is_done = true,
+            StoredRunState::Running { .. } => {}
         }
     }
     Ok(None)

@@ -4,11 +4,11 @@
 use super::super::display::{gist_of_args, upshot, verb};
 use super::super::live::{cells, fit};
 use super::super::paint::{self, Tone};
-use super::super::steps::{self, Line};
+use super::super::steps::{self, StyledLine};
 use super::nested::nested;
-use crate::chat::{ChangeKind, Detail, StopReason, Usage};
+use crate::chat::{FileChangeKind, OutcomeDetail, StopReason, Usage};
 use crate::limits::Limits;
-use crate::report::story::{Scene, ToolScene, What};
+use crate::report::story::{Scene, SceneKind, ToolScene};
 use crate::report::{committed, count, found, grounds, money, number, seconds};
 use crate::verdict::{Ruling, StopCause, Verdict};
 
@@ -19,14 +19,14 @@ const COLUMNS: usize = 160;
 
 /// The extent of the output.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scale {
+pub(super) struct DetailLevel {
     /// True if everything is shown, uncut.
     pub(super) is_full: bool,
     /// The width of the terminal in columns, if there is one.
     pub(super) width: Option<usize>,
 }
 
-impl Scale {
+impl DetailLevel {
     /// Cuts a text to fit into a line after `behind` columns.
     pub(super) fn fit(&self, text: &str, behind: usize) -> String {
         let room = self.width.unwrap_or(COLUMNS).saturating_sub(behind).max(12);
@@ -36,59 +36,61 @@ impl Scale {
 }
 
 /// Returns the lines of a scene.
-pub(super) fn told(scene: &Scene, scale: &Scale) -> Vec<Line> {
+pub(super) fn scene_lines(scene: &Scene, scale: &DetailLevel) -> Vec<StyledLine> {
     if let Some(of) = &scene.of {
         return nested(of, scene, scale);
     }
     let at = scene.at_ms;
     match &scene.what {
-        What::Began { prompt, verify, max_retries, limits, .. } => began(prompt, *verify, *max_retries, limits, scale),
-        What::Planned { gate_digest, tools } => {
+        SceneKind::Began { prompt, verify, max_retries, limits, .. } => {
+            began(prompt, *verify, *max_retries, limits, scale)
+        }
+        SceneKind::Planned { gate_digest, tools } => {
             let digest: String = gate_digest.chars().take(12).collect();
             let gate = if digest.is_empty() { "no gate".into() } else { format!("gate {digest}") };
             vec![heading(Tone::Plain, &format!("planned: {gate}, {} tools", tools.len()), at)]
         }
-        What::Attempt { number } => vec![heading(Tone::Plain, &format!("attempt {number}"), at)],
-        What::Turn { number, model, text, stop, usage, duration_ms } => {
+        SceneKind::Attempt { number } => vec![heading(Tone::Plain, &format!("attempt {number}"), at)],
+        SceneKind::Turn { number, model, text, stop, usage, duration_ms } => {
             let mut lines = vec![turn(*number, model, *stop, usage.as_ref(), *duration_ms, at)];
             lines.extend(quoted(text.trim(), scale));
             lines
         }
-        What::Discarded { error } => note(&format!("answer discarded: {error}"), scale),
-        What::Tool(scene) => tool(scene, scale),
-        What::Subagent { finished, note } => {
+        SceneKind::Discarded { error } => note(&format!("answer discarded: {error}"), scale),
+        SceneKind::Tool(scene) => tool(scene, scale),
+        SceneKind::Subagent { finished, note } => {
             let what = if *finished { "sub-agent ended" } else { "sub-agent began" };
             vec![vec![(Tone::Strong, format!("  {what} ")), (Tone::Plain, scale.fit(note, 18))]]
         }
-        What::Answered { tool, approved } => {
+        SceneKind::Answered { tool, approved } => {
             note(&format!("{tool} was {}", if *approved { "approved" } else { "denied" }), scale)
         }
-        What::Hooks { notes } => notes.iter().flat_map(|said| note(&format!("hook: {said}"), scale)).collect(),
-        What::Query { answer } => {
+        SceneKind::Hooks { notes } => notes.iter().flat_map(|said| note(&format!("hook: {said}"), scale)).collect(),
+        SceneKind::Query { answer } => {
             let mut lines = vec![vec![(Tone::Faint, "  answered what it asked for in prose".to_owned())]];
             lines.extend(quoted(answer.trim(), scale));
             lines
         }
-        What::Compaction { success, note: said } => {
+        SceneKind::Compaction { success, note: said } => {
             let what = if *success { "conversation shortened" } else { "conversation not shortened" };
             note(&format!("{what}: {said}"), scale)
         }
-        What::Gate { attempt, verdict } => gate(*attempt, verdict, at, scale),
-        What::Committed { commit, branch } => {
+        SceneKind::Gate { attempt, verdict } => gate(*attempt, verdict, at, scale),
+        SceneKind::Committed { commit, branch } => {
             vec![heading(Tone::Good, &format!("committed {}", committed(commit, branch.as_deref())), at)]
         }
-        What::Checkpoint { turn, tree } => {
+        SceneKind::Checkpoint { turn, tree } => {
             let short = tree.as_str().get(..12).unwrap_or_default();
             vec![vec![(Tone::Faint, format!("  checkpoint turn-{turn} ({short})"))]]
         }
-        What::Retry { what, tries, wait_ms, error } => {
+        SceneKind::Retry { what, tries, wait_ms, error } => {
             note(&format!("{what} failed ({error}); try {} in {}", tries + 1, seconds(*wait_ms)), scale)
         }
-        What::Recalled { ids } => {
+        SceneKind::Recalled { ids } => {
             vec![vec![(Tone::Faint, format!("  memory: {}", number(ids.len() as u64, "note")))]]
         }
-        What::Limit { reason } => note(reason.row().meaning, scale),
-        What::Stopped { cause, said } => {
+        SceneKind::Limit { reason } => note(reason.row().meaning, scale),
+        SceneKind::Stopped { cause, said } => {
             let who = match cause {
                 StopCause::Interrupt => "SIGINT",
                 StopCause::Terminate => "SIGTERM",
@@ -98,13 +100,13 @@ pub(super) fn told(scene: &Scene, scale: &Scale) -> Vec<Line> {
             lines.extend(quoted(said.trim(), scale));
             lines
         }
-        What::Resumed => vec![heading(Tone::Plain, "resumed", at)],
-        What::Warning { message } => note(message, scale),
-        What::Used(_) | What::Ended { .. } => Vec::new(), // the result has the details
+        SceneKind::Resumed => vec![heading(Tone::Plain, "resumed", at)],
+        SceneKind::Warning { message } => note(message, scale),
+        SceneKind::Used(_) | SceneKind::Ended { .. } => Vec::new(), // the result has the details
     }
 }
 
-fn began(prompt: &str, verify: bool, max_retries: u32, limits: &Limits, scale: &Scale) -> Vec<Line> {
+fn began(prompt: &str, verify: bool, max_retries: u32, limits: &Limits, scale: &DetailLevel) -> Vec<StyledLine> {
     let Limits { turns, tokens, usd_micros, time_ms, .. } = limits;
     let retries = if verify {
         format!("{max_retries} {}", if max_retries == 1 { "retry" } else { "retries" })
@@ -120,7 +122,7 @@ fn began(prompt: &str, verify: bool, max_retries: u32, limits: &Limits, scale: &
     lines
 }
 
-fn turn(number: u64, model: &str, stop: StopReason, usage: Option<&Usage>, ms: u64, at: u64) -> Line {
+fn turn(number: u64, model: &str, stop: StopReason, usage: Option<&Usage>, ms: u64, at: u64) -> StyledLine {
     let stop = match stop {
         StopReason::EndTurn | StopReason::ToolUse | StopReason::Pause => "",
         StopReason::OutputLimit => ", cut off at its output limit",
@@ -132,7 +134,7 @@ fn turn(number: u64, model: &str, stop: StopReason, usage: Option<&Usage>, ms: u
     vec![(Tone::Strong, format!("  turn {number}")), (Tone::Faint, about)]
 }
 
-fn tool(scene: &ToolScene, scale: &Scale) -> Vec<Line> {
+fn tool(scene: &ToolScene, scale: &DetailLevel) -> Vec<StyledLine> {
     let ToolScene { name, args, success, denied, duration_ms, output, change, detail } = scene;
     let (tone, result) = upshot(*denied, *success, change.is_some(), output, detail);
     let slow = if *duration_ms >= 1000 { format!(" ({})", seconds(*duration_ms)) } else { String::new() };
@@ -144,9 +146,9 @@ fn tool(scene: &ToolScene, scale: &Scale) -> Vec<Line> {
     let mut lines = vec![vec![(Tone::Strong, call), (Tone::Plain, gist), (tone, result), (Tone::Faint, slow)]];
     if let Some(change) = change {
         let what = match change.kind {
-            ChangeKind::Created => " (new)",
-            ChangeKind::Modified => "",
-            ChangeKind::Deleted => " (deleted)",
+            FileChangeKind::Created => " (new)",
+            FileChangeKind::Modified => "",
+            FileChangeKind::Deleted => " (deleted)",
         };
         let about = format!("    {} +{} -{}{what}", paint::one_line(&change.path), change.added, change.removed);
         lines.push(vec![(Tone::Faint, about)]);
@@ -160,15 +162,15 @@ fn tool(scene: &ToolScene, scale: &Scale) -> Vec<Line> {
 
 /// Returns the changes of a call line by line, without the file names above the first hunk, which
 /// the line before already shows.
-fn diff(detail: &Detail) -> Vec<Line> {
+fn diff(detail: &OutcomeDetail) -> Vec<StyledLine> {
     let line = |line: &str| changed(line.chars().next(), line.get(1..).unwrap_or_default());
     match detail {
-        Detail::Diff(diff) => diff.lines().skip_while(|line| !line.starts_with("@@")).map(line).collect(),
-        Detail::None | Detail::Output { .. } | Detail::Protected { .. } => Vec::new(),
+        OutcomeDetail::Diff(diff) => diff.lines().skip_while(|line| !line.starts_with("@@")).map(line).collect(),
+        OutcomeDetail::None | OutcomeDetail::Output { .. } | OutcomeDetail::Protected { .. } => Vec::new(),
     }
 }
 
-fn changed(sign: Option<char>, text: &str) -> Line {
+fn changed(sign: Option<char>, text: &str) -> StyledLine {
     let (tone, mark) = match sign {
         Some('+') => (Tone::Good, "    + "),
         Some('-') => (Tone::Bad, "    - "),
@@ -178,7 +180,7 @@ fn changed(sign: Option<char>, text: &str) -> Line {
     vec![(tone, format!("{mark}{}", paint::one_line(text)))]
 }
 
-fn gate(attempt: u32, verdict: &Verdict, at: u64, scale: &Scale) -> Vec<Line> {
+fn gate(attempt: u32, verdict: &Verdict, at: u64, scale: &DetailLevel) -> Vec<StyledLine> {
     let (tone, word) = match verdict.ruling {
         Ruling::Passed => (Tone::Good, "passed"),
         Ruling::Failed => (Tone::Bad, "failed"),
@@ -205,7 +207,7 @@ fn gate(attempt: u32, verdict: &Verdict, at: u64, scale: &Scale) -> Vec<Line> {
     lines
 }
 
-fn heading(tone: Tone, text: &str, at: u64) -> Line {
+fn heading(tone: Tone, text: &str, at: u64) -> StyledLine {
     vec![(Tone::Strong, "● ".into()), (tone, text.to_owned()), (Tone::Faint, since(at))]
 }
 
@@ -213,19 +215,19 @@ fn since(at: u64) -> String {
     format!("  +{}", seconds(at))
 }
 
-fn note(message: &str, scale: &Scale) -> Vec<Line> {
+fn note(message: &str, scale: &DetailLevel) -> Vec<StyledLine> {
     vec![vec![(Tone::Warn, "  ! ".into()), (Tone::Plain, scale.fit(message, 4))]]
 }
 
 /// Formats foreign text with a bar before each line, so that it cannot be taken for fledge's own.
-pub(super) fn quoted(text: &str, scale: &Scale) -> Vec<Line> {
+pub(super) fn quoted(text: &str, scale: &DetailLevel) -> Vec<StyledLine> {
     let line = |line: &str| vec![(Tone::Faint, "  │ ".to_owned()), (Tone::Plain, line.to_owned())];
     shortened(text.lines().map(line).collect(), scale)
 }
 
 /// Returns the first lines, cut to the width, and the number of the others. Cuts nothing if
 /// everything is shown.
-fn shortened(mut lines: Vec<Line>, scale: &Scale) -> Vec<Line> {
+fn shortened(mut lines: Vec<StyledLine>, scale: &DetailLevel) -> Vec<StyledLine> {
     if scale.is_full {
         return lines;
     }

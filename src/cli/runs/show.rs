@@ -2,24 +2,24 @@
 //! interrupted.
 
 use super::super::display;
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
-use super::super::steps::Line;
+use super::super::steps::StyledLine;
 use super::super::{no_output, print_data, print_json};
 use super::export::pending_calls;
-use super::scenes::{Scale, quoted, told};
-use super::{Shelf, data, failed, story};
+use super::scenes::{DetailLevel, quoted, scene_lines};
+use super::{RunsContext, data, failed, story};
 use crate::chat::ToolCall;
 use crate::report::runs::{doing, story_as_json as as_json};
-use crate::report::story::{Part, Story, What};
-use crate::report::{Fact, seconds};
-use crate::store::{RunRow, RunState};
+use crate::report::story::{RunStory, SceneKind, TimePart};
+use crate::report::{SummaryFact, seconds};
+use crate::store::{RunRow, StoredRunState};
 use clap::Args;
 use std::io::IsTerminal;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge runs show\n  fledge runs show last-failed --full")]
-pub(in crate::cli) struct ShowArguments {
+pub(in crate::cli) struct ShowRunArguments {
     /// Run: the start of its id, its run key, `last`, or `last-failed`
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
@@ -35,7 +35,7 @@ pub(in crate::cli) struct ShowArguments {
 const BAR: usize = 60;
 
 /// Shows a run; returns the exit code. If the journal is damaged, shows what precedes the damage.
-pub(super) fn show(shelf: &Shelf, arguments: &ShowArguments) -> Result<u8, Failure> {
+pub(super) fn show(shelf: &RunsContext, arguments: &ShowRunArguments) -> Result<u8, CliError> {
     let (store, row) = shelf.find(&arguments.run)?;
     let row = row.seen_at(shelf.now_ms);
     let (story, failure) = story(&store, &row);
@@ -45,9 +45,9 @@ pub(super) fn show(shelf: &Shelf, arguments: &ShowArguments) -> Result<u8, Failu
         print_json(&as_json(&row, &short, &story).to_string()).map_err(no_output)?;
         return Ok(0);
     }
-    let scale = Scale { is_full: arguments.full, width: width() };
+    let scale = DetailLevel { is_full: arguments.full, width: width() };
     let mut lines = opening(&row, shelf.now_ms);
-    lines.extend(story.scenes.iter().flat_map(|scene| told(scene, &scale)));
+    lines.extend(story.scenes.iter().flat_map(|scene| scene_lines(scene, &scale)));
     if failure.is_none() {
         lines.extend(ending(&row, &story, &scale, shelf.now_ms));
     }
@@ -63,7 +63,7 @@ pub(super) fn width() -> Option<usize> {
 }
 
 /// Returns the lines that need no journal.
-fn opening(row: &RunRow, now_ms: i64) -> Vec<Line> {
+fn opening(row: &RunRow, now_ms: i64) -> Vec<StyledLine> {
     let head = &row.head;
     let outcome = format!("  {}", paint::one_line(data::outcome(row)));
     let key = head.run_key.as_ref().map(|key| format!(" (key {key})")).unwrap_or_default();
@@ -77,16 +77,16 @@ fn opening(row: &RunRow, now_ms: i64) -> Vec<Line> {
         ("models", head.models.join(", ")),
         ("began", format!("{began}, by fledge {}", head.fledge)),
     ];
-    lines.extend(facts.map(|(about, says)| display::fact(&Fact { about, says })));
+    lines.extend(facts.map(|(about, says)| display::fact(&SummaryFact { about, says })));
     lines
 }
 
 /// Returns the last activity of the run, and the calls without a result.
-fn busy(story: &Story) -> String {
+fn busy(story: &RunStory) -> String {
     let mut calls = pending_calls(story);
     let newest = story.scenes.iter().rev().filter(|scene| scene.of.is_none());
-    for scene in newest.take_while(|scene| !matches!(scene.what, What::Turn { .. })) {
-        if let What::Tool(tool) = &scene.what
+    for scene in newest.take_while(|scene| !matches!(scene.what, SceneKind::Turn { .. })) {
+        if let SceneKind::Tool(tool) = &scene.what
             && let Some(place) =
                 calls.iter().position(|call| call.name == tool.name && call.input.to_value() == tool.args)
         {
@@ -102,10 +102,10 @@ fn busy(story: &Story) -> String {
 }
 
 /// Returns the lines about the end or the current activity, and the times.
-fn ending(row: &RunRow, story: &Story, scale: &Scale, now_ms: i64) -> Vec<Line> {
+fn ending(row: &RunRow, story: &RunStory, scale: &DetailLevel, now_ms: i64) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     match (story.run.result(), &row.state) {
-        (Some(result), RunState::Ended(_)) => {
+        (Some(result), StoredRunState::Ended(_)) => {
             let mut closing = display::closing(&result, false, None);
             if let Some(first) = closing.first_mut() {
                 first.insert(0, (Tone::Strong, "● ".into()));
@@ -117,20 +117,20 @@ fn ending(row: &RunRow, story: &Story, scale: &Scale, now_ms: i64) -> Vec<Line> 
                 lines.extend(quoted(summary, scale));
             }
         }
-        (_, RunState::Running { holder }) if row.is_lost => {
+        (_, StoredRunState::Running { holder }) if row.is_lost => {
             let heard = row.heard_at_ms.map(|heard| data::ago(now_ms, heard)).unwrap_or_default();
             let what = format!("lost: {}; {} was last heard {heard}", busy(story), paint::one_line(holder));
             lines.push(vec![(Tone::Warn, format!("● {what}"))]);
         }
-        (_, RunState::Running { holder }) => {
+        (_, StoredRunState::Running { holder }) => {
             let what = format!("running: {}, driven by {}", busy(story), paint::one_line(holder));
             lines.push(vec![(Tone::Strong, format!("● {what}"))]);
         }
-        (_, RunState::Interrupted) => {
+        (_, StoredRunState::Interrupted) => {
             let what = format!("interrupted: {}, {} after the start", busy(story), seconds(story.total_ms()));
             lines.push(vec![(Tone::Warn, format!("● {what}"))]);
         }
-        (None, RunState::Ended(end)) => {
+        (None, StoredRunState::Ended(end)) => {
             lines.push(vec![(Tone::Bad, format!("● {}: {}", end.reason, paint::one_line(&end.summary)))]);
         }
     }
@@ -139,7 +139,7 @@ fn ending(row: &RunRow, story: &Story, scale: &Scale, now_ms: i64) -> Vec<Line> 
 }
 
 /// Returns a bar of the activities from start to end, and the time of each activity.
-fn course(story: &Story, scale: &Scale) -> Vec<Line> {
+fn course(story: &RunStory, scale: &DetailLevel) -> Vec<StyledLine> {
     let columns = scale.width.map_or(BAR, |width| width.saturating_sub(12).min(BAR));
     let bar = story.bar(columns as u64);
     if bar.is_empty() {
@@ -147,29 +147,29 @@ fn course(story: &Story, scale: &Scale) -> Vec<Line> {
     }
     let mut lines = vec![vec![(Tone::Faint, "  course   ".to_owned())], vec![(Tone::Faint, " ".repeat(11))]];
     lines[0].extend(bar.iter().map(|part| (tone(*part), mark(*part).to_owned())));
-    for part in Part::ALL.into_iter().filter(|part| story.spent_ms(*part) > 0) {
+    for part in TimePart::ALL.into_iter().filter(|part| story.spent_ms(*part) > 0) {
         let spent = format!(" {} {}   ", part.as_str(), seconds(story.spent_ms(part)));
         lines[1].extend([(tone(part), mark(part).to_owned()), (Tone::Plain, spent)]);
     }
     lines
 }
 
-fn mark(part: Part) -> &'static str {
+fn mark(part: TimePart) -> &'static str {
     match part {
-        Part::Model => "█",
-        Part::Tools => "▓",
-        Part::Gate => "▒",
-        Part::Waiting => "░",
-        Part::Other => "·",
+        TimePart::Model => "█",
+        TimePart::Tools => "▓",
+        TimePart::Gate => "▒",
+        TimePart::Waiting => "░",
+        TimePart::Other => "·",
     }
 }
 
-fn tone(part: Part) -> Tone {
+fn tone(part: TimePart) -> Tone {
     match part {
-        Part::Model => Tone::Plain,
-        Part::Tools => Tone::Warn,
-        Part::Gate => Tone::Good,
-        Part::Waiting => Tone::Bad,
-        Part::Other => Tone::Faint,
+        TimePart::Model => Tone::Plain,
+        TimePart::Tools => Tone::Warn,
+        TimePart::Gate => Tone::Good,
+        TimePart::Waiting => Tone::Bad,
+        TimePart::Other => Tone::Faint,
     }
 }

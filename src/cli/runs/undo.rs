@@ -1,12 +1,12 @@
 //! `fledge runs undo`: restores the files of the workspace as they were before a run, and back.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_json};
 use super::diff::change;
-use super::left::{Left, Seen, broken, heeding, refused};
-use super::{Shelf, data};
-use crate::config::Environment;
+use super::leftovers::{LeftRun, WorkspaceView, broken, heeding, refused};
+use super::{RunsContext, data};
+use crate::config::EnvironmentLayer;
 use crate::id::TreeId;
 use anyhow::anyhow;
 use clap::Args;
@@ -35,22 +35,26 @@ pub(in crate::cli) struct UndoArguments {
 }
 
 /// Undoes a run; returns the exit code.
-pub(super) fn undo(shelf: &Shelf, arguments: &UndoArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn undo(
+    shelf: &RunsContext,
+    arguments: &UndoArguments,
+    environment: &EnvironmentLayer,
+) -> Result<u8, CliError> {
     heeding(|stop| put_back(shelf, arguments, environment, stop))
 }
 
 async fn put_back(
-    shelf: &Shelf,
+    shelf: &RunsContext,
     arguments: &UndoArguments,
-    environment: &Environment,
+    environment: &EnvironmentLayer,
     stop: CancellationToken,
-) -> Result<u8, Failure> {
-    let left = Left::find(shelf, &arguments.run, Seen::WhereItWorked, environment, stop).await?;
+) -> Result<u8, CliError> {
+    let left = LeftRun::find(shelf, &arguments.run, WorkspaceView::WhereItWorked, environment, stop).await?;
     left.must_rest()?;
     let (run, now) = (&left.row.head.id, left.now().await?);
     let tree = arguments.to.as_ref().unwrap_or(&left.base);
     if !left.trees.has(tree, &left.stop).await.map_err(broken)? {
-        return Err(Failure::input(anyhow!("no tree {tree} is kept for this project")));
+        return Err(CliError::input(anyhow!("no tree {tree} is kept for this project")));
     }
     let is_asked_for = arguments.force || arguments.to.is_some() || now == *tree;
     if !is_asked_for && left.candidate.as_ref() != Some(&now) {

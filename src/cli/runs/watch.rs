@@ -1,15 +1,15 @@
 //! `fledge runs watch`: follows a run of another process through its journal. Changes nothing.
 
 use super::super::block_on;
-use super::super::display::{Display, closing, expected};
-use super::super::failure::Failure;
+use super::super::display::{RunDisplay, closing, expected};
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::signals;
-use super::{Shelf, data, failed, story};
-use crate::config::Environment;
-use crate::driver::{self, ResumeFault, Stop, Told};
+use super::{RunsContext, data, failed, story};
+use crate::config::EnvironmentLayer;
+use crate::driver::{self, ResumeError, StopToken, ToldEvents};
 use crate::id::RunId;
-use crate::store::{Filter, Only, RunRow, RunState, Store};
+use crate::store::{RunListFilter, RunProperty, RunRow, Store, StoredRunState};
 use crate::verdict::Reason;
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -30,38 +30,43 @@ pub(in crate::cli) struct WatchArguments {
 }
 
 /// Follows a run to its end; returns its exit code.
-pub(super) fn watch(shelf: &Shelf, arguments: &WatchArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn watch(
+    shelf: &RunsContext,
+    arguments: &WatchArguments,
+    environment: &EnvironmentLayer,
+) -> Result<u8, CliError> {
     let (store, row) = match &arguments.run {
         Some(name) => shelf.find(name)?,
         None => newest(shelf)?,
     };
-    let is_quiet = arguments.ni || environment.flag("FLEDGE_NON_INTERACTIVE").map_err(Failure::input)?;
-    let is_live = !is_quiet && paint::can_draw(environment) && matches!(row.state, RunState::Running { .. });
+    let is_quiet = arguments.ni || environment.flag("FLEDGE_NON_INTERACTIVE").map_err(CliError::input)?;
+    let is_live = !is_quiet && paint::can_draw(environment) && matches!(row.state, StoredRunState::Running { .. });
     let before_ms = data::duration_ms(&row, shelf.now_ms).unwrap_or(0);
-    let display = Display::new(is_live, before_ms).expecting(expected(&store));
+    let display = RunDisplay::new(is_live, before_ms).expecting(expected(&store));
     block_on(follow(&store, &row.head.id, display))?
 }
 
 /// Finds the newest run of the project under way.
-fn newest(shelf: &Shelf) -> Result<(Store, RunRow), Failure> {
-    let none = || Failure::input(anyhow!("no run of {} is in progress", shelf.project.display()));
+fn newest(shelf: &RunsContext) -> Result<(Store, RunRow), CliError> {
+    let none = || CliError::input(anyhow!("no run of {} is in progress", shelf.project.display()));
     let none = || none().hint("run `fledge runs watch last` to see the newest run that ended");
     let store = shelf.store()?.ok_or_else(none)?;
-    let filter = Filter { limit: 1, only: Some(Only::Running), now_ms: shelf.now_ms, ..Filter::default() };
+    let filter =
+        RunListFilter { limit: 1, only: Some(RunProperty::Running), now_ms: shelf.now_ms, ..RunListFilter::default() };
     let row = store.runs(&filter).map_err(failed)?.pop().ok_or_else(none)?;
     Ok((store, row))
 }
 
 /// Shows the journal so far and new records, until the run ends or no process drives it.
-async fn follow(store: &Store, run: &RunId, mut display: Display) -> Result<u8, Failure> {
-    let stop = Stop::default();
-    let _listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
-    let mut told = driver::told(store, run, 0).map_err(unread)?;
+async fn follow(store: &Store, run: &RunId, mut display: RunDisplay) -> Result<u8, CliError> {
+    let stop = StopToken::default();
+    let _listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(CliError::own)?;
+    let mut told = driver::events_after(store, run, 0).map_err(unread)?;
     loop {
         // Read the state first: then the journal has all records from before the end.
         let row = store.run(run).map_err(failed)?;
         show(&mut told, &mut display)?;
-        if !matches!(row.state, RunState::Running { .. }) {
+        if !matches!(row.state, StoredRunState::Running { .. }) {
             display.close();
             return Ok(end(store, &row));
         }
@@ -78,7 +83,7 @@ async fn follow(store: &Store, run: &RunId, mut display: Display) -> Result<u8, 
     }
 }
 
-fn show(told: &mut Told<'_>, display: &mut Display) -> Result<(), Failure> {
+fn show(told: &mut ToldEvents<'_>, display: &mut RunDisplay) -> Result<(), CliError> {
     for record in told {
         let record = record.map_err(unread)?;
         match &record.of {
@@ -91,7 +96,7 @@ fn show(told: &mut Told<'_>, display: &mut Display) -> Result<(), Failure> {
 
 /// Prints the closing lines; returns the exit code of the run.
 fn end(store: &Store, row: &RunRow) -> u8 {
-    let RunState::Ended(end) = &row.state else {
+    let StoredRunState::Ended(end) = &row.state else {
         let text = format!("the process of run {0} is gone: `fledge runs resume {0}` continues the run", row.head.id);
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &text)]);
         return Reason::Blocked.exit_code(None);
@@ -103,6 +108,6 @@ fn end(store: &Store, row: &RunRow) -> u8 {
     end.exit_code
 }
 
-fn unread(fault: ResumeFault) -> Failure {
-    Failure::because(fault.reason(), fault)
+fn unread(fault: ResumeError) -> CliError {
+    CliError::because(fault.reason(), fault)
 }

@@ -1,12 +1,12 @@
 //! The choices of a form for a new run: configured models, lanes, and task files with their
 //! parameters.
 
-use super::source::{Tasks, one_line};
-use crate::config::{Settings, auto_name};
+use super::source::{ProjectTasks, one_line};
+use crate::config::{ProjectConfig, auto_name};
 use crate::gate;
 use crate::limits::MAX_SOURCE;
 use crate::scheduler::FOLDER;
-use crate::serve::engine::{Choices, ParamChoice, TaskChoice};
+use crate::serve::engine::{ParamChoice, RunChoices, TaskChoice};
 use crate::store::read_text;
 use crate::task::{ParamSpec, ParamValues, Tier, declared_params};
 use std::path::Path;
@@ -16,14 +16,14 @@ use walkdir::WalkDir;
 const DEEP: usize = 8;
 const MOST: usize = 500;
 
-impl Tasks {
+impl ProjectTasks {
     /// Returns all choices. Unreadable files are left out, and an invalid task has its fault.
-    pub(super) fn offered(&self) -> Choices {
+    pub(super) fn offered(&self) -> RunChoices {
         let set = self.set().unwrap_or_default();
         let default_model = auto_name(&set, Tier::Code, &self.environment).ok().map(str::to_owned);
         let mut models: Vec<String> = set.models.keys().cloned().collect();
         models.extend(default_model.clone().filter(|name| !set.models.contains_key(name)));
-        Choices { models, default_model, lanes: self.lanes(), tasks: self.files(&set) }
+        RunChoices { models, default_model, lanes: self.lanes(), tasks: self.files(&set) }
     }
 
     /// Returns the names of the valid lanes.
@@ -33,7 +33,7 @@ impl Tasks {
         listed.map(|listed| listed.lanes.into_iter().map(|lane| lane.name).collect()).unwrap_or_default()
     }
 
-    fn files(&self, set: &Settings) -> Vec<TaskChoice> {
+    fn files(&self, set: &ProjectConfig) -> Vec<TaskChoice> {
         let folder = self.workspace.join(FOLDER);
         let files = WalkDir::new(&folder).max_depth(DEEP).sort_by_file_name().into_iter().flatten();
         let files = files
@@ -41,7 +41,7 @@ impl Tasks {
         files.take(MOST).filter_map(|entry| self.file(entry.path(), &folder, set)).collect()
     }
 
-    fn file(&self, file: &Path, folder: &Path, set: &Settings) -> Option<TaskChoice> {
+    fn file(&self, file: &Path, folder: &Path, set: &ProjectConfig) -> Option<TaskChoice> {
         let path = format!("{FOLDER}/{}", file.strip_prefix(folder).ok()?.to_str()?);
         let text = read_text(file, MAX_SOURCE).ok().flatten()?;
         let (params, fault) = match declared_params(&text, &path) {

@@ -1,23 +1,23 @@
 //! Runs made from earlier ones: the same task again, or a new text after the earlier conversation.
 
 use super::super::connect::again;
-use super::super::failure::Failure;
-use super::super::runs::{Place, resumed_settings, task_after};
-use super::source::{Tasks, refusal};
+use super::super::failure::CliError;
+use super::super::runs::{ResumeContext, resumed_settings, task_after};
+use super::source::{ProjectTasks, refusal};
 use crate::config;
-use crate::driver::{Settings, Terms, earlier, terms};
+use crate::driver::{DriverSettings, RunTerms, earlier, terms};
 use crate::id::RunId;
-use crate::serve::engine::{Overrides, Refusal, Unfit};
+use crate::serve::engine::{Overrides, RunRefusal, UnfitTask};
 use crate::store::Store;
 use crate::task::{Isolation, Task};
 use std::path::{Path, PathBuf};
 
-impl Tasks {
+impl ProjectTasks {
     /// Returns the task of an earlier run, in its own worktree. Drops what ties the task to a
     /// batch.
-    pub(super) fn task_again(&self, run: &RunId, overrides: &Overrides) -> Result<Task, Unfit> {
+    pub(super) fn task_again(&self, run: &RunId, overrides: &Overrides) -> Result<Task, UnfitTask> {
         let store = self.store().map_err(|failure| wrong(failure.message()))?;
-        let (_, Terms { task, .. }) = terms(&store, run).map_err(|fault| wrong(Failure::own(fault).message()))?;
+        let (_, RunTerms { task, .. }) = terms(&store, run).map_err(|fault| wrong(CliError::own(fault).message()))?;
         let (needs, candidates, isolation) = (Vec::new(), None, Isolation::Worktree);
         let mut task = Task { needs, candidates, isolation, ..task };
         overrides.set_in(&mut task);
@@ -25,12 +25,12 @@ impl Tasks {
     }
 
     /// Returns the task of a run that continues an earlier one.
-    pub(super) fn task_after(&self, run: &RunId, text: &str) -> Result<Task, Unfit> {
+    pub(super) fn task_after(&self, run: &RunId, text: &str) -> Result<Task, UnfitTask> {
         if text.trim().is_empty() {
-            return Err(Unfit::of_field("task", "the task is empty: describe what to do".into()));
+            return Err(UnfitTask::of_field("task", "the task is empty: describe what to do".into()));
         }
         let store = self.store().map_err(|failure| wrong(failure.message()))?;
-        let found = earlier(&store, run).map_err(|fault| wrong(Failure::own(fault).message()));
+        let found = earlier(&store, run).map_err(|fault| wrong(CliError::own(fault).message()));
         let (row, terms, _) = found?;
         Ok(task_after(text.to_owned(), (&store, &row), &terms, Path::new(&row.head.workspace).is_dir()))
     }
@@ -40,28 +40,28 @@ impl Tasks {
         &self,
         run: &RunId,
         text: &str,
-        set: &config::Settings,
-    ) -> Result<(Task, Settings), Refusal> {
+        set: &config::ProjectConfig,
+    ) -> Result<(Task, DriverSettings), RunRefusal> {
         let store = self.store().map_err(|failure| refusal(&failure))?;
         let found = earlier(&store, run);
         let (row, terms, before) =
-            found.map_err(|fault| Refusal { reason: fault.reason(), message: Failure::own(fault).message() })?;
+            found.map_err(|fault| RunRefusal { reason: fault.reason(), message: CliError::own(fault).message() })?;
         let folder = PathBuf::from(&row.head.workspace).canonicalize().ok().filter(|folder| folder.is_dir());
         let task = task_after(text.to_owned(), (&store, &row), &terms, folder.is_some());
         let workspace = folder.unwrap_or_else(|| self.workspace.clone());
-        let place = Place { workspace: &workspace, state_dir: &self.state_dir, set };
+        let place = ResumeContext { workspace: &workspace, state_dir: &self.state_dir, set };
         let connected = again(&row, &terms, &place, &self.environment, &self.models.pacer);
         let connected = connected.map_err(|failure| refusal(&failure))?;
-        let terms = Terms { reports: Vec::new(), patch: None, earlier: Some(before), ..terms };
+        let terms = RunTerms { reports: Vec::new(), patch: None, earlier: Some(before), ..terms };
         Ok((task, resumed_settings(&place, &self.environment, connected, terms)))
     }
 
-    pub(super) fn store(&self) -> Result<Store, Failure> {
-        Store::open(&self.state_dir, &self.project).map_err(Failure::own)
+    pub(super) fn store(&self) -> Result<Store, CliError> {
+        Store::open(&self.state_dir, &self.project).map_err(CliError::own)
     }
 }
 
 /// Returns the reason why no run can be made from the earlier one.
-fn wrong(message: String) -> Unfit {
-    Unfit { message, flaws: Vec::new() }
+fn wrong(message: String) -> UnfitTask {
+    UnfitTask { message, flaws: Vec::new() }
 }

@@ -1,18 +1,18 @@
 //! The built-in jobs of a server.
 
-use super::super::failure::Failure;
-use super::super::sync::Plan;
+use super::super::failure::CliError;
+use super::super::sync::SyncTarget;
 use super::super::{block_on, runs, worktrees};
-use super::Site;
-use super::source::Tasks;
-use crate::config::Environment;
-use crate::courier::Ways;
-use crate::schedule::ScheduleFault;
+use super::ServedProject;
+use super::source::ProjectTasks;
+use crate::config::EnvironmentLayer;
+use crate::http::HttpSettings;
+use crate::schedule::ScheduleError;
 use crate::scheduler::{
-    Chore, Clock, Context, Job, JobError, Ledger, Scheduler, Submit, SystemClock, Terms, Tidings, deliveries,
-    memory_expiry, missed_runs,
+    BuiltinJob, JobContext, JobError, ScheduledJob, Scheduler, SchedulerSettings, SchedulerStore, SchedulerUpdate,
+    SystemClock, TaskSubmitter, WallClock, deliveries, memory_expiry, missed_runs,
 };
-use crate::serve::House;
+use crate::serve::AppState;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -21,13 +21,13 @@ use tokio::sync::Mutex;
 const KEYS: u32 = 5;
 
 /// The parts of a server that its jobs use, beside its shared state.
-pub(super) struct Hands {
+pub(super) struct JobResources {
     /// Runs the scheduled tasks.
-    pub(super) submit: Arc<dyn Submit>,
+    pub(super) submit: Arc<dyn TaskSubmitter>,
     /// Holds the models of all runs.
-    pub(super) tasks: Arc<Tasks>,
+    pub(super) tasks: Arc<ProjectTasks>,
     /// Another server that receives news of the runs, if there is one.
-    pub(super) plan: Option<Arc<Plan>>,
+    pub(super) plan: Option<Arc<SyncTarget>>,
 }
 
 /// Creates the scheduler of a server.
@@ -35,26 +35,26 @@ pub(super) struct Hands {
 /// # Errors
 /// When the ledger of the jobs cannot be opened, or a schedule is invalid.
 pub(super) fn scheduler(
-    house: &Arc<House>,
-    site: &Site,
-    environment: &Environment,
-    hands: Hands,
-) -> Result<Scheduler, Failure> {
-    let Hands { submit, tasks, plan } = hands;
-    let ledger = Ledger::open(&site.state_dir, &site.project).map_err(Failure::own)?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let told: Weak<House> = Arc::downgrade(house);
-    let tell: Arc<dyn Fn(Tidings) + Send + Sync> = Arc::new(move |tidings| {
+    house: &Arc<AppState>,
+    site: &ServedProject,
+    environment: &EnvironmentLayer,
+    hands: JobResources,
+) -> Result<Scheduler, CliError> {
+    let JobResources { submit, tasks, plan } = hands;
+    let ledger = SchedulerStore::open(&site.state_dir, &site.project).map_err(CliError::own)?;
+    let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
+    let told: Weak<AppState> = Arc::downgrade(house);
+    let tell: Arc<dyn Fn(SchedulerUpdate) + Send + Sync> = Arc::new(move |tidings| {
         if let Some(house) = told.upgrade() {
-            house.tell(tidings);
+            house.publish(tidings);
         }
     });
     let (dir, env) = (site.workspace.clone(), environment.hand_env().into_iter().collect());
-    let own = || -> Result<Vec<Arc<dyn Job>>, ScheduleFault> {
+    let own = || -> Result<Vec<Arc<dyn ScheduledJob>>, ScheduleError> {
         Ok([
             memory_expiry(&ledger, &clock)?,
             missed_runs(&ledger, &clock, Arc::clone(&tell))?,
-            deliveries(&ledger, &clock, dir, env, Ways::default())?,
+            deliveries(&ledger, &clock, dir, env, HttpSettings::default())?,
             worktrees_cleanup(site, environment)?,
             journal_pruning(site, environment)?,
             sweep(60, "session-cleanup", house, &clock, |house, now| house.entrance().sweep_sessions(now))?,
@@ -65,39 +65,45 @@ pub(super) fn scheduler(
         .chain(plan.as_ref().map(pending_sync).transpose()?)
         .collect())
     };
-    let builtin = own().map_err(Failure::own)?;
+    let builtin = own().map_err(CliError::own)?;
     let workspace = site.workspace.clone();
-    Ok(Scheduler::new(Terms { ledger, clock, builtin, workspace, submit: Some(submit), tell }))
+    Ok(Scheduler::new(SchedulerSettings { ledger, clock, builtin, workspace, submit: Some(submit), tell }))
 }
 
-fn worktrees_cleanup(site: &Site, environment: &Environment) -> Result<Arc<dyn Job>, ScheduleFault> {
+fn worktrees_cleanup(
+    site: &ServedProject,
+    environment: &EnvironmentLayer,
+) -> Result<Arc<dyn ScheduledJob>, ScheduleError> {
     let (workspace, environment) = (site.workspace.clone(), environment.clone());
-    Chore::every(30, "worktrees-cleanup", move |context: Context| {
+    BuiltinJob::every(30, "worktrees-cleanup", move |context: JobContext| {
         let (workspace, environment) = (workspace.clone(), environment.clone());
         apart(move || block_on(worktrees::tidy(&workspace, &environment, context.stop)))
     })
 }
 
-fn journal_pruning(site: &Site, environment: &Environment) -> Result<Arc<dyn Job>, ScheduleFault> {
+fn journal_pruning(
+    site: &ServedProject,
+    environment: &EnvironmentLayer,
+) -> Result<Arc<dyn ScheduledJob>, ScheduleError> {
     let (workspace, environment) = (site.workspace.clone(), environment.clone());
-    Chore::every(24 * 60, "journal-pruning", move |_| {
+    BuiltinJob::every(24 * 60, "journal-pruning", move |_| {
         let (workspace, environment) = (workspace.clone(), environment.clone());
         apart(move || block_on(runs::tidy(&workspace, &environment)))
     })
 }
 
 /// Renews keys from programs if they expire before the next check, so that no run waits for them.
-fn credentials_refresh(tasks: &Arc<Tasks>) -> Result<Arc<dyn Job>, ScheduleFault> {
+fn credentials_refresh(tasks: &Arc<ProjectTasks>) -> Result<Arc<dyn ScheduledJob>, ScheduleError> {
     let tasks = Arc::clone(tasks);
-    Chore::every(KEYS, "credentials-refresh", move |_| {
+    BuiltinJob::every(KEYS, "credentials-refresh", move |_| {
         let tasks = Arc::clone(&tasks);
         async move { tasks.renew_keys(Duration::from_secs(u64::from(KEYS) * 60)).await.map_err(JobError::Retryable) }
     })
 }
 
-fn pending_sync(plan: &Arc<Plan>) -> Result<Arc<dyn Job>, ScheduleFault> {
+fn pending_sync(plan: &Arc<SyncTarget>) -> Result<Arc<dyn ScheduledJob>, ScheduleError> {
     let sending = Arc::new((Arc::clone(plan), Mutex::new(None)));
-    Chore::every(1, "sync", move |context: Context| {
+    BuiltinJob::every(1, "sync", move |context: JobContext| {
         let sending = Arc::clone(&sending);
         async move {
             let (plan, kept) = &*sending;
@@ -105,7 +111,7 @@ fn pending_sync(plan: &Arc<Plan>) -> Result<Arc<dyn Job>, ScheduleFault> {
             tokio::select! {
                 biased;
                 () = context.stop.cancelled() => Err(JobError::Resting), // the rest is sent once all runs have stopped
-                told = plan.tell(&mut kept) => told.map_err(JobError::Retryable),
+                told = plan.send(&mut kept) => told.map_err(JobError::Retryable),
             }
         }
     })
@@ -114,12 +120,12 @@ fn pending_sync(plan: &Arc<Plan>) -> Result<Arc<dyn Job>, ScheduleFault> {
 fn sweep(
     minutes: u32,
     name: &'static str,
-    house: &Arc<House>,
-    clock: &Arc<dyn Clock>,
-    work: fn(&House, jiff::Timestamp) -> usize,
-) -> Result<Arc<dyn Job>, ScheduleFault> {
+    house: &Arc<AppState>,
+    clock: &Arc<dyn WallClock>,
+    work: fn(&AppState, jiff::Timestamp) -> usize,
+) -> Result<Arc<dyn ScheduledJob>, ScheduleError> {
     let (house, clock) = (Arc::downgrade(house), Arc::clone(clock));
-    Chore::every(minutes, name, move |_| {
+    BuiltinJob::every(minutes, name, move |_| {
         let (house, now) = (house.clone(), clock.now());
         apart(move || Ok(Ok(house.upgrade().map_or(0, |house| work(&house, now)))))
     })
@@ -127,7 +133,7 @@ fn sweep(
 
 /// Runs work on a thread that may block, so that it delays no request.
 async fn apart(
-    work: impl FnOnce() -> Result<Result<usize, Failure>, Failure> + Send + 'static,
+    work: impl FnOnce() -> Result<Result<usize, CliError>, CliError> + Send + 'static,
 ) -> Result<(), JobError> {
     let done = tokio::task::spawn_blocking(move || match work() {
         Ok(Ok(count)) => Ok(count),

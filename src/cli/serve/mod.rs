@@ -7,12 +7,12 @@ mod link;
 mod source;
 mod start;
 
-use super::failure::Failure;
+use super::failure::CliError;
 use super::project::ProjectArguments;
-use crate::config::Environment;
+use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
 use crate::duration::parse_duration;
-use crate::serve::ServeFault;
+use crate::serve::ServeError;
 use clap::{Args, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -81,7 +81,7 @@ struct PlaceArguments {
 
 /// The folders of a served project.
 #[derive(Debug, Clone)]
-struct Site {
+struct ServedProject {
     state_dir: PathBuf,
     workspace: PathBuf,
     project: PathBuf,
@@ -90,12 +90,12 @@ struct Site {
 }
 
 impl PlaceArguments {
-    fn site(&self, environment: &Environment) -> Result<Site, Failure> {
+    fn site(&self, environment: &EnvironmentLayer) -> Result<ServedProject, CliError> {
         let workspace = self.project.root(environment)?;
-        let state_dir = environment.state_dir().map_err(Failure::input)?;
+        let state_dir = environment.state_dir().map_err(CliError::input)?;
         let project = project_of(&state_dir, &workspace);
         let folder = crate::serve::folder(&state_dir, &project);
-        Ok(Site { state_dir, workspace, project, folder })
+        Ok(ServedProject { state_dir, workspace, project, folder })
     }
 }
 
@@ -103,7 +103,7 @@ impl PlaceArguments {
 ///
 /// # Errors
 /// When the server cannot start, or no server runs.
-pub(super) fn run(arguments: &ServeArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(arguments: &ServeArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     match &arguments.verb {
         None => start::start(arguments, environment),
         Some(ServeVerb::Link(place)) => link::link(&place.site(environment)?),
@@ -122,22 +122,22 @@ fn max_runs(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("expected a whole number from 1 to {MOST_RUNS}"))
 }
 
-fn failed(fault: ServeFault) -> Failure {
+fn failed(fault: ServeError) -> CliError {
     let hint = match &fault {
-        ServeFault::Held { .. } => "use that server, or stop it: a project has one server at a time",
-        ServeFault::NoServer { .. } => "start a server with `fledge serve`; -C names the project's folder",
-        ServeFault::InUse { .. } => "name another address with --listen; port 0 picks a free port",
-        ServeFault::Public { .. } => {
+        ServeError::Held { .. } => "use that server, or stop it: a project has one server at a time",
+        ServeError::NoServer { .. } => "start a server with `fledge serve`; -C names the project's folder",
+        ServeError::InUse { .. } => "name another address with --listen; port 0 picks a free port",
+        ServeError::Public { .. } => {
             "listen at 127.0.0.1 behind a TLS proxy; in a trusted network, pass --allow-public"
         }
-        ServeFault::Unbound { .. } => "name an address of this machine and a permitted port with --listen",
-        ServeFault::Token { .. } => {
+        ServeError::Unbound { .. } => "name an address of this machine and a permitted port with --listen",
+        ServeError::Token { .. } => {
             "create one with `openssl rand -hex 32`, or omit --token-file and FLEDGE_SERVE_TOKEN"
         }
-        ServeFault::File { .. } | ServeFault::Store(_) => {
+        ServeError::File { .. } | ServeError::Store(_) => {
             "FLEDGE_STATE_DIR, by default ~/.local/state/fledge, must be writable"
         }
-        ServeFault::NoChance => return Failure::own(fault),
+        ServeError::NoChance => return CliError::own(fault),
     };
-    Failure::input(fault).hint(hint)
+    CliError::input(fault).hint(hint)
 }

@@ -3,23 +3,25 @@
 
 use super::super::batch::cores;
 use super::super::beside::{hooks, servers};
-use super::super::connect::{Asked as Models, Shared, again, choices};
-use super::super::failure::Failure;
+use super::super::connect::{RequestedModels as Models, SharedModels, again, choices};
+use super::super::failure::CliError;
 use super::super::memory::memory_terms;
 use super::super::run::task_folder;
-use super::super::runs::{Place, resumed_settings};
+use super::super::runs::{ResumeContext, resumed_settings};
 use super::super::secrets::secrets;
-use crate::config::{self, Environment};
-use crate::driver::{Asker, Model, Settings, must_be_committed, terms};
+use crate::config::{self, EnvironmentLayer};
+use crate::driver::{Asker, DriverModel, DriverSettings, must_be_committed, terms};
 use crate::id::RunId;
 use crate::limits::MAX_SOURCE;
 use crate::provider::Pacer;
-use crate::serve::engine::{Asked, Choices, Flaw, Overrides, Refusal, Source, TaskOf, Unfit, Wish};
+use crate::serve::engine::{
+    Overrides, RunChoices, RunRefusal, RunRequest, RunRequestBody, TaskFlaw, TaskOrigin, TaskSource, UnfitTask,
+};
 use crate::store::sha256;
-use crate::task::{self, Defaults, GateChoice, Isolation, Task, Tier};
-use crate::tool::Late;
+use crate::task::{self, GateChoice, Isolation, Task, TaskDefaults, Tier};
+use crate::tool::LateSecrets;
 use crate::verdict::Reason;
-use crate::workspace::jail::{Jail, Last};
+use crate::workspace::jail::{FinalLink, Jail};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -34,52 +36,52 @@ const KEPT: usize = 32;
 const NO_FILE: &str = "-";
 
 /// Makes tasks from requests, for one project.
-pub(super) struct Tasks {
+pub(super) struct ProjectTasks {
     pub(super) state_dir: PathBuf,
     pub(super) workspace: PathBuf,
     pub(super) project: PathBuf,
-    pub(super) environment: Environment,
+    pub(super) environment: EnvironmentLayer,
     /// The most runs in parallel.
     pub(super) most: usize,
-    pub(super) models: Connections,
+    pub(super) models: ModelConnections,
 }
 
 /// The connected models of the newest configuration.
 #[derive(Debug, Default)]
-pub(super) struct Connections {
+pub(super) struct ModelConnections {
     /// Shared by all runs, so that rate limits hold for all of them together.
     pub(super) pacer: Pacer,
-    now: Mutex<Connected>,
+    now: Mutex<ProjectModels>,
 }
 
 #[derive(Debug, Default)]
-struct Connected {
-    set: config::Settings,
-    all: BTreeMap<(Vec<String>, Tier, PathBuf), Arc<Shared>>,
+struct ProjectModels {
+    set: config::ProjectConfig,
+    all: BTreeMap<(Vec<String>, Tier, PathBuf), Arc<SharedModels>>,
 }
 
-impl fmt::Debug for Tasks {
+impl fmt::Debug for ProjectTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Tasks({})", self.workspace.display())
     }
 }
 
-impl Source for Tasks {
-    fn check(&self, asked: &Asked, now_ms: i64) -> Result<Wish, Unfit> {
+impl TaskSource for ProjectTasks {
+    fn check(&self, asked: &RunRequestBody, now_ms: i64) -> Result<RunRequest, UnfitTask> {
         let set = self.set().map_err(|failure| unfit(&failure))?;
         let (mut again, mut earlier) = (None, None);
         let (text, source, task) = match &asked.task {
-            TaskOf::Text(text) => (text.clone(), NO_FILE.to_owned(), None),
-            TaskOf::Path(path) => {
+            TaskOrigin::Text(text) => (text.clone(), NO_FILE.to_owned(), None),
+            TaskOrigin::Path(path) => {
                 let (text, source) = self.read(path)?;
                 (text, source, None)
             }
-            TaskOf::Again(run) => {
+            TaskOrigin::Again(run) => {
                 let task = self.task_again(run, &asked.overrides)?;
                 again = Some(Box::new(task.clone()));
                 (task.prompt.clone(), task.source.clone(), Some(task))
             }
-            TaskOf::After(run, text) => {
+            TaskOrigin::After(run, text) => {
                 earlier = Some(run.clone());
                 (text.clone(), NO_FILE.to_owned(), Some(self.task_after(run, text)?))
             }
@@ -90,7 +92,7 @@ impl Source for Tasks {
         };
         asked.overrides.set_in(&mut task);
         if let Some(why) = task.contradiction() {
-            return Err(Unfit { message: why.to_owned(), flaws: Vec::new() });
+            return Err(UnfitTask { message: why.to_owned(), flaws: Vec::new() });
         }
         self.must_have_lanes(&asked.overrides, &task)?;
         let folder = self.folder(&source);
@@ -98,18 +100,18 @@ impl Source for Tasks {
         choices(&self.wanted(&task, &folder), &set, &self.environment).map_err(|failure| {
             match &asked.overrides.models[..] {
                 [] => unfit(&failure),
-                _ => Unfit::of_field("models", failure.message()),
+                _ => UnfitTask::of_field("models", failure.message()),
             }
         })?;
         if earlier.is_none() {
-            let settings = self.settings(&set, Vec::new(), &Late::default());
-            let wrong = |message: String| Unfit { message, flaws: Vec::new() };
+            let settings = self.settings(&set, Vec::new(), &LateSecrets::default());
+            let wrong = |message: String| UnfitTask { message, flaws: Vec::new() };
             let scratch = tempfile::tempdir().map_err(|error| wrong(format!("cannot create a folder: {error}")))?;
             let committed = must_be_committed(&task, &settings, scratch.path());
             Handle::current().block_on(committed).map_err(|fault| wrong(fault.message))?;
         }
         let task = self.veiled(task, &set);
-        Ok(Wish {
+        Ok(RunRequest {
             text,
             source,
             params: asked.params.clone(),
@@ -123,11 +125,11 @@ impl Source for Tasks {
         })
     }
 
-    fn choices(&self) -> Choices {
+    fn choices(&self) -> RunChoices {
         self.offered()
     }
 
-    fn begin(&self, wish: &Wish) -> Result<(Task, Settings), Refusal> {
+    fn begin(&self, wish: &RunRequest) -> Result<(Task, DriverSettings), RunRefusal> {
         let set = self.set().map_err(|failure| refusal(&failure))?;
         if let Some(run) = &wish.earlier {
             return self.begin_after(run, &wish.text, &set);
@@ -136,7 +138,7 @@ impl Source for Tasks {
             Some(task) => Task::clone(task),
             None => {
                 let task = self.parsed(&wish.text, &wish.source, &wish.params, &set);
-                task.map_err(|unfit| Refusal { reason: Reason::BadInput, message: one_line(&unfit) })?
+                task.map_err(|unfit| RunRefusal { reason: Reason::BadInput, message: one_line(&unfit) })?
             }
         };
         wish.overrides.set_in(&mut task);
@@ -153,16 +155,16 @@ impl Source for Tasks {
         self.environment.get("PATH").unwrap_or_default().to_owned()
     }
 
-    fn resume(&self, run: &RunId) -> Result<(Isolation, Settings), Refusal> {
+    fn resume(&self, run: &RunId) -> Result<(Isolation, DriverSettings), RunRefusal> {
         let set = self.set().map_err(|failure| refusal(&failure))?;
-        let own = |message: String| Refusal { reason: Reason::IoError, message };
+        let own = |message: String| RunRefusal { reason: Reason::IoError, message };
         let store = self.store().map_err(|failure| own(failure.message()))?;
         let (row, terms) = terms(&store, run)
-            .map_err(|fault| Refusal { reason: fault.reason(), message: Failure::own(fault).message() })?;
+            .map_err(|fault| RunRefusal { reason: fault.reason(), message: CliError::own(fault).message() })?;
         // A run that continues an earlier run works where its files are.
         let folder = PathBuf::from(&row.head.workspace);
         let workspace = if terms.worktree.is_none() && folder.is_dir() { &folder } else { &self.workspace };
-        let place = Place { workspace, state_dir: &self.state_dir, set: &set };
+        let place = ResumeContext { workspace, state_dir: &self.state_dir, set: &set };
         let connected = again(&row, &terms, &place, &self.environment, &self.models.pacer);
         let connected = connected.map_err(|failure| refusal(&failure))?;
         let isolation = terms.task.isolation;
@@ -170,13 +172,13 @@ impl Source for Tasks {
     }
 }
 
-impl Tasks {
+impl ProjectTasks {
     /// Renews the keys of connected models that expire within `ahead`.
     ///
     /// # Errors
     /// The keys that cannot be renewed, and why.
     pub(super) async fn renew_keys(&self, ahead: Duration) -> Result<(), String> {
-        let now: Vec<Arc<Shared>> = {
+        let now: Vec<Arc<SharedModels>> = {
             let now = self.models.now.lock().unwrap_or_else(PoisonError::into_inner);
             now.all.values().map(Arc::clone).collect()
         };
@@ -187,16 +189,16 @@ impl Tasks {
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
     }
 
-    pub(super) fn set(&self) -> Result<config::Settings, Failure> {
-        config::load(&self.environment, &self.workspace).map_err(Failure::input)
+    pub(super) fn set(&self) -> Result<config::ProjectConfig, CliError> {
+        config::load(&self.environment, &self.workspace).map_err(CliError::input)
     }
 
     /// Reads a file of the workspace; returns its text and its absolute path. Refuses a path that
     /// leads out of the workspace.
-    fn read(&self, path: &str) -> Result<(String, String), Unfit> {
-        let wrong = |message: String| Unfit::of_field("path", message);
+    fn read(&self, path: &str) -> Result<(String, String), UnfitTask> {
+        let wrong = |message: String| UnfitTask::of_field("path", message);
         let read = Jail::open(&self.workspace).and_then(|jail| {
-            let place = jail.locate(&jail.path(path)?, Last::Follow)?;
+            let place = jail.locate(&jail.path(path)?, FinalLink::Follow)?;
             place.read(MAX_SOURCE as u64)
         });
         let bytes = read.map_err(|error| wrong(format!("the task file {path}: {error}")))?;
@@ -208,8 +210,8 @@ impl Tasks {
 
     /// Returns the settings of a run with these models. `keys` holds secrets from outside the
     /// environment.
-    fn settings(&self, set: &config::Settings, models: Vec<Model>, keys: &Late) -> Settings {
-        Settings {
+    fn settings(&self, set: &config::ProjectConfig, models: Vec<DriverModel>, keys: &LateSecrets) -> DriverSettings {
+        DriverSettings {
             workspace: self.workspace.clone(),
             project: Some(self.project.clone()),
             state_dir: self.state_dir.clone(),
@@ -239,18 +241,18 @@ impl Tasks {
 
     /// Checks that cassettes are files of the project. Otherwise a request could read any other
     /// file.
-    fn must_be_inside(&self, names: &[String], folder: &std::path::Path) -> Result<(), Unfit> {
+    fn must_be_inside(&self, names: &[String], folder: &std::path::Path) -> Result<(), UnfitTask> {
         for path in names.iter().filter_map(|name| name.strip_prefix("cassette/")) {
             let leads_out = folder.join(path).canonicalize().is_ok_and(|real| !real.starts_with(&self.workspace));
             if leads_out {
-                return Err(Unfit::of_field("models", format!("there is no cassette `{path}` in the project")));
+                return Err(UnfitTask::of_field("models", format!("there is no cassette `{path}` in the project")));
             }
         }
         Ok(())
     }
 
     /// Checks that the named lanes exist.
-    fn must_have_lanes(&self, overrides: &Overrides, task: &Task) -> Result<(), Unfit> {
+    fn must_have_lanes(&self, overrides: &Overrides, task: &Task) -> Result<(), UnfitTask> {
         // The lanes of another commit are not known yet.
         let GateChoice::Lanes(named) = &task.gate else { return Ok(()) };
         if task.base.is_some() && overrides.lanes.is_empty() {
@@ -261,9 +263,9 @@ impl Tasks {
         let there = if all.is_empty() { "there are none".to_owned() } else { format!("there are {}", all.join(", ")) };
         let message = format!("there is no lane `{lane}`: {there}");
         Err(if overrides.lanes.is_empty() {
-            Unfit { message, flaws: Vec::new() }
+            UnfitTask { message, flaws: Vec::new() }
         } else {
-            Unfit::of_field("lanes", message)
+            UnfitTask::of_field("lanes", message)
         })
     }
 
@@ -272,16 +274,16 @@ impl Tasks {
         text: &str,
         source: &str,
         params: &BTreeMap<String, String>,
-        set: &config::Settings,
-    ) -> Result<Task, Unfit> {
-        let wrong = |message: &str| Unfit { message: message.to_owned(), flaws: Vec::new() };
+        set: &config::ProjectConfig,
+    ) -> Result<Task, UnfitTask> {
+        let wrong = |message: &str| UnfitTask { message: message.to_owned(), flaws: Vec::new() };
         if text.len() > MAX_SOURCE {
             return Err(wrong(&format!("the task is too long: {} bytes, at most {MAX_SOURCE}", text.len())));
         }
-        let worktree = Defaults { isolation: Some(Isolation::Worktree), ..Defaults::default() };
+        let worktree = TaskDefaults { isolation: Some(Isolation::Worktree), ..TaskDefaults::default() };
         let defaults = set.defaults.clone().over(worktree);
         let task = task::parse_with(text, source, params, &defaults).map_err(|fault| {
-            let flaw = |problem: crate::yaml::Problem| Flaw {
+            let flaw = |problem: crate::yaml::Problem| TaskFlaw {
                 line: problem.place.map_or(1, |place| place.line),
                 column: problem.place.map_or(1, |place| place.column),
                 message: problem.message,
@@ -289,7 +291,7 @@ impl Tasks {
                 hint: problem.hint,
             };
             let flaws = fault.problems.sorted().into_iter().map(flaw).collect();
-            Unfit { message: "the task has errors".into(), flaws }
+            UnfitTask { message: "the task has errors".into(), flaws }
         })?;
         if !task.needs.is_empty() {
             let needs = task.needs.join(", ");
@@ -305,8 +307,8 @@ impl Tasks {
     }
 
     /// Hides the secrets in a task. The stored and shown text is then the text that the model gets.
-    fn veiled(&self, mut task: Task, set: &config::Settings) -> Task {
-        let mask = secrets(&self.environment, set, &Late::default());
+    fn veiled(&self, mut task: Task, set: &config::ProjectConfig) -> Task {
+        let mask = secrets(&self.environment, set, &LateSecrets::default());
         (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
         task
     }
@@ -321,14 +323,19 @@ impl Tasks {
     }
 }
 
-impl Connections {
+impl ModelConnections {
     /// Returns the requested models. They are connected once, until the configuration changes.
-    fn shared(&self, asked: &Models<'_>, set: &config::Settings, env: &Environment) -> Result<Arc<Shared>, Failure> {
+    fn shared(
+        &self,
+        asked: &Models<'_>,
+        set: &config::ProjectConfig,
+        env: &EnvironmentLayer,
+    ) -> Result<Arc<SharedModels>, CliError> {
         let wanted = (asked.names.to_vec(), asked.tier, asked.folder.to_owned());
         {
             let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
             if now.set != *set {
-                *now = Connected { set: set.clone(), all: BTreeMap::new() };
+                *now = ProjectModels { set: set.clone(), all: BTreeMap::new() };
             }
             if let Some(shared) = now.all.get(&wanted) {
                 return Ok(Arc::clone(shared));
@@ -336,7 +343,7 @@ impl Connections {
         }
         // Connects without the lock, because a program may have to print a key, and other runs must
         // not wait.
-        let shared = Arc::new(Shared::connect(asked, set, env, &self.pacer)?);
+        let shared = Arc::new(SharedModels::connect(asked, set, env, &self.pacer)?);
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         if now.set == *set {
             if now.all.len() >= KEPT {
@@ -348,15 +355,15 @@ impl Connections {
     }
 }
 
-fn unfit(failure: &Failure) -> Unfit {
-    Unfit { message: failure.message(), flaws: Vec::new() }
+fn unfit(failure: &CliError) -> UnfitTask {
+    UnfitTask { message: failure.message(), flaws: Vec::new() }
 }
 
-pub(super) fn refusal(failure: &Failure) -> Refusal {
-    Refusal { reason: Reason::BadInput, message: failure.message() }
+pub(super) fn refusal(failure: &CliError) -> RunRefusal {
+    RunRefusal { reason: Reason::BadInput, message: failure.message() }
 }
 
-pub(super) fn one_line(unfit: &Unfit) -> String {
+pub(super) fn one_line(unfit: &UnfitTask) -> String {
     let flaws: Vec<String> =
         unfit.flaws.iter().map(|flaw| format!("{}:{}: {}", flaw.line, flaw.column, flaw.message)).collect();
     if flaws.is_empty() { unfit.message.clone() } else { flaws.join("; ") }

@@ -1,18 +1,20 @@
 //! Start and stop of the server.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
-use super::super::sync::Plan;
+use super::super::sync::SyncTarget;
 use super::super::{block_on, configured, no_output, print_data, signals};
-use super::jobs::{self, Hands};
-use super::source::{Connections, Tasks};
-use super::{ServeArguments, Site, failed, link};
-use crate::config::{self, Environment};
-use crate::driver::Stop;
+use super::jobs::{self, JobResources};
+use super::source::{ModelConnections, ProjectTasks};
+use super::{ServeArguments, ServedProject, failed, link};
+use crate::config::{self, EnvironmentLayer};
+use crate::driver::StopToken;
 use crate::duration::show_duration;
 use crate::process::Stopwatch;
-use crate::serve::engine::{Engine, Terms};
-use crate::serve::{Bell, Door, Entrance, House, Lease, Link, Parts, ServeFault, Token, serve};
+use crate::serve::engine::{Engine, EngineSettings};
+use crate::serve::{
+    AccessToken, AppParts, AppState, Broadcaster, LoginGuard, LoginLink, ServeError, ServeLease, ServerListener, serve,
+};
 use crate::store::{Store, is_inside};
 use anyhow::Context;
 use std::os::unix::fs::PermissionsExt;
@@ -20,50 +22,54 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Serves until a signal arrives; returns the exit code.
-pub(super) fn start(arguments: &ServeArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn start(arguments: &ServeArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let site = arguments.place.site(environment)?;
     configured::settle(environment, &site.workspace);
     block_on(served(arguments, site, environment))?
 }
 
-async fn served(arguments: &ServeArguments, site: Site, environment: &Environment) -> Result<u8, Failure> {
-    let stop = Stop::default();
-    let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
+async fn served(
+    arguments: &ServeArguments,
+    site: ServedProject,
+    environment: &EnvironmentLayer,
+) -> Result<u8, CliError> {
+    let stop = StopToken::default();
+    let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(CliError::own)?;
     let plan = told_server(&site, environment)?;
-    let mut lease = Lease::take(&site.folder).map_err(failed)?;
+    let mut lease = ServeLease::acquire(&site.folder).map_err(failed)?;
     let token = token(arguments, &site, environment).map_err(failed)?;
     drop(Store::open(&site.state_dir, &site.project).map_err(|error| failed(error.into()))?);
     let now = jiff::Timestamp::now();
-    let entrance = Entrance::open(&site.folder, token, now).map_err(failed)?;
-    let opened = Door::open(arguments.listen, arguments.allow_public, arguments.host.clone());
+    let entrance = LoginGuard::open(&site.folder, token, now).map_err(failed)?;
+    let opened = ServerListener::open(arguments.listen, arguments.allow_public, arguments.host.clone());
     let door = opened.map_err(failed)?;
     let url = door.url();
     lease.is_at(&url).map_err(failed)?;
     let project = site.workspace.display().to_string();
-    let Site { state_dir, workspace, project: own, folder } = site.clone();
-    let (bell, most) = (Bell::default(), arguments.max_runs);
-    let source = Arc::new(Tasks {
+    let ServedProject { state_dir, workspace, project: own, folder } = site.clone();
+    let (bell, most) = (Broadcaster::default(), arguments.max_runs);
+    let source = Arc::new(ProjectTasks {
         state_dir: state_dir.clone(),
         workspace: workspace.clone(),
         project: own.clone(),
         environment: environment.clone(),
         most,
-        models: Connections::default(),
+        models: ModelConnections::default(),
     });
     let tasks = Arc::clone(&source);
-    let terms = Terms { state_dir: state_dir.clone(), project: own.clone(), most, source, bell: bell.clone() };
-    let engine =
-        Engine::start(terms).map_err(|fault| Failure::own(fault).hint("fledge keeps its queue in FLEDGE_STATE_DIR"))?;
+    let terms = EngineSettings { state_dir: state_dir.clone(), project: own.clone(), most, source, bell: bell.clone() };
+    let engine = Engine::start(terms)
+        .map_err(|fault| CliError::own(fault).hint("fledge keeps its queue in FLEDGE_STATE_DIR"))?;
     let request_within = arguments.request_timeout;
-    let parts = Parts { state_dir, workspace, project: own, entrance, request_within, bell, engine: engine.clone() };
-    let house = House::new(parts);
-    let hands = Hands { submit: Arc::new(engine.clone()), tasks, plan: plan.clone() };
+    let parts = AppParts { state_dir, workspace, project: own, entrance, request_within, bell, engine: engine.clone() };
+    let house = AppState::new(parts);
+    let hands = JobResources { submit: Arc::new(engine.clone()), tasks, plan: plan.clone() };
     let scheduler = jobs::scheduler(&house, &site, environment, hands)?;
     house.employ(scheduler.clone());
     print_data(&paint::one_line(&format!("fledge serves {project} at {url}"))).map_err(no_output)?;
     if !arguments.no_link {
-        let code = Link::make(&folder, now).map_err(failed)?;
-        let lasts = show_duration(Link::lasts());
+        let code = LoginLink::make(&folder, now).map_err(failed)?;
+        let lasts = show_duration(LoginLink::lasts());
         print_data(&format!("once, within {lasts}: {}", link::at(&url, &code))).map_err(no_output)?;
     }
     let hint = async {
@@ -88,24 +94,28 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
 }
 
 /// Prepares the messages about runs to another server, if one is configured.
-fn told_server(site: &Site, environment: &Environment) -> Result<Option<Arc<Plan>>, Failure> {
-    let set = config::load(environment, &site.workspace).map_err(Failure::input)?;
+fn told_server(site: &ServedProject, environment: &EnvironmentLayer) -> Result<Option<Arc<SyncTarget>>, CliError> {
+    let set = config::load(environment, &site.workspace).map_err(CliError::input)?;
     let Some(sync) = set.sync else { return Ok(None) };
-    let plan = Plan::new(sync, environment, &site.state_dir, &site.project)?;
-    plan.begin()?;
+    let plan = SyncTarget::new(sync, environment, &site.state_dir, &site.project)?;
+    plan.mark_runs_for_sync()?;
     Ok(Some(Arc::new(plan)))
 }
 
-fn token(arguments: &ServeArguments, site: &Site, environment: &Environment) -> Result<Token, ServeFault> {
+fn token(
+    arguments: &ServeArguments,
+    site: &ServedProject,
+    environment: &EnvironmentLayer,
+) -> Result<AccessToken, ServeError> {
     const VARIABLE: &str = "FLEDGE_SERVE_TOKEN";
     match (&arguments.token_file, environment.get(VARIABLE)) {
         // A file that agents can read is not secret.
         (Some(file), _) if is_inside(file, &site.workspace) => {
             let why = "the file is in the served folder, where agents can read it".to_owned();
-            Err(ServeFault::Token { place: format!("of {}", file.display()), why })
+            Err(ServeError::Token { place: format!("of {}", file.display()), why })
         }
         (Some(file), _) => {
-            let token = Token::of_file(file)?;
+            let token = AccessToken::of_file(file)?;
             // Only a warning: the mode of a mounted file, as in a container, often cannot be
             // changed.
             if let Some(mode) = open_mode(file) {
@@ -114,8 +124,8 @@ fn token(arguments: &ServeArguments, site: &Site, environment: &Environment) -> 
             }
             Ok(token)
         }
-        (None, Some(text)) => Token::given(text, &format!("of {VARIABLE}")),
-        (None, None) => Token::kept(&site.folder),
+        (None, Some(text)) => AccessToken::given(text, &format!("of {VARIABLE}")),
+        (None, None) => AccessToken::kept(&site.folder),
     }
 }
 

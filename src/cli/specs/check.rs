@@ -1,12 +1,12 @@
 //! `fledge specs check`: reports all false statements and gaps of specs.
 
-use super::super::drawing;
-use super::super::failure::Failure;
+use super::super::error_text;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_data};
 use super::SPEC_SCHEMA_VERSION;
 use super::survey::Survey;
-use crate::spec::{Check, Finding, Severity};
+use crate::spec::{Severity, SpecCheck, SpecFinding};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 #[command(
     after_help = "Exit code 1 if a spec is invalid.\n\nExamples:\n  fledge specs check\n  fledge specs check --strict"
 )]
-pub(in crate::cli) struct CheckArguments {
+pub(in crate::cli) struct CheckSpecsArguments {
     /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
@@ -24,10 +24,10 @@ pub(in crate::cli) struct CheckArguments {
 }
 
 /// Checks the specs; returns the exit code, which is 1 if one is wrong.
-pub(super) fn check(survey: &Survey, arguments: &CheckArguments) -> Result<u8, Failure> {
-    let mut check = Check::new(survey.specs.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+pub(super) fn check(survey: &Survey, arguments: &CheckSpecsArguments) -> Result<u8, CliError> {
+    let mut check = SpecCheck::new(survey.specs.iter().map(|(path, text)| (path.as_str(), text.as_str())));
     for path in survey.files() {
-        let text = if Check::reads(&path) { survey.text(&path) } else { String::new() };
+        let text = if SpecCheck::reads(&path) { survey.text(&path) } else { String::new() };
         check.see(&path, &text);
     }
     for path in check.unseen().iter().filter(|path| survey.has(path)) {
@@ -52,7 +52,7 @@ pub(super) fn check(survey: &Survey, arguments: &CheckArguments) -> Result<u8, F
                 Severity::Warning => (Tone::Warn, "warning: "),
             };
             let text = survey.specs.iter().find(|(path, _)| *path == finding.file).map_or("", |(_, text)| text);
-            drawing::say((tone, word), drawing::draw(&finding.file, &[finding.problem.clone().seen_in(text)]));
+            error_text::say((tone, word), error_text::draw(&finding.file, &[finding.problem.clone().seen_in(text)]));
         }
         let (tone, word) = if is_right { (Tone::Good, "valid") } else { (Tone::Bad, "invalid") };
         let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
@@ -63,8 +63,8 @@ pub(super) fn check(survey: &Survey, arguments: &CheckArguments) -> Result<u8, F
     Ok(u8::from(!is_right))
 }
 
-fn as_json(finding: &Finding) -> Value {
-    let Finding { severity, file, problem } = finding;
+fn as_json(finding: &SpecFinding) -> Value {
+    let SpecFinding { severity, file, problem } = finding;
     json!({
         "severity": match severity {
             Severity::Error => "error",

@@ -3,11 +3,11 @@
 mod check;
 mod survey;
 
-use super::failure::Failure;
+use super::failure::CliError;
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::{no_output, print_data};
-use crate::config::Environment;
+use crate::config::EnvironmentLayer;
 use crate::spec::{self, Spec};
 use crate::task::SpecChoice;
 use crate::verdict::Reason;
@@ -21,16 +21,16 @@ const SPEC_SCHEMA_VERSION: u32 = 1;
 #[derive(Debug, Subcommand)]
 pub(super) enum SpecsVerb {
     /// List the modules that have a spec
-    List(ListArguments),
+    List(ListSpecsArguments),
     /// Show the spec of a module
-    Show(ShowArguments),
+    Show(ShowSpecArguments),
     /// Check specs for errors and gaps
-    Check(check::CheckArguments),
+    Check(check::CheckSpecsArguments),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge specs list\n  fledge specs list --json | jq '.specs[].module'")]
-pub(super) struct ListArguments {
+pub(super) struct ListSpecsArguments {
     /// Print JSON to standard output
     #[arg(long)]
     json: bool,
@@ -38,7 +38,7 @@ pub(super) struct ListArguments {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge specs show dates")]
-pub(super) struct ShowArguments {
+pub(super) struct ShowSpecArguments {
     /// Name of the module
     module: String,
     /// Print JSON to standard output, with the whole text
@@ -50,9 +50,9 @@ pub(super) struct ShowArguments {
 ///
 /// # Errors
 /// When a file cannot be read, or a module has no spec.
-pub(super) fn run(verb: SpecsVerb, project: &ProjectArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(verb: SpecsVerb, project: &ProjectArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let root = project.root(environment)?;
-    let survey = Survey::of(&root)?;
+    let survey = Survey::read(&root)?;
     match verb {
         SpecsVerb::List(arguments) => list(&survey, &arguments),
         SpecsVerb::Show(arguments) => show(&survey, &arguments),
@@ -60,7 +60,7 @@ pub(super) fn run(verb: SpecsVerb, project: &ProjectArguments, environment: &Env
     }
 }
 
-fn list(survey: &Survey, arguments: &ListArguments) -> Result<u8, Failure> {
+fn list(survey: &Survey, arguments: &ListSpecsArguments) -> Result<u8, CliError> {
     let (specs, code) = read(survey);
     if arguments.json {
         let specs: Vec<Value> = specs.iter().map(listed).collect();
@@ -91,20 +91,20 @@ fn listed(spec: &Spec) -> Value {
 }
 
 /// Prints the file unchanged. An invalid spec is found by the name of its folder.
-fn show(survey: &Survey, arguments: &ShowArguments) -> Result<u8, Failure> {
+fn show(survey: &Survey, arguments: &ShowSpecArguments) -> Result<u8, CliError> {
     let here = format!("specs/{0}/{0}.spec.md", arguments.module);
     let (path, text) = match survey.specs.iter().find(|(path, _)| *path == here) {
         Some((path, text)) => (path.as_str(), text.as_str()),
         None => {
             let (specs, _) = read(survey);
             let choice = SpecChoice::Modules(vec![arguments.module.clone()]);
-            let wanted = spec::select(&specs, &choice, &[]).map_err(Failure::input)?.remove(0).path.clone();
+            let wanted = spec::select(&specs, &choice, &[]).map_err(CliError::input)?.remove(0).path.clone();
             let found = survey.specs.iter().find(|(path, _)| *path == wanted);
             found.map_or(("", ""), |(path, text)| (path, text))
         }
     };
     if arguments.json {
-        let mut all = listed(&spec::parse(text, path).map_err(Failure::input)?);
+        let mut all = listed(&spec::parse(text, path).map_err(CliError::input)?);
         all["schema_version"] = SPEC_SCHEMA_VERSION.into();
         all["text"] = text.into();
         print_data(&all.to_string()).map_err(no_output)?;

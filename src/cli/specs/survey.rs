@@ -1,7 +1,7 @@
 //! The files of a project for `fledge specs`, without those of version control systems, ignored
 //! files and links.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use crate::limits::MAX_SOURCE;
 use crate::store;
 use anyhow::Context;
@@ -28,17 +28,17 @@ impl Survey {
     ///
     /// # Errors
     /// When a folder or a file of `specs/` cannot be read.
-    pub(super) fn of(root: &Path) -> Result<Self, Failure> {
+    pub(super) fn read(root: &Path) -> Result<Self, CliError> {
         let mut survey = Self { root: root.to_owned(), specs: Vec::new() };
         let top = root.join("specs");
         if !top.is_dir() {
             return Ok(survey);
         }
         for entry in survey.walk(&top) {
-            let entry = entry.context("cannot read specs/").map_err(Failure::input)?;
+            let entry = entry.context("cannot read specs/").map_err(CliError::input)?;
             let path = survey.relative(entry.path());
             let is_spec = path.ends_with(".spec.md") && entry.file_type().is_some_and(|kind| kind.is_file());
-            if is_spec && let Some(text) = store::read_text(entry.path(), MAX_SOURCE).map_err(Failure::input)? {
+            if is_spec && let Some(text) = store::read_text(entry.path(), MAX_SOURCE).map_err(CliError::input)? {
                 survey.specs.push((path, text));
             }
         }

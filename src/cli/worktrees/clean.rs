@@ -3,14 +3,14 @@
 //! list.
 
 use super::super::asking::confirm;
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_json};
-use super::{State, Tree, WORKTREES_SCHEMA_VERSION, Yard, told};
-use crate::config::Environment;
+use super::{WORKTREES_SCHEMA_VERSION, WorktreeRow, WorktreeState, WorktreesContext, error_text};
+use crate::config::EnvironmentLayer;
 use crate::driver::is_for_now;
 use crate::duration::{parse_duration, show_duration};
-use crate::store::{Hold, RunState, StoreError};
+use crate::store::{RunHold, StoreError, StoredRunState};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
@@ -53,7 +53,7 @@ pub(super) struct CleanArguments {
 }
 
 /// The result for one worktree.
-enum Done {
+enum Cleaned {
     /// Removed, or would be in a dry run. The value is true if its branch stays, where that is
     /// known.
     Removed(Option<bool>),
@@ -62,7 +62,7 @@ enum Done {
 }
 
 /// Removes worktrees; returns the exit code, which is 1 if a worktree could not be removed.
-pub(super) async fn clean(yard: &Yard, arguments: &CleanArguments) -> Result<u8, Failure> {
+pub(super) async fn clean(yard: &WorktreesContext, arguments: &CleanArguments) -> Result<u8, CliError> {
     let trees = yard.trees().await?;
     let mut discarded = Vec::new();
     for name in &arguments.discard {
@@ -73,7 +73,7 @@ pub(super) async fn clean(yard: &Yard, arguments: &CleanArguments) -> Result<u8,
         for tree in swept.iter().map(|at| &trees[*at]) {
             let called = tree.called(yard.store.as_ref());
             let why = tree.state.keeps(&called).unwrap_or_default();
-            tell(arguments, Tone::Warn, "! ", &format!("{called}  {why}"));
+            print_line(arguments, Tone::Warn, "! ", &format!("{called}  {why}"));
         }
         let what = format!("{} would be removed with all contents", worktrees(swept.len()));
         if !arguments.yes && !confirm(&what)? {
@@ -89,20 +89,20 @@ pub(super) async fn clean(yard: &Yard, arguments: &CleanArguments) -> Result<u8,
         let branch = tree.record.as_ref().map(|record| &record.worktree.branch);
         let path = tree.folder.display().to_string();
         match done {
-            Done::Removed(has_branch) => {
+            Cleaned::Removed(has_branch) => {
                 removed.push(json!({ "run": run, "path": path, "branch": branch, "has_branch": has_branch }));
                 let kept =
                     branch.filter(|_| has_branch == Some(true)).map(|branch| format!(", its branch {branch} stays"));
                 let verb = if arguments.dry_run { "would be removed" } else { "removed" };
-                tell(arguments, Tone::Good, "✓ ", &format!("{called}  {verb}{}", kept.unwrap_or_default()));
+                print_line(arguments, Tone::Good, "✓ ", &format!("{called}  {verb}{}", kept.unwrap_or_default()));
             }
-            Done::Stays(why) => {
-                tell(arguments, Tone::Warn, "! ", &format!("{called}  stays: {why}"));
+            Cleaned::Stays(why) => {
+                print_line(arguments, Tone::Warn, "! ", &format!("{called}  stays: {why}"));
                 stays.push(json!({ "run": run, "path": path, "why": why }));
             }
-            Done::Failed(why) => {
+            Cleaned::Failed(why) => {
                 code = 1;
-                tell(arguments, Tone::Bad, "✗ ", &format!("{called}  could not be removed: {why}"));
+                print_line(arguments, Tone::Bad, "✗ ", &format!("{called}  could not be removed: {why}"));
                 stays.push(json!({ "run": run, "path": path, "why": why }));
             }
         }
@@ -114,17 +114,17 @@ pub(super) async fn clean(yard: &Yard, arguments: &CleanArguments) -> Result<u8,
         return Ok(code);
     }
     let verb = if arguments.dry_run { "would be removed" } else { "removed" };
-    tell(arguments, Tone::Plain, "", &format!("{} {verb}, {} stay", worktrees(removed.len()), stays.len()));
+    print_line(arguments, Tone::Plain, "", &format!("{} {verb}, {} stay", worktrees(removed.len()), stays.len()));
     Ok(code)
 }
 
 /// Returns the indices of worktrees with work that `--failed` or `--all` removes.
-fn swept(yard: &Yard, arguments: &CleanArguments, trees: &[Tree], named: &[usize]) -> Vec<usize> {
-    let is_swept = |tree: &Tree| {
+fn swept(yard: &WorktreesContext, arguments: &CleanArguments, trees: &[WorktreeRow], named: &[usize]) -> Vec<usize> {
+    let is_swept = |tree: &WorktreeRow| {
         let has_failed = tree.row.as_ref().is_some_and(
-            |row| matches!(&row.state, RunState::Ended(outcome) if !outcome.verified && !is_for_now(&row.state)),
+            |row| matches!(&row.state, StoredRunState::Ended(outcome) if !outcome.verified && !is_for_now(&row.state)),
         );
-        let holds = matches!(tree.state, State::Interrupted | State::Kept(_));
+        let holds = matches!(tree.state, WorktreeState::Interrupted | WorktreeState::Kept(_));
         let is_old = arguments.older_than.is_none_or(|older| yard.age(tree) >= older);
         tree.record.is_some() && holds && is_old && (arguments.all || arguments.failed && has_failed)
     };
@@ -138,17 +138,19 @@ fn swept(yard: &Yard, arguments: &CleanArguments, trees: &[Tree], named: &[usize
 /// When the worktrees cannot be read.
 pub(in crate::cli) async fn tidy(
     workspace: &Path,
-    environment: &Environment,
+    environment: &EnvironmentLayer,
     stop: CancellationToken,
-) -> Result<usize, Failure> {
-    let yard = Yard::of(workspace, environment, stop)?;
+) -> Result<usize, CliError> {
+    let yard = WorktreesContext::open(workspace, environment, stop)?;
     let arguments = CleanArguments { older_than: Some(SETTLED), json: true, ..CleanArguments::default() };
     let mut gone = 0;
     for tree in yard.trees().await? {
         match one(&yard, &arguments, &tree, false).await {
-            Done::Removed(_) => gone += 1,
-            Done::Stays(_) => {}
-            Done::Failed(why) => tracing::warn!("the worktree {} could not be removed: {why}", tree.folder.display()),
+            Cleaned::Removed(_) => gone += 1,
+            Cleaned::Stays(_) => {}
+            Cleaned::Failed(why) => {
+                tracing::warn!("the worktree {} could not be removed: {why}", tree.folder.display())
+            }
         }
     }
     Ok(gone)
@@ -158,49 +160,49 @@ fn worktrees(number: usize) -> String {
     if number == 1 { "1 worktree".into() } else { format!("{number} worktrees") }
 }
 
-fn tell(arguments: &CleanArguments, tone: Tone, mark: &str, says: &str) {
+fn print_line(arguments: &CleanArguments, tone: Tone, mark: &str, says: &str) {
     if !arguments.json {
         paint::line(&[(tone, mark), (Tone::Plain, paint::one_line(says).as_str())]);
     }
 }
 
-async fn one(yard: &Yard, arguments: &CleanArguments, tree: &Tree, discard: bool) -> Done {
+async fn one(yard: &WorktreesContext, arguments: &CleanArguments, tree: &WorktreeRow, discard: bool) -> Cleaned {
     let called = tree.called(yard.store.as_ref());
-    let is_running = matches!(tree.state, State::Running(_));
+    let is_running = matches!(tree.state, WorktreeState::Running(_));
     if let Some(why) = tree.state.keeps(&called).filter(|_| !discard || is_running) {
-        return Done::Stays(why);
+        return Cleaned::Stays(why);
     }
-    let Some(record) = &tree.record else { return Done::Stays("no record of this worktree".into()) };
+    let Some(record) = &tree.record else { return Cleaned::Stays("no record of this worktree".into()) };
     if let Some(older) = arguments.older_than.filter(|older| yard.age(tree) < *older && !discard) {
-        return Done::Stays(format!("created less than {} ago", show_duration(older)));
+        return Cleaned::Stays(format!("created less than {} ago", show_duration(older)));
     }
     if arguments.dry_run {
-        return Done::Removed(None);
+        return Cleaned::Removed(None);
     }
     // While this hold exists, no process resumes the run.
-    let _hold: Option<Hold> = match (&tree.row, &yard.store) {
+    let _hold: Option<RunHold> = match (&tree.row, &yard.store) {
         (Some(row), Some(store)) => match store.hold(&row.head.id) {
             Ok(hold) => Some(hold),
-            Err(StoreError::Held { holder, .. }) => return Done::Stays(format!("its run is driven by {holder}")),
+            Err(StoreError::Held { holder, .. }) => return Cleaned::Stays(format!("its run is driven by {holder}")),
             Err(_) => None, // its folder is gone, so no process can resume it
         },
         (Some(_) | None, _) => None,
     };
     match record.remove(discard, &yard.env, yard.scratch.path(), &yard.stop).await {
-        Ok(left) => left.stays.map_or(Done::Removed(Some(left.has_branch)), Done::Stays),
-        Err(fault) => Done::Failed(told(&fault)),
+        Ok(left) => left.stays.map_or(Cleaned::Removed(Some(left.has_branch)), Cleaned::Stays),
+        Err(fault) => Cleaned::Failed(error_text(&fault)),
     }
 }
 
 /// Returns the index of the worktree of a run, by the start of its id, its run key, or its name.
-fn named(yard: &Yard, trees: &[Tree], name: &str) -> Result<usize, Failure> {
+fn named(yard: &WorktreesContext, trees: &[WorktreeRow], name: &str) -> Result<usize, CliError> {
     let found = yard.store.as_ref().and_then(|store| store.find(name).ok());
-    let is_meant = |tree: &Tree| {
+    let is_meant = |tree: &WorktreeRow| {
         let run = tree.record.as_ref().map(|record| &record.run);
         tree.name == name || run.is_some() && run == found.as_ref() || run.is_some_and(|run| run.as_str() == name)
     };
     trees.iter().position(is_meant).ok_or_else(|| {
         let error = anyhow!("--discard {name}: no worktree of such a run exists");
-        Failure::input(error).hint("run `fledge worktrees list` to see them")
+        CliError::input(error).hint("run `fledge worktrees list` to see them")
     })
 }

@@ -1,11 +1,11 @@
 //! `fledge worktrees list`: the worktrees that runs left, for people and as JSON.
 
-use super::super::failure::Failure;
+use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::runs::{ago, rfc3339};
-use super::super::steps::Line;
+use super::super::steps::StyledLine;
 use super::super::{no_output, print_data, print_json};
-use super::{State, Tree, WORKTREES_SCHEMA_VERSION, Yard};
+use super::{WORKTREES_SCHEMA_VERSION, WorktreeRow, WorktreeState, WorktreesContext};
 use crate::report::count;
 use crate::workspace::worktree::bytes;
 use clap::Args;
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge worktrees list\n  fledge worktrees list --json")]
-pub(super) struct ListArguments {
+pub(super) struct ListWorktreesArguments {
     /// Print JSON to standard output
     #[arg(long)]
     json: bool,
 }
 
 /// Lists the worktrees; returns the exit code.
-pub(super) async fn list(yard: &Yard, arguments: &ListArguments) -> Result<u8, Failure> {
+pub(super) async fn list(yard: &WorktreesContext, arguments: &ListWorktreesArguments) -> Result<u8, CliError> {
     let trees = yard.trees().await?;
     if arguments.json {
         let all: Vec<Value> = trees.iter().map(|tree| data(yard, tree)).collect();
@@ -32,13 +32,13 @@ pub(super) async fn list(yard: &Yard, arguments: &ListArguments) -> Result<u8, F
         paint::line(&[(Tone::Plain, format!("no run of {} has left a worktree", yard.project.display()))]);
         return Ok(0);
     }
-    let lines: Vec<Line> = trees.iter().flat_map(|tree| lines(yard, tree)).collect();
+    let lines: Vec<StyledLine> = trees.iter().flat_map(|tree| lines(yard, tree)).collect();
     print_data(&paint::page(&lines)).map_err(no_output)?;
     Ok(0)
 }
 
 /// Returns a worktree as JSON.
-fn data(yard: &Yard, tree: &Tree) -> Value {
+fn data(yard: &WorktreesContext, tree: &WorktreeRow) -> Value {
     let record = tree.record.as_ref();
     json!({
         "run": record.map(|record| &record.run),
@@ -53,12 +53,12 @@ fn data(yard: &Yard, tree: &Tree) -> Value {
     })
 }
 
-fn lines(yard: &Yard, tree: &Tree) -> Vec<Line> {
+fn lines(yard: &WorktreesContext, tree: &WorktreeRow) -> Vec<StyledLine> {
     let called = tree.called(yard.store.as_ref());
     let tone = match &tree.state {
-        State::Running(_) | State::Interrupted => Tone::Strong,
-        State::Kept(_) | State::Unclear(_) => Tone::Warn,
-        State::Clean | State::Orphaned | State::Gone => Tone::Faint,
+        WorktreeState::Running(_) | WorktreeState::Interrupted => Tone::Strong,
+        WorktreeState::Kept(_) | WorktreeState::Unclear(_) => Tone::Warn,
+        WorktreeState::Clean | WorktreeState::Orphaned | WorktreeState::Gone => Tone::Faint,
     };
     let branch = tree.record.as_ref().map_or("", |record| record.worktree.branch.as_str());
     let (age, size) = (ago(yard.now_ms, tree.since_ms), count(bytes(&tree.folder)));

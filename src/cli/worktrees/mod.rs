@@ -6,14 +6,14 @@ mod list;
 #[cfg(feature = "serve")]
 pub(super) use clean::tidy;
 
-use super::failure::Failure;
+use super::failure::CliError;
 use super::project::ProjectArguments;
 use super::runs::heeding;
-use crate::config::Environment;
+use crate::config::EnvironmentLayer;
 use crate::driver::{is_for_now, project_of, worktrees};
 use crate::id::RunId;
-use crate::store::{RunRow, RunState, Store, StoreError};
-use crate::workspace::worktree::{self, Record, Work, WorktreeFault};
+use crate::store::{RunRow, Store, StoreError, StoredRunState};
+use crate::workspace::worktree::{self, WorktreeContents, WorktreeError, WorktreeRecord};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(super) struct WorktreesArguments {
 #[derive(Debug, Subcommand)]
 enum WorktreesVerb {
     /// List remaining worktrees and the work in them
-    List(list::ListArguments),
+    List(list::ListWorktreesArguments),
     /// Remove worktrees without uncommitted work
     Clean(clean::CleanArguments),
 }
@@ -49,9 +49,9 @@ enum WorktreesVerb {
 ///
 /// # Errors
 /// When the store or the worktrees cannot be read.
-pub(super) fn run(arguments: WorktreesArguments, environment: &Environment) -> Result<u8, Failure> {
+pub(super) fn run(arguments: WorktreesArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     heeding(async |stop| {
-        let yard = Yard::of(&arguments.project.root(environment)?, environment, stop)?;
+        let yard = WorktreesContext::open(&arguments.project.root(environment)?, environment, stop)?;
         match &arguments.verb {
             WorktreesVerb::List(arguments) => list::list(&yard, arguments).await,
             WorktreesVerb::Clean(arguments) => clean::clean(&yard, arguments).await,
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: WorktreesArguments, environment: &Environment) -> R
 
 /// The worktrees of a project.
 #[derive(Debug)]
-struct Yard {
+struct WorktreesContext {
     all: PathBuf,
     project: PathBuf,
     store: Option<Store>,
@@ -74,25 +74,25 @@ struct Yard {
 
 /// A remaining worktree.
 #[derive(Debug)]
-struct Tree {
+struct WorktreeRow {
     name: String,
     folder: PathBuf,
-    record: Option<Record>,
+    record: Option<WorktreeRecord>,
     row: Option<RunRow>,
-    state: State,
+    state: WorktreeState,
     /// The time of its creation, in milliseconds since 1970.
     since_ms: i64,
 }
 
 /// The state of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum State {
+enum WorktreeState {
     /// Its run is under way. The value names the holder of the run.
     Running(String),
     /// Its run can be resumed.
     Interrupted,
     /// It holds work that is stored nowhere else.
-    Kept(Work),
+    Kept(WorktreeContents),
     /// It holds no work that is stored nowhere else.
     Clean,
     /// It holds no work, and its run is unknown.
@@ -103,12 +103,12 @@ enum State {
     Unclear(String),
 }
 
-impl State {
+impl WorktreeState {
     fn word(&self) -> &'static str {
         match self {
             Self::Running(_) => "running",
             Self::Interrupted => "interrupted",
-            Self::Kept(Work::Unknown(_)) | Self::Unclear(_) => "unclear",
+            Self::Kept(WorktreeContents::Unknown(_)) | Self::Unclear(_) => "unclear",
             Self::Kept(_) => "uncommitted",
             Self::Clean => "clean",
             Self::Orphaned => "orphaned",
@@ -128,21 +128,21 @@ impl State {
     }
 }
 
-impl Yard {
-    fn of(folder: &Path, environment: &Environment, stop: CancellationToken) -> Result<Self, Failure> {
-        let state = environment.state_dir().map_err(Failure::input)?;
+impl WorktreesContext {
+    fn open(folder: &Path, environment: &EnvironmentLayer, stop: CancellationToken) -> Result<Self, CliError> {
+        let state = environment.state_dir().map_err(CliError::input)?;
         let project = project_of(&state, folder);
-        let store = Store::existing(&state, &project).map_err(Failure::own)?;
-        let scratch = tempfile::tempdir().context("cannot create a folder").map_err(Failure::own)?;
+        let store = Store::existing(&state, &project).map_err(CliError::own)?;
+        let scratch = tempfile::tempdir().context("cannot create a folder").map_err(CliError::own)?;
         let env = environment.hand_env().into_iter().collect();
         let now_ms = jiff::Timestamp::now().as_millisecond();
         Ok(Self { all: worktrees(&state, &project), project, store, env, scratch, now_ms, stop })
     }
 
     /// Returns all worktrees, sorted by name.
-    async fn trees(&self) -> Result<Vec<Tree>, Failure> {
+    async fn trees(&self) -> Result<Vec<WorktreeRow>, CliError> {
         let mut trees = Vec::new();
-        for listed in worktree::all(&self.all, &self.stop).map_err(Failure::own)? {
+        for listed in worktree::all(&self.all, &self.stop).map_err(CliError::own)? {
             let since_ms = listed.since.map_or(self.now_ms, in_ms);
             let (record, unclear) = match listed.record {
                 Ok(Some(record)) => (Some(record), String::new()),
@@ -151,52 +151,55 @@ impl Yard {
             };
             let row = record.as_ref().map(|record| self.row(&record.run)).transpose()?.flatten();
             let state = match &record {
-                None => State::Unclear(unclear),
+                None => WorktreeState::Unclear(unclear),
                 Some(record) => self.state(record, row.as_ref()).await?,
             };
-            trees.push(Tree { name: listed.name, folder: listed.folder, record, row, state, since_ms });
+            trees.push(WorktreeRow { name: listed.name, folder: listed.folder, record, row, state, since_ms });
         }
         Ok(trees)
     }
 
-    async fn state(&self, record: &Record, row: Option<&RunRow>) -> Result<State, Failure> {
+    async fn state(&self, record: &WorktreeRecord, row: Option<&RunRow>) -> Result<WorktreeState, CliError> {
         let state = row.map(|row| &row.state);
-        if let Some(RunState::Running { holder }) = state {
-            return Ok(State::Running(holder.clone()));
+        if let Some(StoredRunState::Running { holder }) = state {
+            return Ok(WorktreeState::Running(holder.clone()));
         }
         let work = if record.worktree.project.is_dir() {
-            record.work(&self.env, self.scratch.path(), &self.stop).await.map_err(Failure::own)?
+            record.work(&self.env, self.scratch.path(), &self.stop).await.map_err(CliError::own)?
         } else {
-            Work::without_project(&record.worktree.project)
+            WorktreeContents::without_project(&record.worktree.project)
         };
         Ok(match (work, state) {
-            (Work::Gone, _) => State::Gone,
-            (_, Some(RunState::Interrupted)) => State::Interrupted,
-            (Work::Nothing, Some(state)) if is_for_now(state) => State::Interrupted,
-            (Work::Nothing, Some(_)) => State::Clean,
-            (Work::Nothing, None) => State::Orphaned,
-            (work @ (Work::Uncommitted(_) | Work::Loose(_) | Work::Unknown(_)), _) => State::Kept(work),
+            (WorktreeContents::Gone, _) => WorktreeState::Gone,
+            (_, Some(StoredRunState::Interrupted)) => WorktreeState::Interrupted,
+            (WorktreeContents::Nothing, Some(state)) if is_for_now(state) => WorktreeState::Interrupted,
+            (WorktreeContents::Nothing, Some(_)) => WorktreeState::Clean,
+            (WorktreeContents::Nothing, None) => WorktreeState::Orphaned,
+            (
+                work @ (WorktreeContents::Uncommitted(_) | WorktreeContents::Loose(_) | WorktreeContents::Unknown(_)),
+                _,
+            ) => WorktreeState::Kept(work),
         })
     }
 
     /// Returns the age of a worktree.
-    fn age(&self, tree: &Tree) -> Duration {
+    fn age(&self, tree: &WorktreeRow) -> Duration {
         Duration::from_millis(u64::try_from(self.now_ms.saturating_sub(tree.since_ms)).unwrap_or(0))
     }
 
     /// Returns the row of a run. Returns `None` if the run was removed.
-    fn row(&self, run: &RunId) -> Result<Option<RunRow>, Failure> {
+    fn row(&self, run: &RunId) -> Result<Option<RunRow>, CliError> {
         match self.store.as_ref().map(|store| store.run(run)) {
             None | Some(Err(StoreError::Unknown { .. })) => Ok(None),
-            Some(row) => row.map(Some).map_err(Failure::own),
+            Some(row) => row.map(Some).map_err(CliError::own),
         }
     }
 }
 
-impl Tree {
+impl WorktreeRow {
     /// Returns the start of its run's id, or else its name.
     fn called(&self, store: Option<&Store>) -> String {
-        let short = |record: &Record| store.and_then(|store| store.short(&record.run).ok());
+        let short = |record: &WorktreeRecord| store.and_then(|store| store.short(&record.run).ok());
         self.record.as_ref().and_then(short).unwrap_or_else(|| self.name.clone())
     }
 }
@@ -207,7 +210,7 @@ fn in_ms(time: SystemTime) -> i64 {
 }
 
 /// Formats an error for people.
-fn told(fault: &WorktreeFault) -> String {
+fn error_text(fault: &WorktreeError) -> String {
     format!("{:#}", anyhow::anyhow!("{fault}"))
 }
 
@@ -215,9 +218,9 @@ fn told(fault: &WorktreeFault) -> String {
 pub(super) fn left_over(state_dir: &Path, workspace: &Path) -> usize {
     let project = project_of(state_dir, workspace);
     let store = Store::existing(state_dir, &project).ok().flatten();
-    let is_left = |record: &Record| {
+    let is_left = |record: &WorktreeRecord| {
         let row = store.as_ref().and_then(|store| store.run(&record.run).ok());
-        !matches!(row.map(|row| row.state), Some(RunState::Running { .. }))
+        !matches!(row.map(|row| row.state), Some(StoredRunState::Running { .. }))
     };
     let all = worktree::all(&worktrees(state_dir, &project), &CancellationToken::new()).unwrap_or_default();
     all.iter().filter(|listed| listed.record.as_ref().is_ok_and(|it| it.as_ref().is_none_or(is_left))).count()

@@ -3,10 +3,10 @@
 //! fledge refuses a pattern that fits no tool, because the task relies on it in vain. A pattern for
 //! tools that may come later gets a note.
 
-use super::{PlanFault, patterns};
-use crate::mcp::Server;
-use crate::run::Plan;
-use crate::task::{Fit, Task, check_ask, check_tool, fit, reaches};
+use super::{PlanError, patterns};
+use crate::mcp::ServerConfig;
+use crate::run::RunPlan;
+use crate::task::{PatternMatch, Task, check_ask, check_tool, fit, reaches};
 use crate::yaml::meant;
 
 /// Returns all patterns for names of tools, each with its key in the task.
@@ -19,34 +19,30 @@ fn all(task: &Task) -> impl Iterator<Item = (&'static str, &String)> {
 /// Checks that every pattern fits a tool or a configured server.
 ///
 /// # Errors
-/// [`PlanFault`] if a pattern fits no tool of this project and no configured server.
-pub(in crate::driver) fn must_fit(task: &Task, servers: &[Server]) -> Result<(), PlanFault> {
+/// [`PlanError`] if a pattern fits no tool of this project and no configured server.
+pub(in crate::driver) fn must_fit(task: &Task, servers: &[ServerConfig]) -> Result<(), PlanError> {
     let wrong = |key: &str, pattern: &str, (why, hint): (String, String)| {
-        PlanFault::bad(format!("{}: `{pattern}` in `{key}`: {why} ({hint})", task.source))
+        PlanError::bad(format!("{}: `{pattern}` in `{key}`: {why} ({hint})", task.source))
     };
     for ask in &task.approve {
         check_ask(ask).map_err(|fault| wrong("approve.ask", ask, fault))?;
     }
     for (key, pattern) in all(task) {
         check_tool(pattern).map_err(|fault| wrong(key, pattern, fault))?;
-        let prefixes: Vec<String> = servers.iter().map(Server::prefix).collect();
-        if fit(pattern) == Fit::Server && !prefixes.iter().any(|prefix| reaches(pattern, prefix)) {
+        let prefixes: Vec<String> = servers.iter().map(ServerConfig::prefix).collect();
+        if fit(pattern) == PatternMatch::Server && !prefixes.iter().any(|prefix| reaches(pattern, prefix)) {
             let known: Vec<String> = prefixes.iter().map(|prefix| format!("`{prefix}*`")).collect();
             let known = if known.is_empty() { "no MCP server is configured".into() } else { known.join(", ") };
             let near = nearest_server(pattern, servers).unwrap_or(known);
-            return Err(wrong(
-                key,
-                pattern,
-                ("it matches no tool and no configured MCP server".into(), near),
-            ));
+            return Err(wrong(key, pattern, ("it matches no tool and no configured MCP server".into(), near)));
         }
     }
     Ok(())
 }
 
 /// Suggests the server with the name closest to the one in a pattern such as `mcp-docs-*`.
-fn nearest_server(pattern: &str, servers: &[Server]) -> Option<String> {
-    let prefixes: Vec<String> = servers.iter().map(Server::prefix).collect();
+fn nearest_server(pattern: &str, servers: &[ServerConfig]) -> Option<String> {
+    let prefixes: Vec<String> = servers.iter().map(ServerConfig::prefix).collect();
     let named = pattern.trim_start_matches("mcp-").split(['-', '*']).next()?;
     meant(&format!("mcp-{named}-"), prefixes.iter().map(String::as_str))
 }
@@ -55,19 +51,23 @@ fn nearest_server(pattern: &str, servers: &[Server]) -> Option<String> {
 /// those of servers included.
 ///
 /// # Errors
-/// [`PlanFault`] if a pattern is not a glob.
-pub(in crate::driver) fn note_strays(task: &Task, servers: &[Server], plan: &mut Plan) -> Result<(), PlanFault> {
+/// [`PlanError`] if a pattern is not a glob.
+pub(in crate::driver) fn note_strays(
+    task: &Task,
+    servers: &[ServerConfig],
+    plan: &mut RunPlan,
+) -> Result<(), PlanError> {
     for (key, pattern) in all(task) {
         let globs = patterns(std::slice::from_ref(pattern))?;
         let is_there = |prefix: &String| plan.rules.iter().any(|rule| rule.name.starts_with(prefix.as_str()));
-        let mut reached = servers.iter().map(Server::prefix).filter(|prefix| reaches(pattern, prefix));
+        let mut reached = servers.iter().map(ServerConfig::prefix).filter(|prefix| reaches(pattern, prefix));
         let note = match fit(pattern) {
-            Fit::Later => Some("matches only tools that do not exist yet"),
-            Fit::Server if plan.rules.iter().any(|rule| globs.is_match(&rule.name)) => None,
-            Fit::Server if reached.any(|prefix| is_there(&prefix)) => {
+            PatternMatch::Later => Some("matches only tools that do not exist yet"),
+            PatternMatch::Server if plan.rules.iter().any(|rule| globs.is_match(&rule.name)) => None,
+            PatternMatch::Server if reached.any(|prefix| is_there(&prefix)) => {
                 Some("matches no tool that the MCP servers have now")
             }
-            Fit::Tool | Fit::Server | Fit::Nothing => None,
+            PatternMatch::Tool | PatternMatch::Server | PatternMatch::Nothing => None,
         };
         plan.notes.extend(note.map(|note| format!("`{pattern}` in `{key}` {note}: it has no effect")));
     }
@@ -81,7 +81,7 @@ mod tests {
     use crate::task::{TOOLS, ToolChoice};
     use crate::tool;
 
-    fn refused(task: &Task, servers: &[Server]) -> String {
+    fn refused(task: &Task, servers: &[ServerConfig]) -> String {
         must_fit(task, servers).map_or_else(|fault| fault.message, |()| String::new())
     }
 
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_pattern_that_fits_nothing_is_refused_whichever_way_the_task_came() {
-        let servers = [Server::program("docs", vec!["serve".into()])];
+        let servers = [ServerConfig::program("docs", vec!["serve".into()])];
         let asks = |ask: &str| Task { approve: vec![ask.into()], ..Task::from_prompt("go") };
         let denies = |deny: &str| Task {
             tools: ToolChoice { deny: vec![deny.into()], ..ToolChoice::default() },

@@ -5,12 +5,12 @@
 //! That is enough for evidence and caches. Commands that ask for the current state (`fledge fix`,
 //! `expect:`) run the lanes again.
 
-use super::{Base, BaseFault, Caches, VERSION, failing};
+use super::{BaseError, BaseVerdict, LaneCaches, VERSION, failing};
 use crate::fail_point::reach;
 use crate::gate::clean::clear;
 use crate::gate::evidence::Evidence;
 use crate::gate::forget::{MAKING, USED, forget_old, forget_output};
-use crate::gate::{Gate, Site, digest_of};
+use crate::gate::{Gate, GateSite, digest_of};
 use crate::lane::Lane;
 use crate::store;
 use crate::verdict::{Ruling, StepReport};
@@ -27,7 +27,7 @@ const GENERATIONS: u32 = 16;
 const POLL: Duration = Duration::from_millis(20);
 
 /// Returns the kept result of this base, if there is one, and marks it as used.
-pub(in crate::gate) fn kept(gate: &Gate, site: &Site) -> Option<Base> {
+pub(in crate::gate) fn kept(gate: &Gate, site: &GateSite) -> Option<BaseVerdict> {
     let folder = folder_of(gate, site);
     let base = known(&folder)?;
     let _it_is_only_kept_longer = fs::write(folder.join(USED), []);
@@ -38,16 +38,16 @@ pub(in crate::gate) fn kept(gate: &Gate, site: &Site) -> Option<Base> {
 /// no planted failures were tried.
 ///
 /// # Errors
-/// [`BaseFault`] when the result cannot be kept.
+/// [`BaseError`] when the result cannot be kept.
 pub(in crate::gate) fn remember(
     gate: &Gate,
-    site: &Site,
+    site: &GateSite,
     steps: &[StepReport],
     feedback: &str,
     evidence: Evidence,
-) -> Result<Base, BaseFault> {
+) -> Result<BaseVerdict, BaseError> {
     let failing = failing(steps);
-    let base = Base {
+    let base = BaseVerdict {
         version: VERSION,
         ruling: if failing.is_empty() { Ruling::Passed } else { Ruling::Failed },
         feedback: feedback.to_owned(),
@@ -66,11 +66,11 @@ pub(in crate::gate) fn remember(
 
 /// Locks this base, so that runs of a batch that start together judge it once. Waits while another
 /// run has the lock.
-pub(super) async fn lock(gate: &Gate, site: &Site, stop: &CancellationToken) -> Result<fs::File, BaseFault> {
+pub(super) async fn lock(gate: &Gate, site: &GateSite, stop: &CancellationToken) -> Result<fs::File, BaseError> {
     let folder = folder_of(gate, site);
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let path = folder.with_file_name(format!("{MAKING}{name}.lock"));
-    let io = |source| BaseFault::Cache { path: path.clone(), source };
+    let io = |source| BaseError::Cache { path: path.clone(), source };
     store::make_private(&site.project.join("bases"))?;
     let file = fs::File::options().create(true).append(true).open(&path).map_err(io)?;
     loop {
@@ -80,25 +80,25 @@ pub(super) async fn lock(gate: &Gate, site: &Site, stop: &CancellationToken) -> 
             Err(TryLockError::Error(source)) => return Err(io(source)),
         }
         tokio::select! {
-            () = stop.cancelled() => return Err(BaseFault::Stopped),
+            () = stop.cancelled() => return Err(BaseError::Stopped),
             () = tokio::time::sleep(POLL) => {}
         }
     }
 }
 
 /// Makes an empty folder in which a base is prepared.
-pub(super) fn making(site: &Site) -> Result<PathBuf, BaseFault> {
+pub(super) fn making(site: &GateSite) -> Result<PathBuf, BaseError> {
     let of_run = store::sha256(site.rooms.as_os_str().as_encoded_bytes());
     let making = site.project.join("bases").join(format!("{MAKING}{}", of_run.get(..16).unwrap_or_default()));
-    clear(&making).map_err(|source| BaseFault::Cache { path: making.clone(), source })?;
+    clear(&making).map_err(|source| BaseError::Cache { path: making.clone(), source })?;
     Ok(making)
 }
 
 /// Moves a base from the folder in which it was prepared to its final folder.
-pub(super) fn keep(base: Base, gate: &Gate, site: &Site) -> Result<Base, BaseFault> {
+pub(super) fn keep(base: BaseVerdict, gate: &Gate, site: &GateSite) -> Result<BaseVerdict, BaseError> {
     let (making, folder) = (base.folder.clone(), folder_of(gate, site));
     let text = serde_json::to_vec(&base).unwrap_or_default();
-    let io = |source| BaseFault::Cache { path: making.clone(), source };
+    let io = |source| BaseError::Cache { path: making.clone(), source };
     store::make_private(&making)?;
     reach("base", "begun").map_err(io)?;
     // A crash of the machine may leave an incomplete base. `known` then rejects it, and it is made
@@ -109,19 +109,19 @@ pub(super) fn keep(base: Base, gate: &Gate, site: &Site) -> Result<Base, BaseFau
     }
     if let Err(source) = fs::rename(&making, &folder) {
         // Another run of the same base may have been faster.
-        let Some(base) = known(&folder) else { return Err(BaseFault::Cache { path: folder, source }) };
+        let Some(base) = known(&folder) else { return Err(BaseError::Cache { path: folder, source }) };
         let _left = clear(&making);
         return Ok(base);
     }
     forget_output(&site.project.join("bases"), &folder);
     forget_old(&site.project.join("bases"));
-    Ok(Base { folder, ..base })
+    Ok(BaseVerdict { folder, ..base })
 }
 
 /// Returns the key that bases share if the same lanes made their build output, with the same
 /// programs and at the same path.
-pub(super) fn line(gate: &Gate, site: &Site) -> String {
-    let held_out: Vec<Lane> = gate.held_out.iter().filter(|lane| Caches::are_wanted(lane)).cloned().collect();
+pub(super) fn line(gate: &Gate, site: &GateSite) -> String {
+    let held_out: Vec<Lane> = gate.held_out.iter().filter(|lane| LaneCaches::are_wanted(lane)).cloned().collect();
     let held_out = if held_out.is_empty() { String::new() } else { digest_of(&held_out) };
     let wall = site.wall.kind().name();
     let path = site.variable("PATH");
@@ -130,14 +130,14 @@ pub(super) fn line(gate: &Gate, site: &Site) -> String {
 }
 
 /// Returns the final folder of this base.
-fn folder_of(gate: &Gate, site: &Site) -> PathBuf {
+fn folder_of(gate: &Gate, site: &GateSite) -> PathBuf {
     let (line, installed) = (line(gate, site), &gate.installed.digest);
     let key = format!("{line} {} {installed}{} {}", gate.base(), ignored(gate, site), variables(site));
     site.project.join("bases").join(&store::sha256(key.as_bytes())[..32])
 }
 
 /// Returns the newest base with this key, if a new base may start with its build output.
-pub(super) fn newest(line: &str, site: &Site) -> Option<Base> {
+pub(super) fn newest(line: &str, site: &GateSite) -> Option<BaseVerdict> {
     let entries = fs::read_dir(site.project.join("bases")).into_iter().flatten().flatten().map(|entry| entry.path());
     let used = |path: &PathBuf| fs::metadata(path.join(USED)).and_then(|meta| meta.modified()).ok();
     let mut dated: Vec<_> = entries.filter_map(|path| Some((used(&path)?, path))).collect();
@@ -148,7 +148,7 @@ pub(super) fn newest(line: &str, site: &Site) -> Option<Base> {
 
 /// Returns a digest of the variables of steps, because checks may depend on them. Leaves out
 /// variables that differ from shell to shell.
-fn variables(site: &Site) -> String {
+fn variables(site: &GateSite) -> String {
     let vary = ["_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "INVOCATION_ID", "JOURNAL_STREAM"];
     let own: BTreeSet<&(String, String)> = site.env.iter().filter(|(name, _)| !vary.contains(&name.as_str())).collect();
     store::sha256(format!("{own:?}").as_bytes())
@@ -156,15 +156,15 @@ fn variables(site: &Site) -> String {
 
 /// Returns the ignored files that lanes include, each with a digest of its content, because no tree
 /// has them. The text is empty where there are none.
-fn ignored(gate: &Gate, site: &Site) -> String {
+fn ignored(gate: &Gate, site: &GateSite) -> String {
     let lanes = gate.lanes.iter().chain(&gate.held_out);
     let paths: BTreeSet<&String> = lanes.flat_map(|lane| &lane.include_ignored).chain(&gate.installed.files).collect();
     let digest = |path: &Path| fs::read(path).map_or_else(|_| "none".to_owned(), |bytes| store::sha256(&bytes));
     paths.into_iter().map(|path| format!(" {path:?} {}", digest(&site.ignored.join(path)))).collect()
 }
 
-fn known(folder: &Path) -> Option<Base> {
+fn known(folder: &Path) -> Option<BaseVerdict> {
     let bytes = fs::read(folder.join("base.json")).ok()?;
-    let base: Base = serde_json::from_slice(&bytes).ok()?;
-    (base.version == VERSION).then(|| Base { folder: folder.to_owned(), ..base })
+    let base: BaseVerdict = serde_json::from_slice(&bytes).ok()?;
+    (base.version == VERSION).then(|| BaseVerdict { folder: folder.to_owned(), ..base })
 }

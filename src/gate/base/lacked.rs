@@ -1,12 +1,12 @@
 //! Ignored files without which a step of the base fails. The step names them and passes in a room
 //! that has them.
 
-use super::{Base, BaseFault};
-use crate::gate::clean::{CleanRoom, Dependencies, RoomFault, Wanted};
+use super::{BaseError, BaseVerdict};
+use crate::gate::clean::{CleanRoom, RoomDependencies, RoomError, RoomRequest};
 use crate::gate::differences::lacked_files;
 use crate::gate::installed::reached;
 use crate::gate::names::name_of;
-use crate::gate::{Gate, Site};
+use crate::gate::{Gate, GateSite};
 use crate::lane::{Lane, RoomKind};
 use crate::verdict::{StepReport, StepStatus};
 use crate::workspace::ignored_paths;
@@ -23,18 +23,18 @@ const MOST_TRIES: usize = 3;
 
 /// A step, and the ignored files that its room lacked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::gate) struct Lacked {
+pub(in crate::gate) struct LackedFiles {
     lane: String,
     step: String,
     files: BTreeSet<String>,
 }
 
-impl Lacked {
+impl LackedFiles {
     /// Returns the error that ends a run, if the files still exist.
-    pub(in crate::gate) fn fault(&self, site: &Site) -> Option<BaseFault> {
+    pub(in crate::gate) fn fault(&self, site: &GateSite) -> Option<BaseError> {
         let files = self.files.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         let are_there = self.files.iter().all(|path| site.origin.join(path).is_file());
-        are_there.then(|| BaseFault::Lacked { lane: self.lane.clone(), step: self.step.clone(), files })
+        are_there.then(|| BaseError::Lacked { lane: self.lane.clone(), step: self.step.clone(), files })
     }
 }
 
@@ -42,20 +42,20 @@ impl Lacked {
 /// a separate room, because a line about an absent file may be a mere remark.
 ///
 /// # Errors
-/// [`BaseFault`] where no room can be made.
+/// [`BaseError`] where no room can be made.
 pub(super) async fn look(
     gate: &Gate,
-    site: &Site,
-    base: &Base,
+    site: &GateSite,
+    base: &BaseVerdict,
     steps: &[StepReport],
     stop: &CancellationToken,
-) -> Result<Option<Lacked>, BaseFault> {
+) -> Result<Option<LackedFiles>, BaseError> {
     let Some(since) = site.frozen_at else { return Ok(None) };
     let mut ignored = ignored_paths(&site.origin, &site.env, stop).await;
     ignored.retain(|path| !gate.installed.has(path) && is_file_from_before(&site.origin, path, since));
     for lane in gate.lanes.iter().filter(|lane| lane.room == RoomKind::Clean && !ignored.is_empty()) {
         let own: Vec<StepReport> = steps.iter().filter(|step| step.lane == lane.name).cloned().collect();
-        let trial = Trial { gate, site, base, lane, ignored: &ignored, stop };
+        let trial = LackTrial { gate, site, base, lane, ignored: &ignored, stop };
         if let Some(lacked) = trial.run(own).await? {
             return Ok(Some(lacked));
         }
@@ -73,19 +73,19 @@ fn is_file_from_before(root: &Path, path: &str, since: SystemTime) -> bool {
     reached(root, path).and_then(|path| path.symlink_metadata().ok()).is_some_and(is_older)
 }
 
-struct Trial<'t> {
+struct LackTrial<'t> {
     gate: &'t Gate,
-    site: &'t Site,
-    base: &'t Base,
+    site: &'t GateSite,
+    base: &'t BaseVerdict,
     lane: &'t Lane,
     ignored: &'t [String],
     stop: &'t CancellationToken,
 }
 
-impl Trial<'_> {
+impl LackTrial<'_> {
     /// Runs the lane with the ignored files that its failed steps name. Repeats that while failed
     /// steps name further files.
-    async fn run(&self, mut steps: Vec<StepReport>) -> Result<Option<Lacked>, BaseFault> {
+    async fn run(&self, mut steps: Vec<StepReport>) -> Result<Option<LackedFiles>, BaseError> {
         let mut lane = self.lane.clone();
         let mut named: Vec<(String, BTreeSet<String>)> = Vec::new();
         for _ in 0..MOST_TRIES {
@@ -111,7 +111,7 @@ impl Trial<'_> {
                 if !without.iter().any(|it| it.step == *step && it.status == StepStatus::Failed) {
                     return Ok(None);
                 }
-                return Ok(Some(Lacked { lane: lane.name, step: step.clone(), files: files.clone() }));
+                return Ok(Some(LackedFiles { lane: lane.name, step: step.clone(), files: files.clone() }));
             }
         }
         Ok(None)
@@ -119,7 +119,7 @@ impl Trial<'_> {
 
     /// Runs the lane in a room with the ignored files that it includes. The files may contain
     /// secrets, so neither they nor the logs are kept.
-    async fn once(&self, lane: &Lane) -> Result<Vec<StepReport>, BaseFault> {
+    async fn once(&self, lane: &Lane) -> Result<Vec<StepReport>, BaseError> {
         let Self { gate, site, base, stop, .. } = *self;
         let brought: Vec<&String> =
             lane.include_ignored.iter().filter(|path| !self.lane.include_ignored.contains(path)).collect();
@@ -131,9 +131,9 @@ impl Trial<'_> {
         let logs = site.logs.join("base").join(format!("{}-ignored", lane.name));
         let steps = async {
             let (tree, caches) = (gate.base(), base.caches(self.lane));
-            let kept = gate.kept(site, lane, tree, stop).await.map_err(RoomFault::from)?;
-            let (caches, dependencies) = (caches.as_ref(), Dependencies::AsBefore);
-            let wanted = Wanted { lane, tree, base: tree, caches, dependencies, kept: &kept, gate };
+            let kept = gate.kept(site, lane, tree, stop).await.map_err(RoomError::from)?;
+            let (caches, dependencies) = (caches.as_ref(), RoomDependencies::AsBefore);
+            let wanted = RoomRequest { lane, tree, base: tree, caches, dependencies, kept: &kept, gate };
             let room = CleanRoom::make(site, wanted, stop).await?;
             let all = Lane { fail_fast: false, ..lane.clone() };
             let outcome = site.run(&all, room.room(site, logs.clone()), stop, &|_| {}).await;

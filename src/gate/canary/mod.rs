@@ -6,20 +6,20 @@ mod places;
 mod sight;
 mod texts;
 
-pub(super) use places::Places;
-pub(super) use sight::{Seen, Sight};
+pub(super) use places::PlantingPlaces;
+pub(super) use sight::{CanarySightings, SeenShare};
 
-use crate::lane::Canary;
+use crate::lane::CanaryTerms;
 use crate::verdict::StepStatus;
 use std::collections::BTreeMap;
-use texts::{Draft, Plain, filled};
+use texts::{PlainFailure, PlantDraft, filled};
 
 /// The placeholder in a project's own canary file for the word that its failure must print.
 const MARK: &str = "{mark}";
 
 /// A planted failing test.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Plant {
+pub(super) struct PlantedTest {
     /// Identifies the test in every room: the imitated file of the base, the group's label and the
     /// form of assertion.
     pub(super) key: String,
@@ -36,7 +36,7 @@ pub(super) struct Plant {
 
 /// A file with planted tests: a new file, or an existing one with tests added.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Bed {
+pub(super) struct PlantedFile {
     pub(super) path: String,
     head: String,
     parts: Vec<Part>,
@@ -47,19 +47,19 @@ pub(super) struct Bed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Part {
     open: String,
-    plants: Vec<Plant>,
+    plants: Vec<PlantedTest>,
     close: &'static str,
 }
 
-impl Bed {
+impl PlantedFile {
     /// Returns the planted tests of the file.
-    pub(super) fn plants(&self) -> impl Iterator<Item = &Plant> {
+    pub(super) fn plants(&self) -> impl Iterator<Item = &PlantedTest> {
         self.parts.iter().flat_map(|part| &part.plants)
     }
 
     /// Returns the file's content with the tests that `is_planted` selects; `None` if it selects
     /// none.
-    pub(super) fn text(&self, is_planted: impl Fn(&Plant) -> bool) -> Option<String> {
+    pub(super) fn text(&self, is_planted: impl Fn(&PlantedTest) -> bool) -> Option<String> {
         let (mut text, mut is_one) = (self.head.trim_end().to_owned(), false);
         for part in &self.parts {
             let plants: Vec<&str> =
@@ -77,11 +77,11 @@ impl Bed {
     /// Fills the placeholders of a draft with words from `word`. `joined` is the expression that
     /// joins the two halves of a mark in the language. If `is_plain`, the draft's plain text
     /// replaces its head and tests; the result is `None` if it has no plain text.
-    fn of(draft: &Draft, joined: &str, is_plain: bool, word: &mut impl FnMut() -> String) -> Option<Self> {
+    fn from_draft(draft: &PlantDraft, joined: &str, is_plain: bool, word: &mut impl FnMut() -> String) -> Option<Self> {
         let file = word();
-        let Draft { like, path, tail, plain, .. } = draft;
+        let PlantDraft { like, path, tail, plain, .. } = draft;
         let (head, groups) = match plain {
-            Some(Plain { head, group }) if is_plain => (head.clone(), vec![group.clone()]),
+            Some(PlainFailure { head, group }) if is_plain => (head.clone(), vec![group.clone()]),
             _ if is_plain => return None,
             _ => (draft.head.clone(), draft.groups.clone()),
         };
@@ -89,7 +89,7 @@ impl Bed {
         // if the file has no head and no other test.
         let is_alone = !is_plain && head.is_empty() && groups.iter().map(|group| group.tests.len()).sum::<usize>() == 1;
         let mut parts = Vec::new();
-        for texts::Group { label, open, close, tests } in groups {
+        for texts::PlantGroup { label, open, close, tests } in groups {
             let group = format!("{like}: {label}");
             let plant = |(form, text): (String, String)| {
                 let (name, mark) = (if is_alone { file.clone() } else { word() }, word());
@@ -97,7 +97,7 @@ impl Bed {
                 let joined = joined.replace("{half}", half).replace("{rest}", rest);
                 let text = text.replace("\"{mark}\"", &joined);
                 let (key, text) = (format!("{group}: {form}"), filled(&text, &file, &name, &mark));
-                Plant { key, group: group.clone(), name, mark, step: None, text }
+                PlantedTest { key, group: group.clone(), name, mark, step: None, text }
             };
             let plants = tests.into_iter().map(plant).collect();
             parts.push(Part { open: filled(&open, &file, "", ""), plants, close });
@@ -110,25 +110,30 @@ impl Bed {
 /// fails for another reason and sees no test of a level, fledge plants the next one. Levels are
 /// never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Planted {
+pub(super) struct PlantedTests {
     /// The first level holds tests that imitate those of the base. The last level holds failing
     /// tests that need nothing of the project. The other levels copy text from project files, and a
     /// project may reject duplicate or unused text.
-    pub(super) levels: Vec<Vec<Bed>>,
+    pub(super) levels: Vec<Vec<PlantedFile>>,
 }
 
-impl Planted {
+impl PlantedTests {
     /// Builds the levels. `within` holds tests inside existing files; `drafts` also holds tests in
     /// new files.
-    fn of(within: &[Draft], drafts: &[Draft], canary: &Canary, mut word: impl FnMut() -> String) -> Self {
+    fn from_drafts(
+        within: &[PlantDraft],
+        drafts: &[PlantDraft],
+        canary: &CanaryTerms,
+        mut word: impl FnMut() -> String,
+    ) -> Self {
         let joined = joined(canary);
-        let mut of = |drafts: &[Draft], is_plain| -> Vec<Bed> {
-            drafts.iter().filter_map(|it| Bed::of(it, joined, is_plain, &mut word)).collect()
+        let mut of = |drafts: &[PlantDraft], is_plain| -> Vec<PlantedFile> {
+            drafts.iter().filter_map(|it| PlantedFile::from_draft(it, joined, is_plain, &mut word)).collect()
         };
-        let alone = |draft: &Draft| {
+        let alone = |draft: &PlantDraft| {
             let groups = draft.groups.iter().cloned();
-            let groups = groups.map(|group| texts::Group { label: format!("{} alone", group.label), ..group });
-            Draft { groups: groups.collect(), ..draft.clone() }
+            let groups = groups.map(|group| texts::PlantGroup { label: format!("{} alone", group.label), ..group });
+            PlantDraft { groups: groups.collect(), ..draft.clone() }
         };
         let mut levels = vec![of(drafts, false)];
         if !within.is_empty() {
@@ -142,14 +147,14 @@ impl Planted {
 
 /// Returns the expression that joins a mark from two halves in a test's source. Linters and
 /// formatters print source lines, so the source must not contain the whole mark.
-fn joined(canary: &Canary) -> &'static str {
+fn joined(canary: &CanaryTerms) -> &'static str {
     match canary {
-        Canary::Pytest | Canary::GoTest => r#""{half}" + "{rest}""#,
-        Canary::NodeTest | Canary::Jest => r#"["{half}", "{rest}"].join("")"#,
-        Canary::CargoTest => r#"::std::concat!("{half}", "{rest}")"#,
-        Canary::Junit => r#""{half}".concat("{rest}")"#,
-        Canary::CppTest => r#""{half}" "{rest}""#,
-        Canary::File { .. } => "",
+        CanaryTerms::Pytest | CanaryTerms::GoTest => r#""{half}" + "{rest}""#,
+        CanaryTerms::NodeTest | CanaryTerms::Jest => r#"["{half}", "{rest}"].join("")"#,
+        CanaryTerms::CargoTest => r#"::std::concat!("{half}", "{rest}")"#,
+        CanaryTerms::Junit => r#""{half}".concat("{rest}")"#,
+        CanaryTerms::CppTest => r#""{half}" "{rest}""#,
+        CanaryTerms::File { .. } => "",
     }
 }
 
@@ -161,16 +166,16 @@ fn joined(canary: &Canary) -> &'static str {
 /// # Errors
 /// The reason, if the base has no place for the canary.
 pub(super) fn plant(
-    canary: &Canary,
-    places: &Places,
+    canary: &CanaryTerms,
+    places: &PlantingPlaces,
     mut word: impl FnMut() -> String,
     texts: &BTreeMap<String, String>,
     has: impl Fn(&str) -> bool,
-) -> Result<Planted, String> {
-    if let Canary::File { file, text, run } = canary {
-        return Ok(Planted { levels: vec![vec![own_bed(file, text, run.as_ref(), word())]] });
+) -> Result<PlantedTests, String> {
+    if let CanaryTerms::File { file, text, run } = canary {
+        return Ok(PlantedTests { levels: vec![vec![own_bed(file, text, run.as_ref(), word())]] });
     }
-    let (mut within, mut drafts): (Vec<Draft>, Vec<Draft>) = (Vec::new(), Vec::new());
+    let (mut within, mut drafts): (Vec<PlantDraft>, Vec<PlantDraft>) = (Vec::new(), Vec::new());
     for (folder, names) in &places.folders {
         let known = |path: &String| texts.get_key_value(path).map(|(path, text)| (path.as_str(), text.as_str()));
         let likes: Vec<(&str, &str)> = names.iter().filter_map(known).collect();
@@ -178,12 +183,12 @@ pub(super) fn plant(
             continue;
         }
         match canary {
-            Canary::Pytest => drafts.extend(texts::pytest(folder, &likes)),
-            Canary::NodeTest if likes.is_empty() => drafts.push(texts::node(folder, "test.mjs", "")),
-            Canary::NodeTest => drafts.extend(likes.iter().map(|(path, text)| texts::node(folder, path, text))),
-            Canary::Jest if likes.is_empty() => drafts.push(texts::jest(folder, "test.js", "")),
-            Canary::Jest => drafts.extend(likes.iter().map(|(path, text)| texts::jest(folder, path, text))),
-            Canary::CargoTest => {
+            CanaryTerms::Pytest => drafts.extend(texts::pytest(folder, &likes)),
+            CanaryTerms::NodeTest if likes.is_empty() => drafts.push(texts::node(folder, "test.mjs", "")),
+            CanaryTerms::NodeTest => drafts.extend(likes.iter().map(|(path, text)| texts::node(folder, path, text))),
+            CanaryTerms::Jest if likes.is_empty() => drafts.push(texts::jest(folder, "test.js", "")),
+            CanaryTerms::Jest => drafts.extend(likes.iter().map(|(path, text)| texts::jest(folder, path, text))),
+            CanaryTerms::CargoTest => {
                 let units = places.units.iter().filter(|unit| unit.starts_with(folder.as_str()));
                 let units = units.filter_map(|unit| texts::unit(unit, texts.get(unit)?)).count();
                 let manifest = likes.first().map_or("", |(_, text)| text);
@@ -193,54 +198,54 @@ pub(super) fn plant(
                     drafts.push(texts::integration(folder, &library, &likes[1..]));
                 }
             }
-            Canary::GoTest => {
+            CanaryTerms::GoTest => {
                 let go = texts::go(folder, &likes);
                 drafts.extend(go.ok_or_else(|| format!("no file of `{folder}` has a package clause"))?);
             }
-            Canary::Junit => {
+            CanaryTerms::Junit => {
                 within.extend(likes.iter().filter_map(|(path, text)| texts::in_class(path, text)));
                 drafts.push(texts::junit(folder, &likes));
             }
-            Canary::CppTest => drafts.extend(likes.iter().filter_map(|(path, text)| texts::cpp(path, text))),
-            Canary::File { .. } => {}
+            CanaryTerms::CppTest => drafts.extend(likes.iter().filter_map(|(path, text)| texts::cpp(path, text))),
+            CanaryTerms::File { .. } => {}
         }
     }
     drafts.extend(places.units.iter().filter_map(|unit| texts::unit(unit, texts.get(unit)?)));
     let lacks = match canary {
-        _ if !drafts.is_empty() => return Ok(Planted::of(&within, &drafts, canary, word)),
-        Canary::CargoTest => "a Cargo.toml with a package",
-        Canary::GoTest => "a Go file",
-        Canary::Junit => "a JUnit or TestNG test class",
+        _ if !drafts.is_empty() => return Ok(PlantedTests::from_drafts(&within, &drafts, canary, word)),
+        CanaryTerms::CargoTest => "a Cargo.toml with a package",
+        CanaryTerms::GoTest => "a Go file",
+        CanaryTerms::Junit => "a JUnit or TestNG test class",
         _ => "a test file for GoogleTest, Catch2 or doctest",
     };
     Err(format!("the base does not have {lacks}"))
 }
 
 /// Builds the canary file that a project provides itself.
-fn own_bed(file: &str, text: &str, run: Option<&String>, mark: String) -> Bed {
+fn own_bed(file: &str, text: &str, run: Option<&String>, mark: String) -> PlantedFile {
     let planted = text.replace(MARK, &mark);
     let mark = if text.contains(MARK) { mark } else { String::new() };
     let key = file.to_owned();
-    let plant = Plant { group: key.clone(), key, text: planted, name: String::new(), mark, step: run.cloned() };
+    let plant = PlantedTest { group: key.clone(), key, text: planted, name: String::new(), mark, step: run.cloned() };
     let part = Part { open: String::new(), plants: vec![plant], close: "" };
-    Bed { path: file.into(), head: String::new(), parts: vec![part], tail: String::new() }
+    PlantedFile { path: file.into(), head: String::new(), parts: vec![part], tail: String::new() }
 }
 
 /// Returns whether a lane's output can distinguish a planted failure from other failures.
-pub(super) fn has_name(canary: &Canary) -> bool {
-    !matches!(canary, Canary::File { text, .. } if !text.contains(MARK))
+pub(super) fn has_name(canary: &CanaryTerms) -> bool {
+    !matches!(canary, CanaryTerms::File { text, .. } if !text.contains(MARK))
 }
 
 /// Returns whether a step has seen a planted failure. `names_it` returns whether the step's output
 /// shows that this test failed; it is called only for failed steps.
-pub(super) fn is_seen(plant: &Plant, step: &str, status: StepStatus, names_it: impl FnOnce() -> bool) -> bool {
+pub(super) fn is_seen(plant: &PlantedTest, step: &str, status: StepStatus, names_it: impl FnOnce() -> bool) -> bool {
     let is_asked = plant.step.as_deref().is_none_or(|asked| asked == step);
     is_asked && matches!(status, StepStatus::Failed | StepStatus::TimedOut) && (plant.mark.is_empty() || names_it())
 }
 
 /// Returns whether a line of output reports this test as failed. Some runners print the names of
 /// failed tests without their messages.
-pub(super) fn says_failed(line: &str, plant: &Plant) -> bool {
+pub(super) fn says_failed(line: &str, plant: &PlantedTest) -> bool {
     const SIGNS: [&str; 8] = ["FAIL", "ERROR", "error", "not ok", "✖", "✗", "-->", " panicked at "];
     let lower = line.to_lowercase();
     let names_it =

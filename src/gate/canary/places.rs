@@ -1,7 +1,7 @@
 //! The places in which fledge plants failing tests.
 
 use crate::gate::names::name_of;
-use crate::lane::Canary;
+use crate::lane::CanaryTerms;
 use std::collections::BTreeMap;
 
 /// The maximum number of places. Those nearest to the root are used.
@@ -13,21 +13,21 @@ const MOST_UNITS: usize = 32;
 
 /// The folders and source files in which tests are planted.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::gate) struct Places {
+pub(in crate::gate) struct PlantingPlaces {
     /// Folders, each with the files of the base that its planted tests imitate.
     pub(super) folders: Vec<(String, Vec<String>)>,
     /// Source files of the work that may contain unit tests.
     pub(super) units: Vec<String>,
 }
 
-impl Places {
+impl PlantingPlaces {
     /// Chooses places from the paths of the base: each folder with tests, or each package.
-    pub(in crate::gate) fn choose(canary: &Canary, paths: &[String]) -> Self {
+    pub(in crate::gate) fn choose(canary: &CanaryTerms, paths: &[String]) -> Self {
         let of = |is_test: &dyn Fn(&str) -> bool| Self { folders: folders(paths, is_test), units: Vec::new() };
         match canary {
-            Canary::Pytest => of(&is_python_test).or_root(),
-            Canary::NodeTest | Canary::Jest => of(&is_script_test).or_root(),
-            Canary::CargoTest => {
+            CanaryTerms::Pytest => of(&is_python_test).or_root(),
+            CanaryTerms::NodeTest | CanaryTerms::Jest => of(&is_script_test).or_root(),
+            CanaryTerms::CargoTest => {
                 let mut places = of(&|path| name_of(path) == "Cargo.toml");
                 for (folder, likes) in &mut places.folders {
                     let tests = format!("{folder}tests/");
@@ -38,7 +38,7 @@ impl Places {
                 }
                 places
             }
-            Canary::GoTest => {
+            CanaryTerms::GoTest => {
                 let is_built = |path: &str| !path.split('/').any(|part| part == "testdata" || part == "vendor");
                 let mut places = of(&|path| path.ends_with("_test.go") && is_built(path));
                 if places.folders.is_empty() {
@@ -48,15 +48,15 @@ impl Places {
                 }
                 places
             }
-            Canary::Junit => of(&is_java_test),
-            Canary::CppTest => {
+            CanaryTerms::Junit => of(&is_java_test),
+            CanaryTerms::CppTest => {
                 let mut files: Vec<&String> = paths.iter().filter(|path| is_cpp_test(path)).collect();
                 files.sort_by_key(|path| (path.matches('/').count(), *path));
                 files.truncate(MOST_PLACES);
                 let folders = files.into_iter().map(|path| (folder_of(path).to_owned(), vec![path.clone()])).collect();
                 Self { folders, units: Vec::new() }
             }
-            Canary::File { .. } => Self::default(),
+            CanaryTerms::File { .. } => Self::default(),
         }
     }
 

@@ -1,11 +1,11 @@
 //! The planted failures that a lane has seen.
 
-use super::Plant;
+use super::PlantedTest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The share of the planted failures that a lane has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::gate) enum Seen {
+pub(in crate::gate) enum SeenShare {
     None,
     /// At least one failure is missed: the lane sees it on the base, or has seen another one of its
     /// group.
@@ -15,21 +15,21 @@ pub(in crate::gate) enum Seen {
 
 /// The planted failures of a lane, seen and unseen.
 #[derive(Debug, Default)]
-pub(in crate::gate) struct Sight {
-    plants: Vec<Plant>,
+pub(in crate::gate) struct CanarySightings {
+    plants: Vec<PlantedTest>,
     seen: BTreeSet<String>,
     /// The search ended early, so seen failures may still hide others.
     is_cut: bool,
 }
 
-impl Sight {
+impl CanarySightings {
     /// Starts with planted tests of which the lane has seen none.
-    pub(in crate::gate) fn new(plants: Vec<Plant>) -> Self {
+    pub(in crate::gate) fn new(plants: Vec<PlantedTest>) -> Self {
         Self { plants, ..Self::default() }
     }
 
     /// Returns the planted tests whose failures the lane has not seen.
-    pub(in crate::gate) fn unseen(&self) -> Vec<Plant> {
+    pub(in crate::gate) fn unseen(&self) -> Vec<PlantedTest> {
         self.plants.iter().filter(|plant| !self.seen.contains(&plant.key)).cloned().collect()
     }
 
@@ -60,7 +60,7 @@ impl Sight {
     /// has a seen failure. Returns none after an early end.
     pub(in crate::gate) fn missed(&self, base: Option<&BTreeMap<String, bool>>) -> Vec<&str> {
         let runs = |group: &str| self.plants.iter().any(|other| other.group == group && self.seen.contains(&other.key));
-        let is_missed = |plant: &&Plant| {
+        let is_missed = |plant: &&PlantedTest| {
             let was_seen = base.and_then(|base| base.get(&plant.key)).copied();
             was_seen == Some(true) || runs(&plant.group)
         };
@@ -70,13 +70,13 @@ impl Sight {
     }
 
     /// Returns the share of planted failures that the lane has seen; `All` if none are planted.
-    pub(in crate::gate) fn share(&self, base: Option<&BTreeMap<String, bool>>) -> Seen {
+    pub(in crate::gate) fn share(&self, base: Option<&BTreeMap<String, bool>>) -> SeenShare {
         if self.seen.is_empty() && !self.plants.is_empty() {
-            Seen::None
+            SeenShare::None
         } else if self.missed(base).is_empty() {
-            Seen::All
+            SeenShare::All
         } else {
-            Seen::Some
+            SeenShare::Some
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::*;
 
-fn beds(canary: &Canary, paths: &[&str]) -> Result<Vec<Bed>, String> {
+fn beds(canary: &CanaryTerms, paths: &[&str]) -> Result<Vec<PlantedFile>, String> {
     planted(canary, paths).map(|mut planted| planted.levels.remove(0))
 }
 
-fn planted(canary: &Canary, paths: &[&str]) -> Result<Planted, String> {
+fn planted(canary: &CanaryTerms, paths: &[&str]) -> Result<PlantedTests, String> {
     let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
     let text = |path: &str| match path.rsplit('.').next() {
         Some("go") => "// about\npackage calc // why\n",
@@ -21,8 +21,8 @@ fn planted(canary: &Canary, paths: &[&str]) -> Result<Planted, String> {
         number += 1;
         format!("word{number}.")
     };
-    let mut places = Places::choose(canary, &paths);
-    if *canary == Canary::CargoTest {
+    let mut places = PlantingPlaces::choose(canary, &paths);
+    if *canary == CanaryTerms::CargoTest {
         places.look_inside(&paths, |path| path.contains("changed"));
     }
     plant(canary, &places, word, &texts, |path| paths.iter().any(|own| own == path))
@@ -32,32 +32,36 @@ fn planted(canary: &Canary, paths: &[&str]) -> Result<Planted, String> {
 fn it_is_planted_wherever_the_runner_looks_for_tests_under_a_name_like_any_other() {
     for (canary, paths, places) in [
         (
-            Canary::Pytest,
+            CanaryTerms::Pytest,
             &["a.py", "tests/unit/test_b.py", "tests/test_a.py"][..],
             &["tests/test_W.py", "tests/unit/test_W.py"][..],
         ),
-        (Canary::Pytest, &["a.py"], &["test_W.py"]),
+        (CanaryTerms::Pytest, &["a.py"], &["test_W.py"]),
         (
-            Canary::CargoTest,
+            CanaryTerms::CargoTest,
             &["Cargo.toml", "crates/b/Cargo.toml", "crates/a/Cargo.toml"],
             &["crates/a/tests/W.rs", "crates/b/tests/W.rs"],
         ),
-        (Canary::CargoTest, &["a/Cargo.toml", "a/src/inside.rs", "a/src/b.rs"], &["a/src/inside.rs"]),
-        (Canary::CargoTest, &["a/Cargo.toml", "a/src/inside.rs", "a/tests/b.rs"], &["a/tests/W.rs", "a/src/inside.rs"]),
+        (CanaryTerms::CargoTest, &["a/Cargo.toml", "a/src/inside.rs", "a/src/b.rs"], &["a/src/inside.rs"]),
         (
-            Canary::GoTest,
+            CanaryTerms::CargoTest,
+            &["a/Cargo.toml", "a/src/inside.rs", "a/tests/b.rs"],
+            &["a/tests/W.rs", "a/src/inside.rs"],
+        ),
+        (
+            CanaryTerms::GoTest,
             &["main.go", "calc/calc_test.go", "sum/sum_test.go", "sum/testdata/x_test.go"],
             &["calc/W_test.go", "sum/W_test.go"],
         ),
-        (Canary::NodeTest, &["js/sum.test.js", "js/sum.js", "js/b.spec.mjs"], &["js/W.spec.mjs", "js/W.test.js"]),
-        (Canary::NodeTest, &["sum.js"], &["W.test.mjs"]),
-        (Canary::Jest, &["src/__tests__/x.js", "src/a.spec.tsx"], &["src/W.spec.tsx"]),
+        (CanaryTerms::NodeTest, &["js/sum.test.js", "js/sum.js", "js/b.spec.mjs"], &["js/W.spec.mjs", "js/W.test.js"]),
+        (CanaryTerms::NodeTest, &["sum.js"], &["W.test.mjs"]),
+        (CanaryTerms::Jest, &["src/__tests__/x.js", "src/a.spec.tsx"], &["src/W.spec.tsx"]),
         (
-            Canary::Junit,
+            CanaryTerms::Junit,
             &["src/main/java/a/Calc.java", "src/test/java/a/CalcTest.java"],
             &["src/test/java/a/WTest.java"],
         ),
-        (Canary::CppTest, &["src/calc.cpp", "tests/calc.cpp"], &["tests/calc.cpp"]),
+        (CanaryTerms::CppTest, &["src/calc.cpp", "tests/calc.cpp"], &["tests/calc.cpp"]),
     ] {
         let planted = beds(&canary, paths).unwrap();
         let without_word = |path: &str| {
@@ -69,14 +73,14 @@ fn it_is_planted_wherever_the_runner_looks_for_tests_under_a_name_like_any_other
         at.sort_by_key(|path| places.iter().position(|place| place == path));
         assert_eq!(at, places, "{paths:?}");
         let keys: std::collections::BTreeSet<&str> =
-            planted.iter().flat_map(Bed::plants).map(|plant| plant.key.as_str()).collect();
-        assert_eq!(keys.len(), planted.iter().flat_map(Bed::plants).count(), "each is known by its key");
+            planted.iter().flat_map(PlantedFile::plants).map(|plant| plant.key.as_str()).collect();
+        assert_eq!(keys.len(), planted.iter().flat_map(PlantedFile::plants).count(), "each is known by its key");
     }
     for (canary, paths, said) in [
-        (Canary::CargoTest, &["Cargo.toml"][..], "the base does not have a Cargo.toml with a package"),
-        (Canary::GoTest, &["a.c"], "the base does not have a Go file"),
-        (Canary::Junit, &["A.java"], "the base does not have a JUnit or TestNG test class"),
-        (Canary::CppTest, &["tests/a.cc"], "the base does not have a test file for GoogleTest, Catch2 or doctest"),
+        (CanaryTerms::CargoTest, &["Cargo.toml"][..], "the base does not have a Cargo.toml with a package"),
+        (CanaryTerms::GoTest, &["a.c"], "the base does not have a Go file"),
+        (CanaryTerms::Junit, &["A.java"], "the base does not have a JUnit or TestNG test class"),
+        (CanaryTerms::CppTest, &["tests/a.cc"], "the base does not have a test file for GoogleTest, Catch2 or doctest"),
     ] {
         assert_eq!(beds(&canary, paths).unwrap_err(), said);
     }
@@ -85,9 +89,9 @@ fn it_is_planted_wherever_the_runner_looks_for_tests_under_a_name_like_any_other
 #[test]
 fn nothing_is_planted_where_the_work_has_no_tests_any_more() {
     let paths = ["a/test_a.py".to_owned(), "b/test_b.py".into()];
-    let places = Places::choose(&Canary::Pytest, &paths);
+    let places = PlantingPlaces::choose(&CanaryTerms::Pytest, &paths);
     let texts = BTreeMap::from([("b/test_b.py".to_owned(), String::new())]);
-    let planted = plant(&Canary::Pytest, &places, || "word".into(), &texts, |_| false).unwrap();
+    let planted = plant(&CanaryTerms::Pytest, &places, || "word".into(), &texts, |_| false).unwrap();
     let at: Vec<&str> = planted.levels[0].iter().map(|bed| bed.path.as_str()).collect();
     assert_eq!(at, ["b/test_word.py"]);
 }
@@ -96,7 +100,7 @@ fn nothing_is_planted_where_the_work_has_no_tests_any_more() {
 fn source_files_that_the_work_has_changed_are_the_first_to_be_looked_into() {
     let paths: Vec<String> = (0..40).map(|number| format!("src/a{number}.rs")).collect();
     let all = [&["Cargo.toml".to_owned(), "src/deep/er/changed.rs".into(), "build.rs".into()], &paths[..]].concat();
-    let mut places = Places::choose(&Canary::CargoTest, &all);
+    let mut places = PlantingPlaces::choose(&CanaryTerms::CargoTest, &all);
     places.look_inside(&all, |path| path.contains("changed"));
     let units: Vec<&String> = places.units().collect();
     assert_eq!((units.len(), units[0].as_str()), (32, "src/deep/er/changed.rs"));
@@ -106,7 +110,7 @@ fn source_files_that_the_work_has_changed_are_the_first_to_be_looked_into() {
 #[test]
 fn it_is_seen_by_a_step_that_fails_and_names_it() {
     let own = |text: &str| {
-        let canary = Canary::File { file: "cases/own.in".into(), text: text.into(), run: Some("test".into()) };
+        let canary = CanaryTerms::File { file: "cases/own.in".into(), text: text.into(), run: Some("test".into()) };
         beds(&canary, &[]).unwrap().remove(0)
     };
     let any = own("x");
@@ -131,24 +135,24 @@ fn it_is_seen_by_a_step_that_fails_and_names_it() {
 
 #[test]
 fn what_the_base_sees_and_what_runs_beside_a_seen_failure_must_be_seen() {
-    let bed = beds(&Canary::GoTest, &["a/a_test.go", "b/b_test.go"]).unwrap();
-    let mut plants: Vec<Plant> = bed.iter().flat_map(Bed::plants).cloned().collect();
-    plants.push(Plant { key: "more".into(), ..plants[0].clone() });
+    let bed = beds(&CanaryTerms::GoTest, &["a/a_test.go", "b/b_test.go"]).unwrap();
+    let mut plants: Vec<PlantedTest> = bed.iter().flat_map(PlantedFile::plants).cloned().collect();
+    plants.push(PlantedTest { key: "more".into(), ..plants[0].clone() });
     let [a, b, more] = [0, 1, 2].map(|at| plants[at].key.clone());
     let sight = |seen: &[&String]| {
-        let mut sight = Sight::new(plants.clone());
+        let mut sight = CanarySightings::new(plants.clone());
         let again = sight.add(seen.iter().map(|key| (*key).clone()).collect());
         (sight, again)
     };
     let base = |seen: bool| BTreeMap::from([(a.clone(), true), (b.clone(), seen)]);
     let nothing: &[&String] = &[];
     let cases = [
-        (nothing, None, Seen::None),
-        (&[&a, &b, &more], None, Seen::All),
-        (&[&a, &more], None, Seen::All),
-        (&[&a, &more], Some(base(false)), Seen::All),
-        (&[&a, &more], Some(base(true)), Seen::Some),
-        (&[&a, &b], None, Seen::Some),
+        (nothing, None, SeenShare::None),
+        (&[&a, &b, &more], None, SeenShare::All),
+        (&[&a, &more], None, SeenShare::All),
+        (&[&a, &more], Some(base(false)), SeenShare::All),
+        (&[&a, &more], Some(base(true)), SeenShare::Some),
+        (&[&a, &b], None, SeenShare::Some),
     ];
     for (seen, base, share) in cases {
         assert_eq!(sight(seen).0.share(base.as_ref()), share, "{seen:?} {base:?}");
@@ -158,21 +162,21 @@ fn what_the_base_sees_and_what_runs_beside_a_seen_failure_must_be_seen() {
     let (mut cut, _) = sight(&[&a, &b]);
     cut.cut();
     for base in [None, Some(BTreeMap::from([(more.clone(), true)]))] {
-        assert_eq!(cut.share(base.as_ref()), Seen::All, "it was not asked often enough");
+        assert_eq!(cut.share(base.as_ref()), SeenShare::All, "it was not asked often enough");
     }
-    assert_eq!(Sight::default().share(None), Seen::All);
+    assert_eq!(CanarySightings::default().share(None), SeenShare::All);
 }
 
 #[test]
 fn the_source_of_a_planted_test_has_no_word_that_its_failure_prints() {
     for (canary, path) in [
-        (Canary::Pytest, "test_a.py"),
-        (Canary::NodeTest, "a.test.js"),
-        (Canary::Jest, "a.test.js"),
-        (Canary::CargoTest, "a/Cargo.toml"),
-        (Canary::GoTest, "a_test.go"),
-        (Canary::Junit, "ATest.java"),
-        (Canary::CppTest, "tests/a.cpp"),
+        (CanaryTerms::Pytest, "test_a.py"),
+        (CanaryTerms::NodeTest, "a.test.js"),
+        (CanaryTerms::Jest, "a.test.js"),
+        (CanaryTerms::CargoTest, "a/Cargo.toml"),
+        (CanaryTerms::GoTest, "a_test.go"),
+        (CanaryTerms::Junit, "ATest.java"),
+        (CanaryTerms::CppTest, "tests/a.cpp"),
     ] {
         let texts = "expect(a).toMatch(/a/); expect(a).toMatchObject(a); expect(a).toHaveProperty(b); assert.match(a, /b/); t.Fatal(); assertEquals(a)";
         let texts = format!(
@@ -184,8 +188,8 @@ fn the_source_of_a_planted_test_has_no_word_that_its_failure_prints() {
             number += 1;
             format!("word{number}.")
         };
-        let places = Places::choose(&canary, &[path.to_owned()]);
-        let Planted { levels } = plant(&canary, &places, word, &texts, |_| false).unwrap();
+        let places = PlantingPlaces::choose(&canary, &[path.to_owned()]);
+        let PlantedTests { levels } = plant(&canary, &places, word, &texts, |_| false).unwrap();
         assert!(levels.len() > 1, "{canary:?}");
         for bed in levels.iter().flatten() {
             let text = bed.text(|_| true).unwrap();
@@ -200,19 +204,19 @@ fn a_plain_test_needs_nothing_of_the_project() {
         "a.test.ts".to_owned(),
         "import { test } from 'node:test';\nimport { one } from './one';\n".to_owned(),
     )]);
-    let places = Places::choose(&Canary::NodeTest, &["a.test.ts".into()]);
-    let Planted { levels } = plant(&Canary::NodeTest, &places, || "kadu".into(), &texts, |_| false).unwrap();
+    let places = PlantingPlaces::choose(&CanaryTerms::NodeTest, &["a.test.ts".into()]);
+    let PlantedTests { levels } = plant(&CanaryTerms::NodeTest, &places, || "kadu".into(), &texts, |_| false).unwrap();
     let [beds, plain] = levels.as_slice() else { panic!("{levels:?}") };
-    let text = |bed: &Bed| bed.text(|_| true).unwrap();
+    let text = |bed: &PlantedFile| bed.text(|_| true).unwrap();
     assert!(text(&beds[0]).contains("./one") && !text(&plain[0]).contains("./one"));
     assert!(text(&plain[0]).starts_with("import { test as test_kadu } from"), "{}", text(&plain[0]));
-    assert!(plain.iter().flat_map(Bed::plants).all(|plant| plant.key.starts_with("a.test.ts: plain: ")));
+    assert!(plain.iter().flat_map(PlantedFile::plants).all(|plant| plant.key.starts_with("a.test.ts: plain: ")));
 }
 
 #[test]
 fn what_is_said_of_the_text_of_a_file_is_no_failure_of_its_test() {
-    let bed = beds(&Canary::Pytest, &["test_a.py"]).unwrap().remove(0);
-    let plant = Plant { name: "kadu".into(), ..bed.plants().next().unwrap().clone() };
+    let bed = beds(&CanaryTerms::Pytest, &["test_a.py"]).unwrap().remove(0);
+    let plant = PlantedTest { name: "kadu".into(), ..bed.plants().next().unwrap().clone() };
     for (line, is_failure) in [
         ("FAILED test_kadu.py::test_kadu - AssertionError", true),
         ("ERROR test_kadu.py", true),
@@ -232,12 +236,12 @@ fn a_test_class_has_tests_in_itself_and_beside_it_and_in_turn_those_that_need_le
     let text =
         "package a;\nimport org.junit.Test;\npublic class ATest extends Base {\n    @Test\n    public void a() {}\n}\n";
     let texts = BTreeMap::from([(path.to_owned(), text.to_owned())]);
-    let places = Places::choose(&Canary::Junit, &[path.to_owned()]);
-    let Planted { levels } = plant(&Canary::Junit, &places, || "kadu".into(), &texts, |_| false).unwrap();
-    let paths = |level: &Vec<Bed>| level.iter().map(|bed| bed.path.clone()).collect::<Vec<_>>();
+    let places = PlantingPlaces::choose(&CanaryTerms::Junit, &[path.to_owned()]);
+    let PlantedTests { levels } = plant(&CanaryTerms::Junit, &places, || "kadu".into(), &texts, |_| false).unwrap();
+    let paths = |level: &Vec<PlantedFile>| level.iter().map(|bed| bed.path.clone()).collect::<Vec<_>>();
     let at: Vec<Vec<String>> = levels.iter().map(paths).collect();
     assert_eq!(at, [vec!["test/a/KaduTest.java", path], vec!["test/a/KaduTest.java"], vec!["test/a/KaduTest.java"]]);
-    let keys = levels.iter().flatten().flat_map(Bed::plants).map(|plant| plant.key.clone());
+    let keys = levels.iter().flatten().flat_map(PlantedFile::plants).map(|plant| plant.key.clone());
     let keys: Vec<String> = keys.collect();
     let each: std::collections::BTreeSet<&String> = keys.iter().collect();
     assert_eq!(each.len(), keys.len(), "each level is known by its keys: {keys:?}");

@@ -1,6 +1,6 @@
 //! Copies of folders, which share their blocks where the file system can.
 
-use crate::process::{self, End, Invocation};
+use crate::process::{self, Invocation, ProcessEnd};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -32,10 +32,12 @@ pub(in crate::gate) async fn copy_tree(
     )
     .await;
     match ended.end {
-        End::Exited(0) => Ok(()),
-        End::Stopped => Err("stopped".into()),
-        End::NotStarted(why) | End::Exceeded(why) => Err(why),
-        End::Exited(_) | End::Signalled(_) | End::TimedOut => Err(ended.output.text(500).trim_end().to_owned()),
+        ProcessEnd::Exited(0) => Ok(()),
+        ProcessEnd::Stopped => Err("stopped".into()),
+        ProcessEnd::NotStarted(why) | ProcessEnd::Exceeded(why) => Err(why),
+        ProcessEnd::Exited(_) | ProcessEnd::Signalled(_) | ProcessEnd::TimedOut => {
+            Err(ended.output.text(500).trim_end().to_owned())
+        }
     }
 }
 

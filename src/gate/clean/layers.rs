@@ -1,10 +1,10 @@
 //! Layers over the folders of a room: installed dependencies, build output and caches of tools.
 //! Also pins for protected files.
 
-use super::{CleanRoom, Dependencies, RoomFault, Wanted, clear, is_real};
+use super::{CleanRoom, RoomDependencies, RoomError, RoomRequest, clear, is_real};
 use crate::gate::installed::reached;
-use crate::gate::{Site, built};
-use crate::process::wall::{Layer, Mounts, Pin, ToolCache, View, add_layers, tool_caches};
+use crate::gate::{GateSite, built};
+use crate::process::sandbox::{MountView, Mounts, PinnedPath, ToolCache, ViewLayer, add_layers, tool_caches};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 /// A folder over which a room has a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::gate) enum Below {
+pub(in crate::gate) enum LowerFolder {
     /// A folder of the workspace, by its path there.
     Workspace(String),
     /// A cache of a tool.
@@ -26,22 +26,22 @@ impl CleanRoom {
     /// is written stays. Without layers, the room gets copies.
     pub(super) async fn bring(
         &mut self,
-        site: &Site,
-        wanted: Wanted<'_>,
+        site: &GateSite,
+        wanted: RoomRequest<'_>,
         stop: &CancellationToken,
-    ) -> Result<(), RoomFault> {
+    ) -> Result<(), RoomError> {
         let is_wanted = |path: &str| !wanted.lane.kept_folders().any(|cache| Path::new(path).starts_with(cache));
         let mut mounts = Mounts::default();
         let installation = wanted.dependencies.installation();
         if site.has_layers {
             let (files, over) = (self.files(), self.folder.join("layers"));
-            let io = |source| RoomFault::Io { path: over.clone(), source };
+            let io = |source| RoomError::Io { path: over.clone(), source };
             mounts = wanted.gate.installed.mounts(&site.origin, &files, &over, is_wanted).map_err(io)?;
             for layer in &mut mounts.layers {
                 let path =
                     layer.at.strip_prefix(&files).map_or_else(|_| String::new(), |path| path.to_string_lossy().into());
-                layer.between = installation.map_or(Vec::new(), |it| it.over(&path));
-                self.layers.push((Below::Workspace(path), layer.clone()));
+                layer.between = installation.map_or(Vec::new(), |it| it.layers_over(&path));
+                self.layers.push((LowerFolder::Workspace(path), layer.clone()));
             }
             let kept = self.cached(wanted).into_iter().filter(|_| wanted.caches.is_some_and(|it| !it.is_open()));
             let new = installation.iter().flat_map(|it| it.whole()).filter(|(path, _)| is_wanted(path));
@@ -49,7 +49,7 @@ impl CleanRoom {
                 let at = files.join(&path);
                 clear(&at).and_then(|()| fs::create_dir_all(&at)).map_err(io)?;
                 let over = over.join(format!("cache-{}", mounts.layers.len()));
-                mounts.layers.push(Layer { lower, between: Vec::new(), over, at });
+                mounts.layers.push(ViewLayer { lower, between: Vec::new(), over, at });
             }
             self.lay_over_caches(site, wanted, &mut mounts).map_err(io)?;
             mounts.pins.extend(pins(&files, wanted.kept));
@@ -70,9 +70,9 @@ impl CleanRoom {
         self.behind.holes.read_only.extend(wanted.gate.installed.interpreters.iter().cloned());
         mounts.relocate(&self.files(), &self.files);
         match (&self.behind.holes.view, site.wall.helper()) {
-            (Some(view), _) => view.add(&mounts).await.map_err(RoomFault::Layers)?,
+            (Some(view), _) => view.add(&mounts).await.map_err(RoomError::Layers)?,
             (None, Some(helper)) if !mounts.is_empty() => {
-                self.behind.holes.view = Some(View::open(helper, &mounts).await.map_err(RoomFault::Layers)?);
+                self.behind.holes.view = Some(MountView::open(helper, &mounts).await.map_err(RoomError::Layers)?);
             }
             (None, _) => {}
         }
@@ -82,8 +82,8 @@ impl CleanRoom {
     /// Lays layers over the caches of tools that the lane may use. In a room that installs
     /// dependencies every cache gets a layer, even one that does not exist yet. The layers contain
     /// what the lane's builds made on the base.
-    fn lay_over_caches(&mut self, site: &Site, wanted: Wanted<'_>, mounts: &mut Mounts) -> io::Result<()> {
-        let installs = matches!(wanted.dependencies, Dependencies::Awaited(_));
+    fn lay_over_caches(&mut self, site: &GateSite, wanted: RoomRequest<'_>, mounts: &mut Mounts) -> io::Result<()> {
+        let installs = matches!(wanted.dependencies, RoomDependencies::Awaited(_));
         let installed: BTreeMap<&PathBuf, PathBuf> =
             wanted.dependencies.installation().iter().flat_map(|it| it.caches()).collect();
         let is_used = |cache: &ToolCache| {
@@ -104,7 +104,7 @@ impl CleanRoom {
         let layered = add_layers(folders, &own, mounts)?;
         let layers = used.iter().map(|(it, _)| it).zip(&mounts.layers[first..]);
         layers.filter(|(it, _)| it.is_build_cache).try_for_each(|(_, layer)| forget_results(&layer.over))?;
-        let below = used.into_iter().map(|(it, _)| Below::Cache(it.folder));
+        let below = used.into_iter().map(|(it, _)| LowerFolder::Cache(it.folder));
         self.layers.extend(below.zip(mounts.layers[first..].iter().cloned()));
         self.behind.holes.mounts.extend(layered);
         Ok(())
@@ -114,9 +114,9 @@ impl CleanRoom {
     /// room cannot be used afterwards.
     pub(in crate::gate) fn keep_builds(&mut self, to: &Path) -> io::Result<()> {
         let caches: Vec<ToolCache> = tool_caches(|name| self.env.get(name));
-        let is_of_builds = |below: &Below| {
+        let is_of_builds = |below: &LowerFolder| {
             let has = |folder: &PathBuf| caches.iter().any(|it| it.is_build_cache && it.folder == *folder);
-            matches!(below, Below::Cache(folder) if has(folder))
+            matches!(below, LowerFolder::Cache(folder) if has(folder))
         };
         let Some((_, upper)) = self.written().into_iter().find(|(below, _)| is_of_builds(below)) else { return Ok(()) };
         to.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -126,7 +126,7 @@ impl CleanRoom {
     /// Returns the layers over dependencies and caches that were written to, each with the folder
     /// that holds the changes. Afterwards the room has no layers, and its own files are at
     /// [`CleanRoom::made`].
-    pub(in crate::gate) fn written(&mut self) -> Vec<(Below, PathBuf)> {
+    pub(in crate::gate) fn written(&mut self) -> Vec<(LowerFolder, PathBuf)> {
         self.behind.holes.view = None;
         let written =
             std::mem::take(&mut self.layers).into_iter().map(|(below, layer)| (below, layer.over.join("upper")));
@@ -148,20 +148,20 @@ fn forget_results(over: &Path) -> io::Result<()> {
 /// Returns pins for the folders in which Python keeps compiled code of protected files. They stay
 /// empty, because Python accepts a compiled file by the time and the size of its source. Code that
 /// is imported early could put other tests there.
-fn compiled(files: &Path, kept: &[String]) -> io::Result<Vec<Pin>> {
+fn compiled(files: &Path, kept: &[String]) -> io::Result<Vec<PinnedPath>> {
     let sources = kept.iter().map(Path::new).filter(|path| path.extension().is_some_and(|it| it == "py"));
     let folders: BTreeSet<&Path> = sources.filter_map(Path::parent).collect();
     let all = folders.into_iter().map(|folder| files.join(folder).join("__pycache__"));
     let new = all.filter(|at| at.symlink_metadata().is_err());
-    new.map(|at| fs::create_dir(&at).map(|()| Pin { at, read_only: true })).collect()
+    new.map(|at| fs::create_dir(&at).map(|()| PinnedPath { at, read_only: true })).collect()
 }
 
 /// Returns pins for protected files of a room and for each folder above them. Nothing can move or
 /// cover a pinned path, not even for a moment. New files can be made beside it.
-fn pins(files: &Path, kept: &[String]) -> Vec<Pin> {
+fn pins(files: &Path, kept: &[String]) -> Vec<PinnedPath> {
     let kept: Vec<&String> = kept.iter().filter(|path| is_real(&files.join(path))).collect();
     let folders = kept.iter().flat_map(|path| Path::new(path.as_str()).ancestors().skip(1));
     let folders: BTreeSet<&Path> = folders.filter(|folder| !folder.as_os_str().is_empty()).collect();
-    let folders = folders.into_iter().map(|folder| Pin { at: files.join(folder), read_only: false });
-    folders.chain(kept.into_iter().map(|path| Pin { at: files.join(path), read_only: true })).collect()
+    let folders = folders.into_iter().map(|folder| PinnedPath { at: files.join(folder), read_only: false });
+    folders.chain(kept.into_iter().map(|path| PinnedPath { at: files.join(path), read_only: true })).collect()
 }

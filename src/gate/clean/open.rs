@@ -1,13 +1,13 @@
 //! The paths that the sandbox of a room lets through: its files, the downloads of its toolchains
 //! and the history of its base.
 
-use super::{CleanRoom, Dependencies, RoomFault, Wanted, is_real};
-use crate::gate::Site;
+use super::{CleanRoom, RoomDependencies, RoomError, RoomRequest, is_real};
+use crate::gate::GateSite;
 use crate::gate::install;
 use crate::gate::names::has_name;
 use crate::gate::planted::word;
-use crate::process::wall::{Mount, WallKind};
-use crate::workspace::replica::History;
+use crate::process::sandbox::{Mount, SandboxKind};
+use crate::workspace::replica::KeptHistory;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -28,25 +28,25 @@ const HISTORY_AT: &str = "/tmp/.fledge-history";
 
 impl CleanRoom {
     /// Opens the sandbox for the paths that this room needs.
-    pub(super) fn open(&mut self, site: &Site, wanted: Wanted<'_>) -> Result<(), RoomFault> {
+    pub(super) fn open(&mut self, site: &GateSite, wanted: RoomRequest<'_>) -> Result<(), RoomError> {
         let (files, at) = (self.files(), self.behind.at.clone());
         let home = self.env.get("HOME").map(PathBuf::from);
         let holes = &mut self.behind.holes;
         holes.network = wanted.lane.network;
         holes.hidden.clone_from(&site.hidden);
-        if site.wall.kind() == WallKind::Landlock {
+        if site.wall.kind() == SandboxKind::Landlock {
             // Behind bubblewrap, the room covers this path. Landlock must hide the files that the
             // agent left there.
             holes.hidden.push(site.root.clone());
         }
         if let Some(held_out) = &wanted.lane.held_out {
             self.held_at = Some(match site.wall.kind() {
-                WallKind::Bubblewrap => {
+                SandboxKind::Bubblewrap => {
                     let at = Path::new("/tmp").join(word());
                     holes.mounts.push(Mount { from: held_out.clone(), at: at.clone(), writable: false });
                     at
                 }
-                WallKind::Landlock | WallKind::Off => {
+                SandboxKind::Landlock | SandboxKind::Off => {
                     holes.hidden.retain(|path| path != held_out);
                     holes.read_only.push(held_out.clone());
                     held_out.clone()
@@ -54,7 +54,7 @@ impl CleanRoom {
             });
         }
         holes.home = home.clone();
-        if site.wall.kind() == WallKind::Bubblewrap {
+        if site.wall.kind() == SandboxKind::Bubblewrap {
             holes.mounts.push(Mount { from: self.files.clone(), at: at.clone(), writable: true });
             let kept = wanted.kept.iter().filter(|path| !site.has_layers && is_real(&files.join(path)));
             let kept = kept.map(|path| Mount { from: self.files.join(path), at: at.join(path), writable: false });
@@ -66,39 +66,43 @@ impl CleanRoom {
         // Every later room sees the downloads of the base's own setup, and cannot change them.
         let (fetched, writable): (&dyn Fn(&str) -> PathBuf, bool) = match (caches, wanted.dependencies) {
             (Some(caches), _) => (&|name| caches.fetched(name), caches.is_open()),
-            (None, Dependencies::Installed(installation)) if !site.has_layers => {
+            (None, RoomDependencies::Installed(installation)) if !site.has_layers => {
                 (&|name| installation.fetched(name), false)
             }
-            (None, Dependencies::Awaited(folder)) if !site.has_layers => (&|name| install::fetched(folder, name), true),
+            (None, RoomDependencies::Awaited(folder)) if !site.has_layers => {
+                (&|name| install::fetched(folder, name), true)
+            }
             (None, _) => return Ok(()),
         };
         let Some(home) = home else { return Ok(()) };
         // An installation fills only the caches of its own programs. Other caches stay unchanged.
         let commands: Option<Vec<&str>> = match (caches, wanted.dependencies) {
-            (None, Dependencies::Installed(it)) => Some(it.told.commands.iter().map(String::as_str).collect()),
-            (None, Dependencies::Awaited(_)) => Some(wanted.lane.steps.iter().map(|step| step.run.as_str()).collect()),
+            (None, RoomDependencies::Installed(it)) => Some(it.told.commands.iter().map(String::as_str).collect()),
+            (None, RoomDependencies::Awaited(_)) => {
+                Some(wanted.lane.steps.iter().map(|step| step.run.as_str()).collect())
+            }
             (_, _) => None,
         };
         let is_filled = |name: &str| commands.as_ref().is_none_or(|all| all.iter().any(|run| has_name(run, name)));
         for (variable, name) in FETCHED.into_iter().filter(|(_, name)| is_filled(name)) {
             let from = fetched(name);
-            fs::create_dir_all(&from).map_err(|source| RoomFault::Io { path: from.clone(), source })?;
+            fs::create_dir_all(&from).map_err(|source| RoomError::Io { path: from.clone(), source })?;
             let at = match site.wall.kind() {
-                WallKind::Bubblewrap => home.join(FETCHED_AT).join(name),
-                WallKind::Landlock | WallKind::Off => from.clone(),
+                SandboxKind::Bubblewrap => home.join(FETCHED_AT).join(name),
+                SandboxKind::Landlock | SandboxKind::Off => from.clone(),
             };
             self.env = self.env.with([(&variable.to_owned(), &at.to_string_lossy().into_owned())]);
             match site.wall.kind() {
-                WallKind::Bubblewrap => self.behind.holes.mounts.push(Mount { from, at, writable }),
-                WallKind::Landlock | WallKind::Off if writable => self.behind.holes.writable.push(from),
-                WallKind::Landlock | WallKind::Off => {}
+                SandboxKind::Bubblewrap => self.behind.holes.mounts.push(Mount { from, at, writable }),
+                SandboxKind::Landlock | SandboxKind::Off if writable => self.behind.holes.writable.push(from),
+                SandboxKind::Landlock | SandboxKind::Off => {}
             }
         }
         Ok(())
     }
 
     /// Shows the room the history of its base, and hides the user's repository.
-    pub(super) fn show(&mut self, site: &Site, wanted: Wanted<'_>, history: Option<History>) {
+    pub(super) fn show(&mut self, site: &GateSite, wanted: RoomRequest<'_>, history: Option<KeptHistory>) {
         let Some(source) = &wanted.gate.repository else { return };
         let holes = &mut self.behind.holes;
         match (history, history_at(site)) {
@@ -115,6 +119,6 @@ impl CleanRoom {
 
 /// Returns the path at which a room sees the history of its base. Returns `None` where that is the
 /// path of the history itself.
-pub(super) fn history_at(site: &Site) -> Option<&'static Path> {
-    (site.wall.kind() == WallKind::Bubblewrap).then_some(Path::new(HISTORY_AT))
+pub(super) fn history_at(site: &GateSite) -> Option<&'static Path> {
+    (site.wall.kind() == SandboxKind::Bubblewrap).then_some(Path::new(HISTORY_AT))
 }

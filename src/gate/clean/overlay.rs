@@ -1,12 +1,12 @@
 //! Rooms whose files are a layer over the checkout of their base.
 
-use super::{RoomFault, Wanted};
-use crate::gate::Site;
+use super::{RoomError, RoomRequest};
+use crate::gate::GateSite;
 use crate::id::TreeId;
 use crate::lane::Lane;
-use crate::process::wall::{Layer, Mounts, View};
-use crate::workspace::replica::{Checkout, Differs, Sides};
-use crate::workspace::trees::{TreeChange, Trees, TreesFault, path_text, text_path};
+use crate::process::sandbox::{MountView, Mounts, ViewLayer};
+use crate::workspace::replica::{Checkout, LayerEntry, LayerSides};
+use crate::workspace::trees::{TreeChange, Trees, TreesError, path_text, text_path};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use tokio_util::sync::CancellationToken;
 /// The files of a room as a layer over a checkout.
 #[derive(Debug)]
 pub(in crate::gate) struct Overlay {
-    sides: Sides,
+    sides: LayerSides,
     over: PathBuf,
     tree: TreeId,
     /// The changes from the base to the tree.
     changes: Vec<TreeChange>,
     /// The differences from the checkout before anything ran in the room.
-    before: BTreeMap<PathBuf, Differs>,
+    before: BTreeMap<PathBuf, LayerEntry>,
     /// Keeps the checkout in use.
     _checkout: Arc<Checkout>,
 }
@@ -31,12 +31,12 @@ impl Overlay {
     /// Returns `None` if the room needs its own files: all of them get new times, or there is no
     /// checkout.
     pub(super) async fn lay(
-        site: &Site,
-        wanted: Wanted<'_>,
+        site: &GateSite,
+        wanted: RoomRequest<'_>,
         over: PathBuf,
         index: &Path,
         stop: &CancellationToken,
-    ) -> Result<Option<Self>, RoomFault> {
+    ) -> Result<Option<Self>, RoomError> {
         if wanted.has_new_times() {
             return Ok(None);
         }
@@ -46,7 +46,7 @@ impl Overlay {
             return Ok(None);
         }
         let Some(checkout) = wanted.gate.checkout(site, stop).await? else { return Ok(None) };
-        let sides = Sides { lower: checkout.files(), upper: over.join("upper") };
+        let sides = LayerSides { lower: checkout.files(), upper: over.join("upper") };
         checkout.lay_over(&site.trees, (tree, &changes), &sides.upper, index, stop).await?;
         let (tree, before) = (tree.clone(), BTreeMap::new());
         Ok(Some(Self { sides, over, tree, changes, before, _checkout: checkout }))
@@ -58,12 +58,12 @@ impl Overlay {
     }
 
     /// Mounts the two folders of the layer together at `at`.
-    pub(super) async fn mount(&mut self, helper: &Path, at: &Path) -> Result<View, RoomFault> {
+    pub(super) async fn mount(&mut self, helper: &Path, at: &Path) -> Result<MountView, RoomError> {
         self.before = self.sides.differences(|path| path != Path::new(".git")).map_err(|source| self.unread(source))?;
         let (lower, over) = (self.sides.lower.clone(), self.over.clone());
-        let layer = Layer { lower, between: Vec::new(), over, at: at.to_owned() };
+        let layer = ViewLayer { lower, between: Vec::new(), over, at: at.to_owned() };
         let mounts = Mounts { pins: Vec::new(), layers: vec![layer] };
-        View::open(helper, &mounts).await.map_err(RoomFault::Layers)
+        MountView::open(helper, &mounts).await.map_err(RoomError::Layers)
     }
 
     /// Returns whether the checkout has something at a path.
@@ -72,12 +72,12 @@ impl Overlay {
     }
 
     /// Returns the lower and the upper folder.
-    pub(in crate::gate) fn sides(&self) -> &Sides {
+    pub(in crate::gate) fn sides(&self) -> &LayerSides {
         &self.sides
     }
 
-    fn unread(&self, source: std::io::Error) -> RoomFault {
-        RoomFault::Io { path: self.sides.upper.clone(), source }
+    fn unread(&self, source: std::io::Error) -> RoomError {
+        RoomError::Io { path: self.sides.upper.clone(), source }
     }
 
     /// Returns the tree that a lane left here. See [`Trees::retake`].
@@ -86,7 +86,7 @@ impl Overlay {
         trees: &Trees,
         lane: &Lane,
         stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
+    ) -> Result<TreeId, TreesError> {
         let kept: BTreeSet<&Path> = lane.kept_folders().map(Path::new).collect();
         let changed: BTreeMap<PathBuf, bool> =
             self.changes.iter().map(|change| (text_path(&change.path), change.to_mode != 0)).collect();
@@ -96,7 +96,7 @@ impl Overlay {
         };
         let enters =
             |path: &Path| path != Path::new(".git") && !kept.contains(path) && (lane.writes || has_tracked(path));
-        let failed = |source| TreesFault::Io { verb: "read", path: self.sides.upper.clone(), source };
+        let failed = |source| TreesError::Io { verb: "read", path: self.sides.upper.clone(), source };
         let now = self.sides.differences(enters).map_err(failed)?;
         let is_tracked = |path: &Path| {
             let is_below = || self.sides.lower.join(path).symlink_metadata().is_ok_and(|meta| !meta.is_dir());
@@ -107,13 +107,13 @@ impl Overlay {
         for (path, differs) in now.iter().filter(|(path, differs)| self.before.get(*path) != Some(*differs)) {
             match differs {
                 _ if is_kept(path) => {}
-                Differs::Gone if is_tracked(path) => gone.push(path_text(path)),
-                Differs::Gone => {}
-                Differs::Written(..) if is_tracked(path) => written.push(path_text(path)),
-                Differs::Written(..) if lane.writes && !path.iter().any(|name| name == ".git") => {
+                LayerEntry::Gone if is_tracked(path) => gone.push(path_text(path)),
+                LayerEntry::Gone => {}
+                LayerEntry::Written(..) if is_tracked(path) => written.push(path_text(path)),
+                LayerEntry::Written(..) if lane.writes && !path.iter().any(|name| name == ".git") => {
                     new.push(path_text(path));
                 }
-                Differs::Written(..) => {}
+                LayerEntry::Written(..) => {}
             }
         }
         let is_lost = |path: &&PathBuf| !now.contains_key(*path) && is_tracked(path) && !is_kept(path);
@@ -135,7 +135,7 @@ impl Overlay {
         trees: &Trees,
         (written, gone): (&[String], &[String]),
         stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
+    ) -> Result<TreeId, TreesError> {
         if written.is_empty() && gone.is_empty() {
             return Ok(self.tree.clone());
         }

@@ -1,76 +1,91 @@
 //! Summaries of several lines, in which the counts of a line depend on earlier lines. Pure.
 
-use super::counts::{Counts, Place, number, sum};
+use super::counts::{CountedTests, SummaryPlace, number, sum};
 use super::runners;
 
 /// A summary that begins with a header line.
-struct Block {
+struct SummaryBlock {
     /// Returns the number in a header line, or 0 if the header has no number; `None` for other
     /// lines.
     header: fn(&str) -> Option<u64>,
     /// Returns the counts of the header, given its number.
-    counts: fn(u64) -> Option<Counts>,
+    counts: fn(u64) -> Option<CountedTests>,
     /// Returns the counts of a later line, given the number of the header.
-    line: fn(&str, u64) -> Option<Counts>,
+    line: fn(&str, u64) -> Option<CountedTests>,
     /// The maximum number of lines after the header that may belong to the summary.
     reach: usize,
 }
 
-const BLOCKS: [Block; 9] = [
+const BLOCKS: [SummaryBlock; 9] = [
     // Playwright prints the header before the tests.
-    Block { header: playwright_header, counts: |_| Some(Counts::default()), line: playwright, reach: usize::MAX },
+    SummaryBlock {
+        header: playwright_header,
+        counts: |_| Some(CountedTests::default()),
+        line: playwright,
+        reach: usize::MAX,
+    },
     // `Files=3, Tests=5,  0 wallclock secs (…)` and `Result: FAIL` of prove.
-    Block {
+    SummaryBlock {
         header: |line| line.strip_prefix("Files=")?.split_once(", Tests=")?.1.split_once(", ")?.0.trim().parse().ok(),
-        counts: |ran| Some(Counts::new(ran, 0)),
-        line: |line, _| (line == "Result: FAIL").then(|| Counts::new(0, 1)),
+        counts: |ran| Some(CountedTests::new(ran, 0)),
+        line: |line, _| (line == "Result: FAIL").then(|| CountedTests::new(0, 1)),
         reach: 1,
     },
     // `Test Suites: 1 failed, 2 total` of Jest or `Test Files  1 failed (1)` of Vitest, then the
     // line of tests.
-    Block {
+    SummaryBlock {
         header: suites,
-        counts: |failed| Some(Counts::new(0, failed)),
+        counts: |failed| Some(CountedTests::new(0, failed)),
         line: |line, _| runners::jest(line),
         reach: 2,
     },
     // Lists of `dotnet test`: `Total tests: 3` with `Passed: 2`, or `Test run summary: Failed!`
     // with `succeeded: 2`.
-    Block {
+    SummaryBlock {
         header: |line| line.strip_prefix("Total tests: ")?.parse().ok(),
         counts: |_| None,
         line: labelled,
         reach: 4,
     },
-    Block {
+    SummaryBlock {
         header: |line| line.strip_prefix("Test run summary: ").map(|_| 0),
         counts: |_| None,
         line: labelled,
         reach: 5,
     },
     // `Passed:   2` and `Failed:   1` of elm-test.
-    Block { header: |line| line.strip_prefix("TEST RUN ").map(|_| 0), counts: |_| None, line: labelled, reach: 8 },
+    SummaryBlock {
+        header: |line| line.strip_prefix("TEST RUN ").map(|_| 0),
+        counts: |_| None,
+        line: labelled,
+        reach: 8,
+    },
     // `Total:     2` and `Passed:    1` of uvu, which does not count failures. Its numbers begin in
     // one column.
-    Block {
+    SummaryBlock {
         header: |line| line.strip_prefix("Total:     ")?.parse().ok(),
         counts: |_| None,
         line: |line, total| match line.split_at_checked("Skipped:   ".len())? {
-            ("Passed:    ", count) => Some(Counts::new(total, total.saturating_sub(count.parse().ok()?))),
-            ("Skipped:   ", count) => Some(Counts::default().with_skipped(count.parse().ok()?)),
+            ("Passed:    ", count) => Some(CountedTests::new(total, total.saturating_sub(count.parse().ok()?))),
+            ("Skipped:   ", count) => Some(CountedTests::default().with_skipped(count.parse().ok()?)),
             _ => None,
         },
         reach: 2,
     },
     // The table of CUnit: total, ran, passed, failed.
-    Block { header: |line| line.strip_prefix("Run Summary: ").map(|_| 0), counts: |_| None, line: cunit, reach: 2 },
+    SummaryBlock {
+        header: |line| line.strip_prefix("Run Summary: ").map(|_| 0),
+        counts: |_| None,
+        line: cunit,
+        reach: 2,
+    },
     // XCTest sums up each suite, and all suites at the end. Only the last summary counts.
-    Block { header: xctest_header, counts: |_| None, line: xctest, reach: 1 },
+    SummaryBlock { header: xctest_header, counts: |_| None, line: xctest, reach: 1 },
 ];
 
 /// A summary whose header has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Open {
+struct OpenSummary {
     /// The index of the summary in [`BLOCKS`].
     block: usize,
     /// The number in the header.
@@ -78,22 +93,22 @@ struct Open {
     /// The number of lines that may still follow.
     left: usize,
     /// The position of the next line that has counts.
-    place: Place,
+    place: SummaryPlace,
 }
 
 /// The summaries that later lines may continue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Blocks {
-    open: Option<Open>,
+pub(super) struct OpenSummaries {
+    open: Option<OpenSummary>,
     /// The columns of a Julia table whose first row comes next.
     columns: Option<Vec<String>>,
     /// The last sum of Robot Framework, which sums up each suite and then all suites.
-    robot: Option<Counts>,
+    robot: Option<CountedTests>,
 }
 
-impl Blocks {
+impl OpenSummaries {
     /// Reads a line and returns its counts.
-    pub(super) fn read(&mut self, line: &str) -> Option<Counts> {
+    pub(super) fn read(&mut self, line: &str) -> Option<CountedTests> {
         if let Some(columns) = self.columns.take() {
             return julia(&columns, line);
         }
@@ -111,15 +126,15 @@ impl Blocks {
         let found = BLOCKS.iter().enumerate().find_map(|(at, block)| Some((at, (block.header)(line)?)));
         if let Some((block, number)) = found {
             let counts = (BLOCKS[block].counts)(number);
-            let place = if counts.is_some() { Place::Next } else { Place::First };
-            self.open = Some(Open { block, number, left: BLOCKS[block].reach, place });
-            return counts.map(|counts| counts.at(Place::First));
+            let place = if counts.is_some() { SummaryPlace::Next } else { SummaryPlace::First };
+            self.open = Some(OpenSummary { block, number, left: BLOCKS[block].reach, place });
+            return counts.map(|counts| counts.at(SummaryPlace::First));
         }
         let mut open = self.open.take().filter(|open| open.left > 0)?;
         let counts = (BLOCKS[open.block].line)(line, open.number).map(|counts| counts.at(open.place));
         open.left -= 1;
         if counts.is_some() {
-            open.place = Place::Next;
+            open.place = SummaryPlace::Next;
         }
         self.open = Some(open);
         counts
@@ -132,7 +147,7 @@ impl Blocks {
     }
 
     /// Returns the counts that are valid only if nothing follows.
-    pub(super) fn end(&mut self) -> Option<Counts> {
+    pub(super) fn end(&mut self) -> Option<CountedTests> {
         self.robot.take()
     }
 }
@@ -145,13 +160,13 @@ fn playwright_header(line: &str) -> Option<u64> {
 }
 
 /// Parses `1 failed`, `1 flaky`, `1 skipped` or `2 passed (8.3s)`.
-fn playwright(line: &str, _: u64) -> Option<Counts> {
+fn playwright(line: &str, _: u64) -> Option<CountedTests> {
     let (count, rest) = number(line)?;
     match rest {
-        "failed" | "interrupted" => Some(Counts::new(count, count)),
-        "flaky" => Some(Counts::new(count, 0)),
-        "skipped" | "did not run" => Some(Counts::default().with_skipped(count)),
-        _ => rest.strip_prefix("passed (").map(|_| Counts::new(count, 0)),
+        "failed" | "interrupted" => Some(CountedTests::new(count, count)),
+        "flaky" => Some(CountedTests::new(count, 0)),
+        "skipped" | "did not run" => Some(CountedTests::default().with_skipped(count)),
+        _ => rest.strip_prefix("passed (").map(|_| CountedTests::new(count, 0)),
     }
 }
 
@@ -163,22 +178,22 @@ fn suites(line: &str) -> Option<u64> {
 }
 
 /// Parses `Passed: 2`, `succeeded: 2`, `failed: 1` or `Skipped: 1`.
-fn labelled(line: &str, _: u64) -> Option<Counts> {
+fn labelled(line: &str, _: u64) -> Option<CountedTests> {
     let (label, count) = line.split_once(':')?;
     let count = count.trim().parse().ok()?;
     match label.to_ascii_lowercase().as_str() {
-        "passed" | "succeeded" => Some(Counts::new(count, 0)),
-        "failed" => Some(Counts::new(count, count)),
-        "skipped" => Some(Counts::default().with_skipped(count)),
+        "passed" | "succeeded" => Some(CountedTests::new(count, 0)),
+        "failed" => Some(CountedTests::new(count, count)),
+        "skipped" => Some(CountedTests::default().with_skipped(count)),
         _ => None,
     }
 }
 
 /// Parses the row `tests      2      2      1      1        0` of CUnit's table.
-fn cunit(line: &str, _: u64) -> Option<Counts> {
+fn cunit(line: &str, _: u64) -> Option<CountedTests> {
     let mut cells = line.strip_prefix("tests ")?.split_whitespace().map(|cell| cell.parse::<u64>().ok());
     let (_total, ran, _passed, failed) = (cells.next()??, cells.next()??, cells.next()??, cells.next()??);
-    Some(Counts::new(ran, failed))
+    Some(CountedTests::new(ran, failed))
 }
 
 /// Recognizes `Test Suite 'All tests' passed at 2024-05-01 10:00:00.004.`
@@ -189,33 +204,33 @@ fn xctest_header(line: &str) -> Option<u64> {
 
 /// Parses
 /// `Executed 3 tests, with 1 test skipped and 1 failure (0 unexpected) in 0.004 (0.005) seconds`.
-fn xctest(line: &str, _: u64) -> Option<Counts> {
+fn xctest(line: &str, _: u64) -> Option<CountedTests> {
     let (ran, rest) = number(line.strip_prefix("Executed ")?)?;
     let (_, rest) = rest.split_once(", with ")?;
     let counts = rest.replace(" and ", ", ");
     let skipped = sum(&counts, ',', &["test", "tests"]).unwrap_or(0);
     let failed = sum(&counts, ',', &["failure", "failures"])?;
-    Some(Counts::new(ran.saturating_sub(skipped), failed).with_skipped(skipped))
+    Some(CountedTests::new(ran.saturating_sub(skipped), failed).with_skipped(skipped))
 }
 
 /// Parses the first row of a Julia table, which has every column:
 /// `sums          |    2     1      3  0.1s`.
-fn julia(columns: &[String], line: &str) -> Option<Counts> {
+fn julia(columns: &[String], line: &str) -> Option<CountedTests> {
     let (_, cells) = line.rsplit_once('|')?;
     let cells: Vec<&str> = cells.split_whitespace().collect();
     let cell = |name: &str| columns.iter().zip(&cells).find(|(column, _)| *column == name)?.1.parse::<u64>().ok();
     let [passed, failed, errors, broken] = ["Pass", "Fail", "Error", "Broken"].map(|name| cell(name).unwrap_or(0));
     let failed = failed.saturating_add(errors);
-    Some(Counts::new(passed.saturating_add(failed), failed).with_skipped(broken))
+    Some(CountedTests::new(passed.saturating_add(failed), failed).with_skipped(broken))
 }
 
 /// Parses `3 tests, 1 passed, 1 failed, 1 skipped`.
-fn robot(line: &str) -> Option<Counts> {
+fn robot(line: &str) -> Option<CountedTests> {
     let (_, rest) = number(line)?;
     let counts = rest.strip_prefix("tests, ").or(rest.strip_prefix("test, "))?;
     let (passed, failed) = (sum(counts, ',', &["passed"])?, sum(counts, ',', &["failed"])?);
     let skipped = sum(counts, ',', &["skipped"]).unwrap_or(0);
-    Some(Counts::new(passed.saturating_add(failed), failed).with_skipped(skipped))
+    Some(CountedTests::new(passed.saturating_add(failed), failed).with_skipped(skipped))
 }
 
 /// Returns whether a Gradle task that runs tests had any: true for `> Task :test`, false for

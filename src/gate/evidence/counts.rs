@@ -2,19 +2,19 @@
 
 /// The tests that one line of a summary counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct CountedTests {
     /// Tests that ran.
     pub(super) ran: u64,
     /// Tests that failed.
     pub(super) failed: u64,
     /// Tests that were skipped, in addition to `ran`.
     pub(super) skipped: u64,
-    pub(super) place: Place,
+    pub(super) place: SummaryPlace,
 }
 
 /// The position of a line in a summary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SummaryPlace {
     /// The first line, unless it counts no tests that ran.
     #[default]
     Usual,
@@ -27,7 +27,7 @@ pub(super) enum Place {
     Program,
 }
 
-impl Counts {
+impl CountedTests {
     /// Creates counts without skipped tests.
     pub(super) fn new(ran: u64, failed: u64) -> Self {
         Self { ran, failed, ..Self::default() }
@@ -37,7 +37,7 @@ impl Counts {
         Self { skipped, ..self }
     }
 
-    pub(super) fn at(self, place: Place) -> Self {
+    pub(super) fn at(self, place: SummaryPlace) -> Self {
         Self { place, ..self }
     }
 

@@ -34,7 +34,7 @@ pub(super) struct GoTests {
 
 impl GoTests {
     /// Reads a line of output without escape codes and surrounding blanks.
-    pub(super) fn take(&mut self, line: &str) {
+    pub(super) fn read_line(&mut self, line: &str) {
         if line.contains(RUN) {
             self.is_in_tests = true;
             self.begun += u64::from(begun(line).is_some());
@@ -152,7 +152,7 @@ mod tests {
 
     fn printed(text: &str, command: &str) -> GoTests {
         let mut printed = GoTests::default();
-        text.lines().for_each(|line| printed.take(line.trim()));
+        text.lines().for_each(|line| printed.read_line(line.trim()));
         printed.note_command(command);
         printed
     }

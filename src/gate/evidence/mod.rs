@@ -15,8 +15,8 @@ mod runners;
 mod shortfall;
 mod tap;
 
-pub(super) use printed::Printed;
-pub(super) use shortfall::{Gone, Shortfall};
+pub(super) use printed::PrintedCounts;
+pub(super) use shortfall::{MissingTests, Shortfall};
 
 use crate::lane_runner::JunitReport;
 use crate::verdict::TestStatus;
@@ -39,30 +39,30 @@ const CONTRADICTORY: &str = "the step passed although its test output reports fa
 /// The evidence of a gate run, by lane and step.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Evidence {
-    steps: BTreeMap<String, Shown>,
+    steps: BTreeMap<String, StepEvidence>,
 }
 
 /// The evidence of one step.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Shown {
+pub(super) struct StepEvidence {
     /// The tests of the step's machine report that ran, and how often each ran; `None` without a
     /// report.
     named: Option<BTreeMap<String, u32>>,
     /// The lane names no report, and the step's builds wrote some.
     is_found: bool,
     /// The counts from the step's output.
-    printed: Printed,
+    printed: PrintedCounts,
     /// The step passed.
     is_green: bool,
 }
 
-impl Shown {
+impl StepEvidence {
     /// Combines the step's report, if the lane names one, with the counts from the step's output.
     /// If the lane names no report, `found` holds the reports that builds wrote.
     pub(super) fn new(
         report: Option<&JunitReport>,
         found: Option<&JunitReport>,
-        printed: Printed,
+        printed: PrintedCounts,
         is_green: bool,
     ) -> Self {
         let named = report.or(found).map(|read| {
@@ -94,35 +94,38 @@ impl Shown {
     /// Returns the reason why this evidence falls short of the base's, and the tests that did not
     /// run. Returns `None` if it does not. `lane` holds the tests of the reports that any step of
     /// the lane wrote, because parallel builds find each other's reports.
-    fn falls_short_of(&self, base: &Self, lane: &BTreeMap<String, u32>) -> Option<(String, Gone)> {
+    fn falls_short_of(&self, base: &Self, lane: &BTreeMap<String, u32>) -> Option<(String, MissingTests)> {
         if self.printed.breaks_off(&base.printed) {
-            return Some((CUT_SHORT.into(), Gone::Nothing));
+            return Some((CUT_SHORT.into(), MissingTests::Nothing));
         }
         let cut_short = self.printed.cut_short(Some(&base.printed));
         if !cut_short.is_empty() {
-            return Some((format!("{CUT_SHORT}: {}", some(&cut_short)), Gone::Nothing));
+            return Some((format!("{CUT_SHORT}: {}", some(&cut_short)), MissingTests::Nothing));
         }
         // Tests of test runners print summaries with failures, so only failures beyond those of the
         // base count.
         let before = if base.is_green { base.printed.failed() } else { base.printed.failed().saturating_sub(1) };
         if self.is_green && self.printed.failed() > before {
-            return Some((CONTRADICTORY.into(), Gone::Nothing));
+            return Some((CONTRADICTORY.into(), MissingTests::Nothing));
         }
         // A red base does not show what a passing step prints. The last summary of a program is the
         // program's own, so its failures count.
         if self.is_green && !base.is_green && self.printed.ends_failed() {
-            return Some((CONTRADICTORY.into(), Gone::Nothing));
+            return Some((CONTRADICTORY.into(), MissingTests::Nothing));
         }
         let has_run = self.ran().is_some_and(|ran| ran > 0);
         let gone = self.printed.names().missing(base.printed.names(), base.is_green, has_run);
         if !gone.is_empty() {
-            return Some((format!("tests of the base did not run: {}", some(&gone)), Gone::Tests(owned(&gone))));
+            return Some((
+                format!("tests of the base did not run: {}", some(&gone)),
+                MissingTests::Tests(owned(&gone)),
+            ));
         }
         let untested: BTreeSet<&str> =
             base.printed.packages().difference(self.printed.packages()).map(String::as_str).collect();
         if !untested.is_empty() {
             let why = format!("packages of the base were not tested: {}", some(&untested));
-            return Some((why, Gone::Packages(owned(&untested))));
+            return Some((why, MissingTests::Packages(owned(&untested))));
         }
         if let Some(named) = &base.named {
             let none = BTreeMap::new();
@@ -131,7 +134,7 @@ impl Shown {
             let missing: BTreeSet<&str> = named.iter().filter(is_missing).map(|(name, _)| name.as_str()).collect();
             if !missing.is_empty() {
                 let why = format!("tests of the base did not run: {}", some(&missing));
-                return Some((why, Gone::Tests(owned(&missing))));
+                return Some((why, MissingTests::Tests(owned(&missing))));
             }
             if !base.is_found {
                 return None;
@@ -146,32 +149,33 @@ impl Shown {
             (false, ..) if now > 0 => {
                 let (skipped, there) = (self.printed.skipped(), base.printed.skipped());
                 let why = || format!("more tests were skipped than on the base: {skipped} instead of {there}");
-                return (skipped > there).then(|| (why(), Gone::Count(skipped - there)));
+                return (skipped > there).then(|| (why(), MissingTests::Count(skipped - there)));
             }
             _ => (before, now),
         };
-        (now < before)
-            .then(|| (format!("fewer tests ran than on the base: {now} of {before}"), Gone::Count(before - now)))
+        (now < before).then(|| {
+            (format!("fewer tests ran than on the base: {now} of {before}"), MissingTests::Count(before - now))
+        })
     }
 }
 
 impl Evidence {
     /// Adds the evidence of a step.
-    pub(super) fn add(&mut self, lane: &str, step: &str, shown: Shown) {
+    pub(super) fn add(&mut self, lane: &str, step: &str, shown: StepEvidence) {
         self.steps.insert(format!("{lane}/{step}"), shown);
     }
 
     /// Returns the number of tests that ran in all steps. `None` if no step counts tests, or if Go
     /// only reports packages without counts.
     pub(super) fn ran(&self) -> Option<u64> {
-        let ran = self.steps.values().filter_map(Shown::ran).reduce(|all, more| all.saturating_add(more));
+        let ran = self.steps.values().filter_map(StepEvidence::ran).reduce(|all, more| all.saturating_add(more));
         ran.filter(|ran| *ran > 0 || self.steps.values().all(|step| step.printed.packages().is_empty()))
     }
 
     /// Returns the number of tests that are known by name. fledge looks for each named test of the
     /// base.
     pub(super) fn named(&self) -> u64 {
-        self.steps.values().map(Shown::named).fold(0, u64::saturating_add)
+        self.steps.values().map(StepEvidence::named).fold(0, u64::saturating_add)
     }
 
     /// Returns whether a test runner printed a summary and no step ran a test.
@@ -182,7 +186,7 @@ impl Evidence {
     /// Returns a message about a step that passed although its tests failed or were cut short. It
     /// is for gate runs without a base.
     pub(super) fn contradiction(&self) -> Option<String> {
-        let why = |shown: &Shown| match (shown.printed.ends_failed(), shown.printed.cut_short(None)) {
+        let why = |shown: &StepEvidence| match (shown.printed.ends_failed(), shown.printed.cut_short(None)) {
             (true, _) => Some(CONTRADICTORY.to_owned()),
             (false, cut) => (!cut.is_empty()).then(|| format!("{CUT_SHORT}: {}", some(&cut))),
         };
@@ -192,7 +196,7 @@ impl Evidence {
 
     /// Returns each step with less evidence than on the base, and the reason.
     pub(super) fn shortfalls(&self, base: &Self) -> Vec<Shortfall> {
-        let short = |(step, base): (&String, &Shown)| {
+        let short = |(step, base): (&String, &StepEvidence)| {
             let now = self.steps.get(step).cloned().unwrap_or_default();
             let told = now.falls_short_of(base, &self.found_beside(step));
             told.map(|(why, gone)| Shortfall { step: step.clone(), why, gone })

@@ -43,7 +43,7 @@ const NAMERS: [Namer; 6] = [
 
 /// The names of tests that ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Names {
+pub(super) struct TestNames {
     tests: BTreeMap<Family, BTreeSet<String>>,
     /// Families that have printed a summary.
     summed: BTreeSet<Family>,
@@ -58,9 +58,9 @@ pub(super) struct Names {
     of_go: BTreeMap<String, u64>,
 }
 
-impl Names {
+impl TestNames {
     /// Reads a line of output without escape codes.
-    pub(super) fn take(&mut self, line: &str) {
+    pub(super) fn read_line(&mut self, line: &str) {
         let plain = line.trim();
         self.is_versioned |= plain.starts_with("TAP version ");
         for (family, name, is_sum) in NAMERS {

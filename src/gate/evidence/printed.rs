@@ -1,17 +1,17 @@
 //! Counts of tests from the output of common runners, line by line. Pure.
 
-use super::blocks::{Blocks, gradle_task};
-use super::counts::{Counts, Place};
+use super::blocks::{OpenSummaries, gradle_task};
+use super::counts::{CountedTests, SummaryPlace};
 use super::go::GoTests;
-use super::names::Names;
+use super::names::TestNames;
 use super::runners::{is_libtest_start, is_node_sum, skipped, summary};
-use super::tap::Tap;
+use super::tap::TapReader;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The counts of tests in the output of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::gate) struct Printed {
+pub(in crate::gate) struct PrintedCounts {
     /// Tests that ran and failed; `None` if no summary was printed.
     sum: Option<Sum>,
     /// Tests that were skipped.
@@ -22,7 +22,7 @@ pub(in crate::gate) struct Printed {
     /// The number of Rust's test programs that printed a start, minus those that printed a result.
     open: i64,
     /// The names of tests that ran.
-    names: Names,
+    names: TestNames,
     /// The output of Go and its test programs.
     #[serde(default)]
     go: GoTests,
@@ -35,9 +35,9 @@ pub(in crate::gate) struct Printed {
     #[serde(default)]
     has_plans: bool,
     #[serde(skip)]
-    tap: Tap,
+    tap: TapReader,
     #[serde(skip)]
-    blocks: Blocks,
+    blocks: OpenSummaries,
 }
 
 /// Numbers of tests that ran and failed.
@@ -68,22 +68,22 @@ struct Own {
 }
 
 impl Own {
-    fn take(&mut self, line: &str, summed: Option<Counts>) {
+    fn read_line(&mut self, line: &str, summed: Option<CountedTests>) {
         if is_program_of_cargo(line) {
             self.ended = self.ended.saturating_add(self.last.take().unwrap_or(0));
             self.is_captured = false;
             self.has_failed |= std::mem::take(&mut self.failed) > 0;
         }
-        if let Some(Counts { ran, failed, place, .. }) = summed {
+        if let Some(CountedTests { ran, failed, place, .. }) = summed {
             // Some summaries print the sum and the failures on separate lines. Go prints a line for
             // each test.
             let goes_on = match place {
-                Place::Usual => ran == 0 || line.contains("=== RUN"),
-                Place::First | Place::Program => false,
-                Place::Next => true,
+                SummaryPlace::Usual => ran == 0 || line.contains("=== RUN"),
+                SummaryPlace::First | SummaryPlace::Program => false,
+                SummaryPlace::Next => true,
             };
             self.failed = if goes_on { self.failed.saturating_add(failed) } else { failed };
-            self.has_failed |= place == Place::Program && failed > 0;
+            self.has_failed |= place == SummaryPlace::Program && failed > 0;
         }
         self.is_captured |= line.starts_with("---- ") && line.ends_with(" ----");
         match summed.map(|counts| counts.ran) {
@@ -95,7 +95,7 @@ impl Own {
     }
 }
 
-impl Printed {
+impl PrintedCounts {
     /// Returns the number of tests that Rust's test programs ran, without those that a failing test
     /// printed; `None` if unknown.
     pub(super) fn own(&self) -> Option<u64> {
@@ -131,7 +131,7 @@ impl Printed {
     }
 
     /// Returns the names of the tests that ran.
-    pub(super) fn names(&self) -> &Names {
+    pub(super) fn names(&self) -> &TestNames {
         &self.names
     }
 
@@ -152,11 +152,11 @@ impl Printed {
     }
 
     /// Reads a line of output without escape codes.
-    pub(in crate::gate) fn take(&mut self, line: &str) {
-        self.names.take(line);
+    pub(in crate::gate) fn read_line(&mut self, line: &str) {
+        self.names.read_line(line);
         let (indented, line) = (line.trim_end(), line.trim());
         let is_of_go = self.go.is_in_tests();
-        self.go.take(line);
+        self.go.read_line(line);
         let in_block = if is_of_go { None } else { self.blocks.read(line) };
         let summed = in_block.or_else(|| summary(line, is_of_go));
         if summed.is_some() {
@@ -191,13 +191,13 @@ impl Printed {
         let documents = self.tap.end();
         self.count("", documents);
         (self.empty_plans, self.has_plans) = (self.tap.empty(), self.tap.has_tests());
-        (self.tap, self.blocks) = (Tap::default(), Blocks::default());
+        (self.tap, self.blocks) = (TapReader::default(), OpenSummaries::default());
     }
 
     /// Adds the counts of a line or a document.
-    fn count(&mut self, line: &str, summed: Option<Counts>) {
-        self.own.take(line, summed);
-        let Some(Counts { ran, failed, skipped, .. }) = summed else { return };
+    fn count(&mut self, line: &str, summed: Option<CountedTests>) {
+        self.own.read_line(line, summed);
+        let Some(CountedTests { ran, failed, skipped, .. }) = summed else { return };
         let sum = self.sum.get_or_insert_default();
         sum.ran = sum.ran.saturating_add(ran);
         sum.failed = sum.failed.saturating_add(failed);
@@ -221,14 +221,14 @@ impl Printed {
             let documents = self.tap.take_ended(is_of_tap).filter(|_| !is_of_tap);
             self.count("", documents);
         }
-        self.tap.take(line);
+        self.tap.read_line(line);
     }
 
     /// Reads a line about a Gradle task.
     fn take_gradle(&mut self, line: &str) {
         match gradle_task(line) {
             Some(true) => self.is_uncounted = true,
-            Some(false) => self.count("", Some(Counts::default())),
+            Some(false) => self.count("", Some(CountedTests::default())),
             None => {}
         }
     }

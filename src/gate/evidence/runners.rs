@@ -1,13 +1,13 @@
 //! The summary lines of the common test runners. Pure.
 
-use super::counts::{Counts, FAILING, sum, with_failed};
+use super::counts::{CountedTests, FAILING, sum, with_failed};
 use super::{formats, go};
 
 /// Parses a summary line into the numbers of tests that ran and failed. Returns `None` for other
 /// lines.
-type Runner = fn(&str) -> Option<(u64, u64)>;
+type TestRunner = fn(&str) -> Option<(u64, u64)>;
 /// The parsers, one for each family of runners.
-const RUNNERS: [Runner; 21] = [
+const RUNNERS: [TestRunner; 21] = [
     none,
     libtest,
     nextest,
@@ -69,8 +69,8 @@ const NONE: [&str; 13] = [
 
 /// Returns the tests that ran and failed by a summary line. Output of Go's tests (`is_of_go`) is
 /// not parsed as a summary of another runner.
-pub(super) fn summary(line: &str, is_of_go: bool) -> Option<Counts> {
-    let counts = |(ran, failed)| Counts::new(ran, failed);
+pub(super) fn summary(line: &str, is_of_go: bool) -> Option<CountedTests> {
+    let counts = |(ran, failed)| CountedTests::new(ran, failed);
     if is_of_go {
         return go::summary(line).map(counts);
     }
@@ -195,10 +195,10 @@ pub(super) fn node_name(line: &str) -> Option<&str> {
 
 /// Parses `Tests:       1 failed, 5 passed, 6 total` of Jest, ` Tests  1 failed | 5 passed (6)` of
 /// Vitest, or `Tests:    1 failed, 2 passed (3 assertions)` of Pest.
-pub(super) fn jest(line: &str) -> Option<Counts> {
+pub(super) fn jest(line: &str) -> Option<CountedTests> {
     let (counts, separator) = jest_counts(line)?;
     let (ran, failed) = with_failed(counts, separator, &["failed", "passed"], &["skipped", "todo"])?;
-    Some(Counts::new(ran, failed))
+    Some(CountedTests::new(ran, failed))
 }
 
 /// Returns the counts of a summary of Jest or Vitest, and their separator.

@@ -11,12 +11,12 @@ pub(in crate::gate) struct Shortfall {
     pub(super) step: String,
     pub(super) why: String,
     /// The tests that did not run.
-    pub(in crate::gate) gone: Gone,
+    pub(in crate::gate) gone: MissingTests,
 }
 
 /// The tests of the base that did not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::gate) enum Gone {
+pub(in crate::gate) enum MissingTests {
     /// Tests, by name.
     Tests(BTreeSet<String>),
     /// Packages of Go.

@@ -1,19 +1,19 @@
 //! A reader for documents of the Test Anything Protocol, which Perl programs, bats, busted and
 //! others print. Pure.
 
-use super::counts::Counts;
+use super::counts::CountedTests;
 
 /// The maximum number of open documents.
 const MOST_OPEN: usize = 64;
 
 /// The documents since the last summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Tap {
+pub(super) struct TapReader {
     /// Documents that have not ended, the newest last. Parallel programs mix the lines of their
     /// documents.
     open: Vec<Document>,
     /// The counts of the documents that have ended.
-    ended: Option<Counts>,
+    ended: Option<CountedTests>,
     /// The number of plans that no test follows.
     empty: u64,
     /// At least one document had tests.
@@ -37,10 +37,10 @@ impl Document {
     }
 }
 
-impl Tap {
+impl TapReader {
     /// Reads a line of output with its indentation. Subtests are indented and count as part of
     /// their parent.
-    pub(super) fn take(&mut self, line: &str) {
+    pub(super) fn read_line(&mut self, line: &str) {
         if let Some((planned, is_skipped)) = plan(line) {
             self.take_plan(planned, is_skipped);
         } else if let Some(test) = Test::read(line) {
@@ -62,7 +62,7 @@ impl Tap {
         let place = self.open.iter().rposition(fits).or_else(|| self.open.iter().rposition(unplanned));
         match place.map(|place| self.open.remove(place)) {
             Some(document) => self.close(Document { planned: Some(planned), ..document }),
-            None => self.begin(Document { planned: Some(planned), ..Document::default() }),
+            None => self.start_document(Document { planned: Some(planned), ..Document::default() }),
         }
     }
 
@@ -78,7 +78,7 @@ impl Tap {
         let place = match place {
             Some(place) => place,
             None if test.number == 1 => {
-                self.begin(Document::default());
+                self.start_document(Document::default());
                 self.open.len() - 1
             }
             None => return,
@@ -93,7 +93,7 @@ impl Tap {
         }
     }
 
-    fn begin(&mut self, document: Document) {
+    fn start_document(&mut self, document: Document) {
         if self.open.len() >= MOST_OPEN {
             let oldest = self.open.remove(0);
             self.close(oldest);
@@ -103,7 +103,7 @@ impl Tap {
 
     /// Returns the counts of the documents that have ended, when another summary follows. `is_own`:
     /// that summary covers the documents, including one whose plan comes last.
-    pub(super) fn take_ended(&mut self, is_own: bool) -> Option<Counts> {
+    pub(super) fn take_ended(&mut self, is_own: bool) -> Option<CountedTests> {
         for document in self.open.iter_mut().filter(|document| document.planned.is_none()) {
             document.is_doubtful = true;
             self.has_tests |= is_own;
@@ -114,7 +114,7 @@ impl Tap {
 
     /// Closes all documents at the end of the output. Returns the counts of the documents since the
     /// last summary; `None` if there are none.
-    pub(super) fn end(&mut self) -> Option<Counts> {
+    pub(super) fn end(&mut self) -> Option<CountedTests> {
         std::mem::take(&mut self.open).into_iter().for_each(|document| self.close(document));
         self.ended.take()
     }
@@ -134,7 +134,7 @@ impl Tap {
         let Document { planned, seen, failed, skipped, .. } = document;
         self.has_tests |= seen > 0;
         let counts = match planned {
-            Some(0) => Counts::default().with_skipped(skipped),
+            Some(0) => CountedTests::default().with_skipped(skipped),
             Some(_) if seen == 0 => {
                 self.empty += 1;
                 return;
@@ -142,7 +142,7 @@ impl Tap {
             Some(planned) => {
                 // Planned tests that did not run count as failed.
                 let missing = planned.saturating_sub(seen);
-                Counts::new(seen.saturating_sub(skipped), failed.saturating_add(missing)).with_skipped(skipped)
+                CountedTests::new(seen.saturating_sub(skipped), failed.saturating_add(missing)).with_skipped(skipped)
             }
             // Lines without a plan may only look like tests.
             None => return,
@@ -202,9 +202,9 @@ pub(super) fn is_plan(line: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (Option<Counts>, u64) {
-        let mut tap = Tap::default();
-        text.lines().for_each(|line| tap.take(line));
+    fn read(text: &str) -> (Option<CountedTests>, u64) {
+        let mut tap = TapReader::default();
+        text.lines().for_each(|line| tap.read_line(line));
         (tap.end(), tap.empty())
     }
 
@@ -239,25 +239,25 @@ mod tests {
             ("1..2\nok 1 - a\nnot ok 2 - later # TODO see issue #12", 1, 0, 1),
             ("1..1\nnot ok 1 - issue #12", 1, 1, 0),
         ] {
-            assert_eq!(read(text).0, Some(Counts::new(ran, failed).with_skipped(skipped)), "{text}");
+            assert_eq!(read(text).0, Some(CountedTests::new(ran, failed).with_skipped(skipped)), "{text}");
         }
     }
 
     #[test]
     fn a_summary_within_a_document_does_not_end_it() {
-        let mut tap = Tap::default();
-        ["1..2", "ok 1 - a"].iter().for_each(|line| tap.take(line));
+        let mut tap = TapReader::default();
+        ["1..2", "ok 1 - a"].iter().for_each(|line| tap.read_line(line));
         assert_eq!(tap.take_ended(false), None);
-        tap.take("ok 2 - b");
-        assert_eq!(tap.take_ended(false), Some(Counts::new(2, 0)));
+        tap.read_line("ok 2 - b");
+        assert_eq!(tap.take_ended(false), Some(CountedTests::new(2, 0)));
         assert_eq!(tap.end(), None);
         // Tests without a plan before the summary form a document only if a later plan has their
         // number.
-        for (planned, counts) in [(2, Some(Counts::new(2, 0))), (1, Some(Counts::new(1, 1)))] {
-            let mut tap = Tap::default();
-            tap.take("not ok 1 - x");
+        for (planned, counts) in [(2, Some(CountedTests::new(2, 0))), (1, Some(CountedTests::new(1, 1)))] {
+            let mut tap = TapReader::default();
+            tap.read_line("not ok 1 - x");
             tap.take_ended(false);
-            [format!("1..{planned}"), "ok 1".to_owned(), "ok 2".to_owned()].iter().for_each(|line| tap.take(line));
+            [format!("1..{planned}"), "ok 1".to_owned(), "ok 2".to_owned()].iter().for_each(|line| tap.read_line(line));
             assert_eq!(tap.end(), counts);
         }
     }

@@ -2,18 +2,18 @@
 
 use super::*;
 
-fn report(cases: &str) -> Shown {
+fn report(cases: &str) -> StepEvidence {
     let report = JunitReport::parse(&format!("<testsuite>{cases}</testsuite>")).unwrap();
-    Shown::new(Some(&report), None, Printed::default(), true)
+    StepEvidence::new(Some(&report), None, PrintedCounts::default(), true)
 }
 
-fn printed(text: &str) -> Shown {
-    let mut printed = Printed::default();
-    text.lines().for_each(|line| printed.take(line));
-    Shown::new(None, None, printed, true)
+fn printed(text: &str) -> StepEvidence {
+    let mut printed = PrintedCounts::default();
+    text.lines().for_each(|line| printed.read_line(line));
+    StepEvidence::new(None, None, printed, true)
 }
 
-fn shortfalls(base: Shown, now: Shown) -> Vec<String> {
+fn shortfalls(base: StepEvidence, now: StepEvidence) -> Vec<String> {
     let [mut before, mut after] = [Evidence::default(), Evidence::default()];
     before.add("verify", "test", base);
     after.add("verify", "test", now);
@@ -43,8 +43,8 @@ fn a_test_of_the_base_that_did_not_run_is_missed_by_its_name_however_many_others
 fn reports_that_were_found_name_tests_and_count_beside_what_is_printed() {
     let found = |cases: &str, text: &str| {
         let report = JunitReport::parse(&format!("<testsuite>{cases}</testsuite>")).unwrap();
-        let Shown { printed, .. } = printed(text);
-        Shown::new(None, Some(&report), printed, true)
+        let StepEvidence { printed, .. } = printed(text);
+        StepEvidence::new(None, Some(&report), printed, true)
     };
     let (jest, less) = ("Tests: 3 passed, 3 total", "Tests: 1 passed, 1 total");
     let base = found("<testcase name='a'/><testcase name='[1] 0.5'/>", jest);
@@ -86,11 +86,11 @@ fn without_a_report_what_is_printed_is_counted_and_only_speaks_against() {
 #[test]
 fn a_step_that_is_green_though_its_tests_failed_is_told_and_what_was_printed_on_the_base_is_not() {
     let failed = "running 2 tests\ntest result: FAILED. 1 passed; 1 failed;";
-    let red = Shown { is_green: false, ..printed(failed) };
+    let red = StepEvidence { is_green: false, ..printed(failed) };
     let told = ["verify/test: the step passed although its test output reports failures"];
     assert_eq!(shortfalls(red.clone(), printed(failed)), told);
     let two = "running 3 tests\ntest result: FAILED. 1 passed; 2 failed;";
-    assert_eq!(shortfalls(Shown { is_green: false, ..printed(two) }, printed(failed)), told);
+    assert_eq!(shortfalls(StepEvidence { is_green: false, ..printed(two) }, printed(failed)), told);
     assert_eq!(shortfalls(printed(""), printed(failed)), told);
     assert_eq!(shortfalls(printed(failed), printed(failed)), [""; 0]);
     assert_eq!(shortfalls(red, printed("running 2 tests\ntest result: ok. 2 passed; 0 failed;")), [""; 0]);
@@ -100,14 +100,14 @@ fn a_step_that_is_green_though_its_tests_failed_is_told_and_what_was_printed_on_
 fn sums_of_a_step_that_failed_on_the_base_are_not_compared_but_for_none() {
     let captured =
         "running 1 test\ntest result: FAILED. 0 passed; 1 failed;\nSummary [ 0.01s] 3 tests run: 2 passed, 1 failed";
-    let red = Shown { is_green: false, ..printed(captured) };
+    let red = StepEvidence { is_green: false, ..printed(captured) };
     assert_eq!(shortfalls(red.clone(), printed("Summary [ 0.01s] 3 tests run: 3 passed")), [""; 0]);
     assert_eq!(shortfalls(red, printed("")), ["verify/test: fewer tests ran than on the base: 0 of 4"]);
 }
 
 #[test]
 fn a_test_that_failed_on_the_base_is_not_skipped_now() {
-    let red = Shown { is_green: false, ..printed("Ran 2 tests in 0.001s\nFAILED (failures=1)") };
+    let red = StepEvidence { is_green: false, ..printed("Ran 2 tests in 0.001s\nFAILED (failures=1)") };
     let told = ["verify/test: more tests were skipped than on the base: 1 instead of 0"];
     assert_eq!(shortfalls(red.clone(), printed("Ran 2 tests in 0.001s\nOK (skipped=1)")), told);
     let more = printed("Ran 3 tests in 0.001s\nOK (skipped=1)");
@@ -134,7 +134,7 @@ fn a_test_of_rust_that_failed_on_the_base_is_missed_whatever_it_printed() {
         "Running unittests src/lib.rs\nrunning 2 tests\n---- a stdout ----\n{nested}\ntest result: FAILED. 1 passed; 1 failed;\n\
         Doc-tests a\nrunning 1 test\ntest result: ok. 1 passed; 0 failed;"
     );
-    let red = Shown { is_green: false, ..printed(&base) };
+    let red = StepEvidence { is_green: false, ..printed(&base) };
     let now = |count: u64| printed(&format!("running {count} tests\ntest result: ok. {count} passed; 0 failed;"));
     assert_eq!(shortfalls(red.clone(), now(3)), [""; 0]);
     assert_eq!(shortfalls(red, now(2)), ["verify/test: fewer tests ran than on the base: 2 of 3"]);
@@ -172,11 +172,11 @@ fn a_step_that_ran_on_the_base_and_is_not_there_showed_nothing() {
 #[test]
 fn a_step_that_passes_with_failing_tests_contradicts_itself_without_a_base() {
     let contradiction = |text: &str, is_green| {
-        let mut printed = Printed::default();
-        text.lines().for_each(|line| printed.take(line));
+        let mut printed = PrintedCounts::default();
+        text.lines().for_each(|line| printed.read_line(line));
         printed.end();
         let mut evidence = Evidence::default();
-        evidence.add("verify", "test", Shown { is_green, ..Shown::new(None, None, printed, true) });
+        evidence.add("verify", "test", StepEvidence { is_green, ..StepEvidence::new(None, None, printed, true) });
         evidence.contradiction()
     };
     let told = "verify/test: the step passed although its test output reports failures";
@@ -190,10 +190,10 @@ fn a_step_that_passes_with_failing_tests_contradicts_itself_without_a_base() {
 #[test]
 fn a_program_that_ends_after_its_plan_is_cut_short() {
     let shown = |text: &str, is_green| {
-        let mut printed = Printed::default();
-        text.lines().for_each(|line| printed.take(line));
+        let mut printed = PrintedCounts::default();
+        text.lines().for_each(|line| printed.read_line(line));
         printed.end();
-        Shown::new(None, None, printed, is_green)
+        StepEvidence::new(None, None, printed, is_green)
     };
     let base = shown("1..2\nok 1\nnot ok 2", false);
     assert_eq!(

@@ -6,13 +6,13 @@ const BASE: &str = "/// Adds.\n///\n/// ```\n/// assert_eq!(a::add(1, 2), 3);\n/
     #[cfg(test)]\nmod tests {\n    use super::*;\n\n    fn three() -> i32 { 3 }\n\n    #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), three());\n    }\n}\n";
 
 fn is_told(after: &[&str]) -> bool {
-    let source = |(number, text): (usize, &&str)| Source {
+    let source = |(number, text): (usize, &&str)| ChangedSource {
         path: if number == 0 { "src/a.rs" } else { "src/a/tests.rs" },
         text: (*text).to_owned(),
         is_new: number > 0,
     };
-    let after: Vec<Source<'_>> = after.iter().enumerate().map(source).collect();
-    changed(&[("src/a.rs", BASE.to_owned())], &after, &Packages::default()) == ["src/a.rs"]
+    let after: Vec<ChangedSource<'_>> = after.iter().enumerate().map(source).collect();
+    changed(&[("src/a.rs", BASE.to_owned())], &after, &CargoPackages::default()) == ["src/a.rs"]
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn what_leaves_the_tests_as_they_were_is_not_told() {
         changed(
             &[("src/b.rs", "fn a() {}\nfn not(".into()), ("src/c.rs", "fn c() {}".into())],
             &[],
-            &Packages::default()
+            &CargoPackages::default()
         )
         .is_empty()
     );
@@ -69,11 +69,11 @@ fn a_test_that_is_kept_where_it_is_not_built_is_another_one() {
         ("mod old;\n", "src/a/old.rs", true),
         ("", "tests/old.rs", true),
     ] {
-        let source = |path, text, is_new| Source { path, text, is_new };
+        let source = |path, text, is_new| ChangedSource { path, text, is_new };
         for old in [BASE, &kept] {
             let after = [source("src/a.rs", format!("{declared}{weaker}"), false), source(path, old.to_owned(), true)];
             let finding = BTreeSet::from([String::new(), "crates/b".into()]);
-            let packages = Packages { all: finding.clone(), finding };
+            let packages = CargoPackages { all: finding.clone(), finding };
             let told = changed(&[("src/a.rs", BASE.to_owned())], &after, &packages);
             assert_eq!(told.is_empty(), is_built, "{declared}: {path}");
         }
@@ -83,7 +83,7 @@ fn a_test_that_is_kept_where_it_is_not_built_is_another_one() {
 #[test]
 fn a_test_that_goes_to_another_package_is_told() {
     let all = BTreeSet::from(["crates/a".to_owned(), "crates/b".into()]);
-    let packages = Packages { finding: all.clone(), all };
+    let packages = CargoPackages { finding: all.clone(), all };
     let moved = BASE.split("mod tests {").next().unwrap();
     for (path, is_new, is_told) in [
         ("crates/a/src/more.rs", false, false),
@@ -92,7 +92,7 @@ fn a_test_that_goes_to_another_package_is_told() {
         ("crates/b/tests/more.rs", true, true),
         ("crates/new/tests/more.rs", true, true),
     ] {
-        let source = |path, text: &str, is_new| Source { path, text: text.to_owned(), is_new };
+        let source = |path, text: &str, is_new| ChangedSource { path, text: text.to_owned(), is_new };
         let after = [source("crates/a/src/a.rs", moved, false), source(path, BASE, is_new)];
         let told = changed(&[("crates/a/src/a.rs", BASE.to_owned())], &after, &packages);
         assert_eq!(!told.is_empty(), is_told, "{path}");

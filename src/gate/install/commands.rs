@@ -4,13 +4,13 @@
 
 use super::differ::is_requirements;
 use super::refused::is_plain;
-use crate::gate::installed::Installed;
+use crate::gate::installed::InstalledPackages;
 use crate::gate::names::{joined, name_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A command that installs dependencies.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Command {
+pub(super) struct InstallCommand {
     /// The folder in which the command runs, relative to the root; empty for the root.
     pub(super) folder: String,
     /// The command, of one or more lines. Messages show its last line.
@@ -25,13 +25,13 @@ pub(super) struct Command {
 const HIDDEN: &str = "an installation for hold-out checks";
 
 /// The facts about a project from which its commands are derived.
-pub(super) struct Project<'p> {
+pub(super) struct InstallProject<'p> {
     /// The manifests and lock files that name other dependencies than on the base.
     pub(super) changed: &'p BTreeSet<String>,
     /// All files of the tree.
     pub(super) files: &'p BTreeSet<String>,
     /// The dependencies from before the agent.
-    pub(super) installed: &'p Installed,
+    pub(super) installed: &'p InstalledPackages,
     /// The command lines of the lanes.
     pub(super) steps: &'p [String],
     /// New Python requirements, by manifest and by the table that lists them.
@@ -97,7 +97,7 @@ const OTHERS: &[&str] = &["bundle", "rake", "rspec", "composer", "phpunit", "php
 
 /// Returns the commands for a project, in a fixed order. A group of package managers is skipped if
 /// all steps of the lanes belong to other groups.
-pub(super) fn commands(project: &Project) -> Vec<Command> {
+pub(super) fn commands(project: &InstallProject) -> Vec<InstallCommand> {
     let mut found = BTreeSet::new();
     for path in project.changed {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -105,7 +105,7 @@ pub(super) fn commands(project: &Project) -> Vec<Command> {
             "Cargo.toml" | "Cargo.lock" => (CARGO, project.cargo(folder)),
             "package.json" | "pnpm-workspace.yaml" | "bunfig.toml" => (NODE, project.node(folder)),
             name if NODE_LOCKS.iter().any(|(lock, _)| *lock == name) => (NODE, project.node(folder)),
-            "go.mod" | "go.sum" | "go.work" | "go.work.sum" => (GO, project.go(folder)),
+            "go.mod" | "go.sum" | "go.work" | "go.work.sum" => (GO, project.go_command(folder)),
             "pom.xml" => (JVM, Some(project.maven(folder))),
             name if name.contains("gradle") || name == "libs.versions.toml" => (JVM, Some(project.gradle(folder))),
             "Gemfile" | "Gemfile.lock" => (OTHERS, project.beside("Gemfile", folder, "bundle install")),
@@ -124,9 +124,9 @@ pub(super) fn commands(project: &Project) -> Vec<Command> {
     found.into_iter().collect()
 }
 
-impl Command {
+impl InstallCommand {
     /// Returns the last line for messages, or a fixed text for a hidden command.
-    pub(super) fn told(&self) -> &str {
+    pub(super) fn shown(&self) -> &str {
         if self.is_hidden { HIDDEN } else { self.line() }
     }
 
@@ -136,12 +136,12 @@ impl Command {
     }
 }
 
-fn command(folder: &str, run: String) -> Command {
-    Command { folder: folder.into(), run, fills_folders: true, is_hidden: false }
+fn command(folder: &str, run: String) -> InstallCommand {
+    InstallCommand { folder: folder.into(), run, fills_folders: true, is_hidden: false }
 }
 
-fn into_cache(folder: &str, run: &str) -> Command {
-    Command { folder: folder.into(), run: run.into(), fills_folders: false, is_hidden: false }
+fn into_cache(folder: &str, run: &str) -> InstallCommand {
+    InstallCommand { folder: folder.into(), run: run.into(), fills_folders: false, is_hidden: false }
 }
 
 /// Returns a folder and its parents, up to the root.
@@ -156,7 +156,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-impl Project<'_> {
+impl InstallProject<'_> {
     /// Returns whether a file is in the tree, or is git-ignored and existed before the agent.
     fn has(&self, path: &str) -> bool {
         self.files.contains(path) || self.installed.files.iter().any(|file| file == path)
@@ -184,7 +184,7 @@ impl Project<'_> {
     }
 
     /// Returns a command that runs in the folder of its manifest; `None` without the manifest.
-    fn beside(&self, manifest: &str, folder: &str, run: &str) -> Option<Command> {
+    fn beside(&self, manifest: &str, folder: &str, run: &str) -> Option<InstallCommand> {
         self.has(&joined(folder, manifest)).then(|| command(folder, run.into()))
     }
 
@@ -196,12 +196,12 @@ impl Project<'_> {
         locked.or_else(outermost).unwrap_or(folder)
     }
 
-    fn cargo(&self, folder: &str) -> Option<Command> {
+    fn cargo(&self, folder: &str) -> Option<InstallCommand> {
         let root = self.root(folder, &["Cargo.lock"], "Cargo.toml");
         self.has(&joined(root, "Cargo.toml")).then(|| into_cache(root, "cargo fetch"))
     }
 
-    fn node(&self, folder: &str) -> Option<Command> {
+    fn node(&self, folder: &str) -> Option<InstallCommand> {
         // In a workspace, the lock file is at the root, and packages have separate folders of
         // links.
         let has_lock = |at: &&str| NODE_LOCKS.iter().any(|(lock, _)| self.has(&joined(at, lock)));
@@ -229,7 +229,7 @@ impl Project<'_> {
     }
 
     /// Returns the command for Go. A tracked `vendor` is part of the work and needs no command.
-    fn go(&self, folder: &str) -> Option<Command> {
+    fn go_command(&self, folder: &str) -> Option<InstallCommand> {
         let root = upward(folder).find(|at| self.has(&joined(at, "go.work"))).unwrap_or(folder);
         let (vendor, is_work) = (joined(root, "vendor"), self.has(&joined(root, "go.work")));
         let is_there = is_work || self.has(&joined(root, "go.mod"));
@@ -244,13 +244,13 @@ impl Project<'_> {
 
     /// Returns the command for Maven, which resolves the dependencies of each goal before it runs
     /// the goal. The flags leave the goals without work.
-    fn maven(&self, folder: &str) -> Command {
+    fn maven(&self, folder: &str) -> InstallCommand {
         let root = self.root(folder, &[], "pom.xml");
         let program = if self.has(&joined(root, "mvnw")) { "./mvnw" } else { "mvn" };
         into_cache(root, &format!("{program} --batch-mode -Dmaven.main.skip=true -Dmaven.test.skip=true test-compile"))
     }
 
-    fn gradle(&self, folder: &str) -> Command {
+    fn gradle(&self, folder: &str) -> InstallCommand {
         let is_root = |at: &&str| {
             let names = ["settings.gradle", "settings.gradle.kts", "build.gradle", "build.gradle.kts"];
             names.iter().any(|name| self.has(&joined(at, name)))
@@ -261,7 +261,7 @@ impl Project<'_> {
         into_cache(root, &format!("{GRADLE}{program} --no-daemon --console=plain {script} installDependencies"))
     }
 
-    fn composer(&self, folder: &str) -> Option<Command> {
+    fn composer(&self, folder: &str) -> Option<InstallCommand> {
         let flags = "--no-scripts --no-plugins --no-interaction";
         let is_locked = self.changed.contains(&joined(folder, "composer.lock"));
         let verb = if is_locked { "install" } else { "update --minimal-changes" };
@@ -269,7 +269,7 @@ impl Project<'_> {
     }
 
     /// Returns the commands that update Python environments.
-    fn python(&self) -> Vec<Command> {
+    fn python(&self) -> Vec<InstallCommand> {
         let is_one = |path: &&String| {
             let name = name_of(path);
             let names = [
@@ -327,7 +327,7 @@ impl Project<'_> {
     }
 
     /// Returns the command of a package manager that fills an environment by its own files.
-    fn manager_of_python(&self, folder: &str) -> Option<Command> {
+    fn manager_of_python(&self, folder: &str) -> Option<InstallCommand> {
         let root = |lock: &str| upward(folder).find(|at| self.has(&joined(at, lock)));
         if let Some(root) = root("poetry.lock") {
             let lock = if self.changed.contains(&joined(root, "poetry.lock")) {
@@ -366,7 +366,7 @@ impl Project<'_> {
     }
 
     /// Returns the commands of test runners that have separate environments.
-    fn runners_of_python(&self, folder: &str) -> Vec<Command> {
+    fn runners_of_python(&self, folder: &str) -> Vec<InstallCommand> {
         let mut found = Vec::new();
         let root = |name: &str| upward(folder).find(|at| self.is_installed(&joined(at, name))).map(ToOwned::to_owned);
         if let Some(root) = root(".tox") {

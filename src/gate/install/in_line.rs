@@ -1,14 +1,14 @@
 //! Installation of verified work's dependencies in the folders of the workspace.
 
-use super::commands::Command;
+use super::commands::InstallCommand;
 use super::differ::names_dependencies;
-use super::{Difference, room};
-use crate::causes::chain;
+use super::{DependencyDifference, room};
+use crate::error_chain::chain;
 use crate::gate::clean::clear;
-use crate::gate::{Gate, Site};
+use crate::gate::{Gate, GateSite};
 use crate::id::TreeId;
-use crate::process::wall::{Mounts, View, add_layers, tool_caches};
-use crate::workspace::trees::TreesFault;
+use crate::process::sandbox::{MountView, Mounts, add_layers, tool_caches};
+use crate::workspace::trees::TreesError;
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +21,7 @@ impl Gate {
     /// The reason. If a command may have run, the reason names the commands for the user to run.
     pub async fn bring_in_line(
         &self,
-        site: &Site,
+        site: &GateSite,
         tree: &TreeId,
         begins: impl FnOnce() -> Result<(), String> + Send,
         stop: &CancellationToken,
@@ -31,7 +31,7 @@ impl Gate {
             return Ok(None);
         }
         begins()?;
-        let told: Vec<String> = commands.iter().map(told).collect();
+        let told: Vec<String> = commands.iter().map(typed).collect();
         let told = told.join(", ");
         let ran = self.run_in_line(site, &commands, stop).await;
         // This also runs after a stop, because the workspace must have the verified files.
@@ -44,11 +44,11 @@ impl Gate {
 
     async fn commands_in_line(
         &self,
-        site: &Site,
+        site: &GateSite,
         tree: &TreeId,
         stop: &CancellationToken,
-    ) -> Result<Vec<Command>, String> {
-        let difference = Difference::of(self, site, tree, stop).await.map_err(|fault| chain(&fault))?;
+    ) -> Result<Vec<InstallCommand>, String> {
+        let difference = DependencyDifference::compare(self, site, tree, stop).await.map_err(|fault| chain(&fault))?;
         let Some(difference) = difference else { return Ok(Vec::new()) };
         let files: BTreeSet<String> =
             site.trees.paths(tree, stop).await.map_err(|fault| chain(&fault))?.into_iter().collect();
@@ -56,7 +56,12 @@ impl Gate {
         Ok(commands.filter(|command| command.fills_folders).collect())
     }
 
-    async fn run_in_line(&self, site: &Site, commands: &[Command], stop: &CancellationToken) -> Result<(), String> {
+    async fn run_in_line(
+        &self,
+        site: &GateSite,
+        commands: &[InstallCommand],
+        stop: &CancellationToken,
+    ) -> Result<(), String> {
         let lane = room::installing(commands);
         let mut place = site.in_place(&lane, (&self.installed, None), site.logs.join("in-line"));
         let own = site.rooms.join("in-line");
@@ -67,7 +72,7 @@ impl Gate {
             let folders = caches.map(|cache| cache.folder).filter(|folder| !site.root.starts_with(folder));
             let layered = add_layers(folders.map(|folder| (folder, Vec::new())), &own, &mut mounts);
             behind.holes.mounts.extend(layered.map_err(|error| format!("{}: {error}", own.display()))?);
-            behind.holes.view = Some(View::open(helper, &mounts).await?);
+            behind.holes.view = Some(MountView::open(helper, &mounts).await?);
         }
         let ran = room::run(&lane, site, place, stop).await;
         let _left = clear(&own);
@@ -76,7 +81,7 @@ impl Gate {
 
     /// Restores the manifests and lock files of the work, because package managers may rewrite
     /// them. Other files stay, because the user may have changed them in the meantime.
-    async fn keep_manifests(&self, site: &Site, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
+    async fn keep_manifests(&self, site: &GateSite, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesError> {
         let now = site.trees.take(stop).await?.tree;
         let changed = site.trees.changes(tree, &now, stop).await?.into_iter().map(|change| change.path);
         let written: Vec<String> = changed.filter(|path| names_dependencies(path)).collect();
@@ -88,7 +93,7 @@ impl Gate {
 }
 
 /// Formats a command with its folder, for a message.
-fn told(command: &Command) -> String {
+fn typed(command: &InstallCommand) -> String {
     let run = command.line();
     if command.folder.is_empty() { format!("`{run}`") } else { format!("`{run}` in `{}`", command.folder) }
 }

@@ -16,15 +16,15 @@ pub(super) use differ::is_lock;
 pub(super) use room::NO_SCRIPTS;
 pub(super) use vendored::settle;
 
-use super::base::BaseFault;
-use super::clean::{RoomFault, clear};
-use super::{Gate, Policy, Site, unable};
+use super::base::BaseError;
+use super::clean::{RoomError, clear};
+use super::{Gate, GateSite, Policy, unable};
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::store::write_whole;
-use crate::verdict::Installs;
-use crate::workspace::trees::TreesFault;
-use commands::{Command, Project, commands};
+use crate::verdict::InstalledForChecks;
+use crate::workspace::trees::TreesError;
+use commands::{InstallCommand, InstallProject, commands};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -63,7 +63,7 @@ pub(super) struct Installation {
     /// Git-ignored files of the workspace, which the installation holds below `files`.
     files: BTreeSet<String>,
     /// The commands and packages, for the report.
-    pub(super) told: Installs,
+    pub(super) told: InstalledForChecks,
     /// Lines about manifests that no installer may run.
     #[serde(skip)]
     pub(super) withheld: Vec<String>,
@@ -71,7 +71,7 @@ pub(super) struct Installation {
 
 impl Installation {
     /// Returns the layers over a folder of the workspace, newest first.
-    pub(super) fn over(&self, path: &str) -> Vec<PathBuf> {
+    pub(super) fn layers_over(&self, path: &str) -> Vec<PathBuf> {
         self.over.get(path).map(|at| self.folder.join(at)).into_iter().collect()
     }
 
@@ -116,7 +116,7 @@ pub(super) fn fetched(folder: &Path, name: &str) -> PathBuf {
 
 /// The difference between the dependencies of a tree and the base's.
 #[derive(Debug)]
-pub(super) struct Difference {
+pub(super) struct DependencyDifference {
     /// The manifests and lock files with other dependencies than on the base.
     pub(super) paths: BTreeSet<String>,
     /// Changed manifests that an installer would run with network. They are left out, because the
@@ -130,14 +130,14 @@ pub(super) struct Difference {
     seen: Vec<String>,
 }
 
-impl Difference {
+impl DependencyDifference {
     /// Compares a tree with the base. Returns `None` if the dependencies are equal.
-    pub(super) async fn of(
+    pub(super) async fn compare(
         gate: &Gate,
-        site: &Site,
+        site: &GateSite,
         tree: &TreeId,
         stop: &CancellationToken,
-    ) -> Result<Option<Self>, TreesFault> {
+    ) -> Result<Option<Self>, TreesError> {
         let changes = site.trees.changes(gate.base(), tree, stop).await?;
         let named = changes.iter().map(|change| &change.path).filter(|path| differ::names_dependencies(path));
         let (mut paths, mut requirements, mut refused) = (BTreeSet::new(), BTreeMap::new(), Vec::new());
@@ -173,10 +173,10 @@ impl Difference {
     pub(super) async fn ground(
         &self,
         gate: &Gate,
-        site: &Site,
+        site: &GateSite,
         tree: &TreeId,
         stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
+    ) -> Result<TreeId, TreesError> {
         site.trees.with_paths_of(gate.base(), tree, &self.seen, stop).await
     }
 
@@ -184,10 +184,10 @@ impl Difference {
     async fn ground_with_sources(
         &self,
         gate: &Gate,
-        site: &Site,
+        site: &GateSite,
         tree: &TreeId,
         stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
+    ) -> Result<TreeId, TreesError> {
         let changes = site.trees.changes(gate.base(), tree, stop).await?;
         let sources = changes.into_iter().map(|change| change.path);
         let sources = sources.filter(|path| differ::is_source(path, &self.paths));
@@ -197,7 +197,7 @@ impl Difference {
 
     /// Returns the commands that install the dependencies of the tree. Commands that only hold-out
     /// lanes need are hidden.
-    fn commands(&self, gate: &Gate, site: &Site, files: &BTreeSet<String>) -> Vec<Command> {
+    fn commands(&self, gate: &Gate, site: &GateSite, files: &BTreeSet<String>) -> Vec<InstallCommand> {
         let runs = |lanes: &[Lane]| lanes.iter().flat_map(|lane| &lane.steps).map(|step| step.run.clone()).collect();
         let steps: Vec<String> = runs(&gate.lanes);
         let open = self.commands_for(gate, site, files, &steps);
@@ -206,10 +206,16 @@ impl Difference {
         }
         let all = [steps, runs(&gate.held_out)].concat();
         let all = self.commands_for(gate, site, files, &all).into_iter();
-        all.map(|command| Command { is_hidden: !open.contains(&command), ..command }).collect()
+        all.map(|command| InstallCommand { is_hidden: !open.contains(&command), ..command }).collect()
     }
 
-    fn commands_for(&self, gate: &Gate, site: &Site, files: &BTreeSet<String>, steps: &[String]) -> Vec<Command> {
+    fn commands_for(
+        &self,
+        gate: &Gate,
+        site: &GateSite,
+        files: &BTreeSet<String>,
+        steps: &[String],
+    ) -> Vec<InstallCommand> {
         let origin = if site.has_layers { &site.origin } else { &site.ignored };
         let read = |path: &str| fs::read_to_string(super::installed::reached(origin, path)?).ok();
         let list = |path: &str| {
@@ -218,7 +224,7 @@ impl Difference {
                 entries.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
             names.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
         };
-        commands(&Project {
+        commands(&InstallProject {
             changed: &self.paths,
             files,
             installed: &gate.installed,
@@ -242,16 +248,21 @@ impl Difference {
 
 /// Reads a file of a tree. For a file that is too large, returns the id of the tree, so that the
 /// file counts as changed.
-async fn read(site: &Site, tree: &TreeId, path: &str, stop: &CancellationToken) -> Result<Option<Vec<u8>>, TreesFault> {
+async fn read(
+    site: &GateSite,
+    tree: &TreeId,
+    path: &str,
+    stop: &CancellationToken,
+) -> Result<Option<Vec<u8>>, TreesError> {
     match site.trees.read(tree, path, LARGEST, stop).await {
-        Err(TreesFault::TooLarge { .. }) => Ok(Some(tree.as_str().into())),
+        Err(TreesError::TooLarge { .. }) => Ok(Some(tree.as_str().into())),
         read => read,
     }
 }
 
 /// The outcome of an installation.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum InstallOutcome {
     /// All dependencies are installed.
     Done(Box<Installation>),
     /// This machine has no network or package manager, or no installer may run. The lines give the
@@ -263,50 +274,50 @@ pub(super) enum Outcome {
 /// An installation of this run for the same manifests and lock files is reused.
 ///
 /// # Errors
-/// [`BaseFault::Install`] if a command fails or a manifest has refused entries; other faults if
+/// [`BaseError::Install`] if a command fails or a manifest has refused entries; other faults if
 /// trees, rooms or folders fail.
 pub(super) async fn for_tree(
     gate: &Gate,
-    site: &Site,
+    site: &GateSite,
     tree: &TreeId,
     stop: &CancellationToken,
-) -> Result<Option<Outcome>, BaseFault> {
-    let Some(difference) = Difference::of(gate, site, tree, stop).await.map_err(RoomFault::from)? else {
+) -> Result<Option<InstallOutcome>, BaseError> {
+    let Some(difference) = DependencyDifference::compare(gate, site, tree, stop).await.map_err(RoomError::from)? else {
         return Ok(None);
     };
-    let ground = difference.ground_with_sources(gate, site, tree, stop).await.map_err(RoomFault::from)?;
-    let files: BTreeSet<String> = site.trees.paths(&ground, stop).await.map_err(RoomFault::from)?.into_iter().collect();
+    let ground = difference.ground_with_sources(gate, site, tree, stop).await.map_err(RoomError::from)?;
+    let files: BTreeSet<String> = site.trees.paths(&ground, stop).await.map_err(RoomError::from)?.into_iter().collect();
     let commands = difference.commands(gate, site, &files);
     if commands.is_empty() {
         let withheld = difference.withheld_lines();
-        return Ok((!withheld.is_empty()).then_some(Outcome::Impossible(withheld)));
+        return Ok((!withheld.is_empty()).then_some(InstallOutcome::Impossible(withheld)));
     }
     if !difference.refused.is_empty() {
-        let command = commands.iter().map(Command::told).collect::<Vec<_>>().join("` and `");
+        let command = commands.iter().map(InstallCommand::shown).collect::<Vec<_>>().join("` and `");
         let why = format!(
             "{}: fledge installs only packages from the registry for the checks, without options, folders or hooks",
             first(&difference.refused)
         );
-        return Err(BaseFault::Install { command, why, is_missing: false });
+        return Err(BaseError::Install { command, why, is_missing: false });
     }
     let withheld = difference.withheld_lines();
     let folder = site.rooms.with_file_name(INSTALLED).join(ground.as_str());
     if let Some(kept) = Installation::read(&folder) {
-        return Ok(Some(Outcome::Done(Box::new(Installation { withheld, ..kept }))));
+        return Ok(Some(InstallOutcome::Done(Box::new(Installation { withheld, ..kept }))));
     }
-    let io = |source| BaseFault::Cache { path: folder.clone(), source };
+    let io = |source| BaseError::Cache { path: folder.clone(), source };
     clear(&folder).and_then(|()| fs::create_dir_all(&folder)).map_err(io)?;
     let mut installation = Installation { folder: folder.clone(), withheld, ..Installation::default() };
     match room::install(gate, site, &ground, &commands, &mut installation, stop).await {
         Ok(()) => {}
-        Err(BaseFault::Install { command, why, is_missing }) if is_missing || unable::says_offline(&why) => {
+        Err(BaseError::Install { command, why, is_missing }) if is_missing || unable::says_offline(&why) => {
             let lacks = if is_missing { "cannot start here" } else { "cannot reach a registry" };
             let line = format!("new dependencies were not installed: `{command}` {lacks}");
-            return Ok(Some(Outcome::Impossible([vec![line], installation.withheld].concat())));
+            return Ok(Some(InstallOutcome::Impossible([vec![line], installation.withheld].concat())));
         }
         Err(fault) => return Err(fault),
     }
     let text = serde_json::to_vec(&installation).map_err(|error| io(error.into()))?;
     write_whole(&folder.join(READY), &text)?;
-    Ok(Some(Outcome::Done(Box::new(installation))))
+    Ok(Some(InstallOutcome::Done(Box::new(installation))))
 }

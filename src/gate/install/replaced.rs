@@ -323,7 +323,10 @@ mod tests {
         link(upper, "@s/fmt", "../../fmt");
         assert_eq!(
             told(),
-            ["`@s/fmt` would come from `the work` instead of `@s/fmt`", "`tape` would come from `own` instead of `tape`"]
+            [
+                "`@s/fmt` would come from `the work` instead of `@s/fmt`",
+                "`tape` would come from `own` instead of `tape`"
+            ]
         );
     }
 

@@ -1,18 +1,18 @@
 //! Execution of install commands in a room, and collection of the result.
 
-use super::commands::Command;
+use super::commands::InstallCommand;
 use super::replaced::replaced;
 use super::{Installation, first, packages};
-use crate::gate::base::BaseFault;
-use crate::gate::clean::{Below, CleanRoom, Dependencies, RoomFault, Wanted, clear};
-use crate::gate::installed::{Installed, reached};
+use crate::gate::base::BaseError;
+use crate::gate::clean::{CleanRoom, LowerFolder, RoomDependencies, RoomError, RoomRequest, clear};
+use crate::gate::installed::{InstalledPackages, reached};
 use crate::gate::names::{joined, name_of};
 use crate::gate::unable;
-use crate::gate::{Gate, Site};
+use crate::gate::{Gate, GateSite};
 use crate::id::TreeId;
 use crate::lane::{self, Lane};
-use crate::lane_runner::{LaneRuling, Room};
-use crate::verdict::{Installs, StepReport};
+use crate::lane_runner::{LaneRoom, LaneRuling};
+use crate::verdict::{InstalledForChecks, StepReport};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -43,53 +43,53 @@ const NAME: &str = "install";
 /// Runs the commands on a tree, and moves the result into the folder of the installation.
 pub(super) async fn install(
     gate: &Gate,
-    site: &Site,
+    site: &GateSite,
     ground: &TreeId,
-    commands: &[Command],
+    commands: &[InstallCommand],
     installation: &mut Installation,
     stop: &CancellationToken,
-) -> Result<(), BaseFault> {
+) -> Result<(), BaseError> {
     let folder = installation.folder.clone();
     let lane = installing(commands);
-    let wanted = Wanted {
+    let wanted = RoomRequest {
         lane: &lane,
         tree: ground,
         base: gate.base(),
         caches: None,
-        dependencies: Dependencies::Awaited(&folder),
+        dependencies: RoomDependencies::Awaited(&folder),
         kept: &[],
         gate,
     };
     let mut room = CleanRoom::make(site, wanted, stop).await?;
     let ran = run(&lane, site, room.room(site, site.logs.join(NAME).join(ground.as_str())), stop).await;
     ran.map_err(|fault| without_hidden(fault, commands))?;
-    let files = site.trees.paths(ground, stop).await.map_err(RoomFault::from)?;
-    let taken = take(gate, site, &mut room, &files, installation);
-    taken.map_err(|source| BaseFault::Cache { path: folder.clone(), source })?;
+    let files = site.trees.paths(ground, stop).await.map_err(RoomError::from)?;
+    let taken = move_content(gate, site, &mut room, &files, installation);
+    taken.map_err(|source| BaseError::Cache { path: folder.clone(), source })?;
     room.close().await;
     let replaced = replaced_by(gate, site, installation);
     if !replaced.is_empty() {
-        clear(&folder).map_err(|source| BaseFault::Cache { path: folder, source })?;
-        let command = commands.iter().map(Command::told).collect::<Vec<_>>().join("` and `");
+        clear(&folder).map_err(|source| BaseError::Cache { path: folder, source })?;
+        let command = commands.iter().map(InstallCommand::shown).collect::<Vec<_>>().join("` and `");
         let why = format!("{}; choose packages that do not replace installed ones", first(&replaced));
-        return Err(BaseFault::Install { command, why, is_missing: false });
+        return Err(BaseError::Install { command, why, is_missing: false });
     }
-    let told: Vec<String> = commands.iter().map(|command| command.told().to_owned()).collect();
-    installation.told = Installs { commands: told, packages: packages::list(installation) };
+    let told: Vec<String> = commands.iter().map(|command| command.shown().to_owned()).collect();
+    installation.told = InstalledForChecks { commands: told, packages: packages::list(installation) };
     Ok(())
 }
 
 /// Returns a failure without the command line and the output of a hidden command.
-fn without_hidden(fault: BaseFault, commands: &[Command]) -> BaseFault {
+fn without_hidden(fault: BaseError, commands: &[InstallCommand]) -> BaseError {
     match fault {
-        BaseFault::Install { command, why, is_missing } => {
+        BaseError::Install { command, why, is_missing } => {
             match commands.iter().find(|it| it.is_hidden && it.line() == command) {
                 Some(hidden) => {
                     let is_offline = unable::says_offline(&why);
                     let why = if is_offline { OFFLINE } else { "its output is hidden" }.to_owned();
-                    BaseFault::Install { command: hidden.told().to_owned(), why, is_missing }
+                    BaseError::Install { command: hidden.shown().to_owned(), why, is_missing }
                 }
-                None => BaseFault::Install { command, why, is_missing },
+                None => BaseError::Install { command, why, is_missing },
             }
         }
         fault => fault,
@@ -98,7 +98,7 @@ fn without_hidden(fault: BaseFault, commands: &[Command]) -> BaseFault {
 
 /// Returns a line for each program, package or module from before the agent that would now come
 /// from another package.
-fn replaced_by(gate: &Gate, site: &Site, installation: &Installation) -> Vec<String> {
+fn replaced_by(gate: &Gate, site: &GateSite, installation: &Installation) -> Vec<String> {
     let before = |path: &str| if site.has_layers { site.origin.join(path) } else { site.ignored.join(path) };
     let installed = |path: &&String| gate.installed.folders.contains(path);
     let over = installation.over.iter().map(|(path, at)| (path, installation.folder.join(at)));
@@ -116,8 +116,8 @@ fn replaced_by(gate: &Gate, site: &Site, installation: &Installation) -> Vec<Str
 }
 
 /// Returns the lane that runs these commands one after the other.
-pub(super) fn installing(commands: &[Command]) -> Lane {
-    let step = |(number, command): (usize, &Command)| {
+pub(super) fn installing(commands: &[InstallCommand]) -> Lane {
+    let step = |(number, command): (usize, &InstallCommand)| {
         let text = |text: &str| serde_json::Value::from(text).to_string();
         let folder =
             if command.folder.is_empty() { String::new() } else { format!(", dir: {}", text(&command.folder)) };
@@ -132,7 +132,12 @@ pub(super) fn installing(commands: &[Command]) -> Lane {
 }
 
 /// Runs the lane that installs, with network.
-pub(super) async fn run(lane: &Lane, site: &Site, mut place: Room, stop: &CancellationToken) -> Result<(), BaseFault> {
+pub(super) async fn run(
+    lane: &Lane,
+    site: &GateSite,
+    mut place: LaneRoom,
+    stop: &CancellationToken,
+) -> Result<(), BaseError> {
     let variables = NO_SCRIPTS.iter().chain(&DERIVED).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let variables: Vec<(String, String)> = variables.collect();
     place.env = place.env.with(variables.iter().map(|(name, value)| (name, value)));
@@ -140,11 +145,11 @@ pub(super) async fn run(lane: &Lane, site: &Site, mut place: Room, stop: &Cancel
     let outcome = site.run(lane, place, stop, &|_| {}).await;
     match outcome.ruling {
         LaneRuling::Passed => Ok(()),
-        LaneRuling::Cancelled => Err(BaseFault::Stopped),
+        LaneRuling::Cancelled => Err(BaseError::Stopped),
         LaneRuling::Failed | LaneRuling::Errored | LaneRuling::NothingRan => {
             let step = outcome.steps.iter().find(|step| step.status.is_failure());
             let last = |step: &StepReport| step.command.lines().last().unwrap_or_default().to_owned();
-            Err(BaseFault::Install {
+            Err(BaseError::Install {
                 is_missing: step.is_some_and(|step| matches!(step.exit_code, Some(126 | 127))),
                 command: step.map(last).unwrap_or_default(),
                 why: step
@@ -157,15 +162,15 @@ pub(super) async fn run(lane: &Lane, site: &Site, mut place: Room, stop: &Cancel
 
 /// Moves the new content of a room into the folder of an installation: layers over installed
 /// folders and tool caches, new folders, and git-ignored files.
-fn take(
+fn move_content(
     gate: &Gate,
-    site: &Site,
+    site: &GateSite,
     room: &mut CleanRoom,
     files: &[String],
     installation: &mut Installation,
 ) -> io::Result<()> {
     let folder = installation.folder.clone();
-    let found = Installed::find(&room.files(), files, [].iter());
+    let found = InstalledPackages::find(&room.files(), files, [].iter());
     let found_files: Vec<&String> = found.files.iter().filter(|path| reached(&room.files(), path).is_some()).collect();
     let moved = |from: &Path, to: &Path| {
         to.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -175,8 +180,8 @@ fn take(
         let at = Path::new("over").join(number.to_string());
         moved(&upper, &folder.join(&at))?;
         match below {
-            Below::Workspace(path) => drop(installation.over.insert(path, at)),
-            Below::Cache(cache) => drop(installation.caches.insert(cache, at)),
+            LowerFolder::Workspace(path) => drop(installation.over.insert(path, at)),
+            LowerFolder::Cache(cache) => drop(installation.caches.insert(cache, at)),
         }
     }
     let before: BTreeSet<&String> = gate.installed.folders.iter().filter(|_| site.has_layers).collect();

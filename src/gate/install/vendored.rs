@@ -1,17 +1,17 @@
 //! Comparison of a tracked `vendor` folder with the output of `go mod vendor` for the work's
 //! modules. If both are equal, the findings on the folder are dropped.
 
-use super::commands::Command;
+use super::commands::InstallCommand;
 use super::{clear, room};
-use crate::causes::chain;
-use crate::gate::base::BaseFault;
-use crate::gate::clean::{CleanRoom, Dependencies, RoomFault, Wanted};
+use crate::error_chain::chain;
+use crate::gate::base::BaseError;
+use crate::gate::clean::{CleanRoom, RoomDependencies, RoomError, RoomRequest};
 use crate::gate::names::{joined, name_of};
 use crate::gate::policy::{REPLACES, VENDORED};
-use crate::gate::{Gate, Site};
+use crate::gate::{Gate, GateSite};
 use crate::id::TreeId;
-use crate::verdict::Finding;
-use crate::workspace::trees::TreesFault;
+use crate::verdict::TamperFinding;
+use crate::workspace::trees::TreesError;
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
@@ -22,12 +22,12 @@ const LIST: &str = "modules.txt";
 /// folders, and adds a note for each. On other folders, adds the reason to the findings.
 pub(in crate::gate) async fn settle(
     gate: &Gate,
-    site: &Site,
+    site: &GateSite,
     tree: &TreeId,
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<TamperFinding>,
     notes: &mut Vec<String>,
     stop: &CancellationToken,
-) -> Result<Vec<String>, TreesFault> {
+) -> Result<Vec<String>, TreesError> {
     if !findings.iter().any(is_meant) {
         return Ok(Vec::new());
     }
@@ -41,7 +41,7 @@ pub(in crate::gate) async fn settle(
             continue;
         }
         let is_below = |path: &str| is_in(&vendor, path);
-        let told = command.told().to_owned();
+        let told = command.shown().to_owned();
         let made = differing(gate, site, tree, &command, stop).await;
         let mut say = |more: String, is_said: &dyn Fn(&str) -> bool| {
             let meant = findings.iter_mut().filter(|finding| is_meant(finding) && is_said(&finding.path));
@@ -54,9 +54,9 @@ pub(in crate::gate) async fn settle(
                 settled.push(vendor);
             }
             Ok(differ) => say(format!("; `{told}` output differs"), &|path| differ.contains(path)),
-            Err(fault) if stop.is_cancelled() || matches!(fault, BaseFault::Stopped) => {
+            Err(fault) if stop.is_cancelled() || matches!(fault, BaseError::Stopped) => {
                 tracing::debug!(why = %chain(&fault), "stopped while a vendor folder was made again");
-                return Err(TreesFault::Stopped);
+                return Err(TreesError::Stopped);
             }
             Err(fault) => say(format!("; `{told}` cannot run here: {}", chain(&fault)), &|path| is_below(path)),
         }
@@ -75,13 +75,13 @@ fn is_in(folder: &str, path: &str) -> bool {
 }
 
 /// Returns whether a finding may concern a file that Go wrote.
-fn is_meant(finding: &Finding) -> bool {
+fn is_meant(finding: &TamperFinding) -> bool {
     [VENDORED, REPLACES].contains(&finding.rule.as_str())
 }
 
 /// Returns the `vendor` folders with findings that have Go's list in this tree, each with the
 /// command that fills it.
-fn folders(findings: &[Finding], files: &BTreeSet<String>) -> Vec<(String, Command)> {
+fn folders(findings: &[TamperFinding], files: &BTreeSet<String>) -> Vec<(String, InstallCommand)> {
     let above = |path: &str| path.match_indices('/').map(|(end, _)| path[..end].to_owned()).collect::<Vec<_>>();
     let all: BTreeSet<String> =
         findings.iter().filter(|finding| is_meant(finding)).flat_map(|finding| above(&finding.path)).collect();
@@ -90,7 +90,7 @@ fn folders(findings: &[Finding], files: &BTreeSet<String>) -> Vec<(String, Comma
         let folder = vendor.strip_suffix("vendor")?.trim_end_matches('/').to_owned();
         let run = [("go.work", "go work vendor"), ("go.mod", "go mod vendor")].into_iter();
         let run = run.clone().find(|(file, _)| files.contains(&joined(&folder, file)))?.1;
-        Some((vendor, Command { folder, run: run.into(), fills_folders: true, is_hidden: false }))
+        Some((vendor, InstallCommand { folder, run: run.into(), fills_folders: true, is_hidden: false }))
     };
     all.into_iter().filter(is_filled).filter_map(command).collect()
 }
@@ -99,24 +99,24 @@ fn folders(findings: &[Finding], files: &BTreeSet<String>) -> Vec<(String, Comma
 /// network, and runs no code of the work.
 async fn differing(
     gate: &Gate,
-    site: &Site,
+    site: &GateSite,
     tree: &TreeId,
-    command: &Command,
+    command: &InstallCommand,
     stop: &CancellationToken,
-) -> Result<BTreeSet<String>, BaseFault> {
+) -> Result<BTreeSet<String>, BaseError> {
     let own = site.rooms.with_file_name("vendored");
-    clear(&own).map_err(|source| BaseFault::Cache { path: own.clone(), source })?;
+    clear(&own).map_err(|source| BaseError::Cache { path: own.clone(), source })?;
     let lane = room::installing(std::slice::from_ref(command));
-    let dependencies = Dependencies::Awaited(&own);
-    let wanted = Wanted { lane: &lane, tree, base: gate.base(), caches: None, dependencies, kept: &[], gate };
+    let dependencies = RoomDependencies::Awaited(&own);
+    let wanted = RoomRequest { lane: &lane, tree, base: gate.base(), caches: None, dependencies, kept: &[], gate };
     let room = CleanRoom::make(site, wanted, stop).await?;
     let ran = room::run(&lane, site, room.room(site, site.logs.join("vendored").join(tree.as_str())), stop).await;
     let made = match ran {
-        Ok(()) => room.left(&site.trees, tree, &lane, stop).await.map_err(RoomFault::from),
+        Ok(()) => room.left(&site.trees, tree, &lane, stop).await.map_err(RoomError::from),
         Err(fault) => return Err(fault),
     };
     room.close().await;
-    let changes = site.trees.changes(tree, &made?, stop).await.map_err(RoomFault::from)?;
+    let changes = site.trees.changes(tree, &made?, stop).await.map_err(RoomError::from)?;
     let _left = clear(&own);
     Ok(changes.into_iter().map(|change| change.path).collect())
 }
@@ -131,12 +131,12 @@ mod tests {
             ["go.mod", "vendor/modules.txt", "a/go.work", "a/vendor/modules.txt", "b/vendor/modules.txt", "c/go.mod"];
         let files = files.map(str::to_owned).into();
         let found = |paths: &[(&str, &str)]| {
-            let finding = |(path, rule): &(&str, &str)| Finding {
+            let finding = |(path, rule): &(&str, &str)| TamperFinding {
                 path: (*path).into(),
                 change: "added".into(),
                 rule: (*rule).into(),
             };
-            let findings: Vec<Finding> = paths.iter().map(finding).collect();
+            let findings: Vec<TamperFinding> = paths.iter().map(finding).collect();
             folders(&findings, &files).into_iter().map(|(vendor, it)| (vendor, it.folder, it.run)).collect::<Vec<_>>()
         };
         let row = |vendor: &str, folder: &str, run: &str| (vendor.to_owned(), folder.to_owned(), run.to_owned());

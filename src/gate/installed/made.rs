@@ -1,7 +1,7 @@
 //! Folders and files that an agent made in the place of dependencies. Later runs do not treat them
 //! as the operator's.
 
-use super::{Installed, digest, interpreter, reached};
+use super::{InstalledPackages, digest, interpreter, reached};
 use crate::store::{StoreError, write_whole};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ impl Made {
     }
 }
 
-impl Installed {
+impl InstalledPackages {
     /// Adds the paths that did not exist before the agent to the list of a project, so that no
     /// later run uses them. Returns the new paths.
     pub fn list_made(&self, root: &Path, project: &Path) -> Result<Vec<String>, StoreError> {

@@ -1,8 +1,8 @@
 //! Verdicts for trees that have failed before. Such trees are not judged again, whether an attempt
 //! changed nothing or went back to earlier work. Nor is the tree of a base that failed.
 
-use super::early::Early;
-use super::{Record, Sitting};
+use super::early::EarlyEnd;
+use super::{GateRun, JudgeRecord};
 use crate::gate::candidate::Candidate;
 use crate::id::TreeId;
 use crate::verdict::{Ruling, StepReport, StepStatus, Verdict, as_judged};
@@ -10,9 +10,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::PoisonError;
 
-impl Sitting<'_> {
+impl GateRun<'_> {
     /// Judges a candidate, unless its tree has failed already.
-    pub(super) async fn sit_once(&self, candidate: Candidate, record: &mut Record) -> Result<Verdict, Early> {
+    pub(super) async fn sit_once(&self, candidate: Candidate, record: &mut JudgeRecord) -> Result<Verdict, EarlyEnd> {
         let repeated = match self.same_again(&candidate.tree) {
             None => self.same_as_base(&candidate.tree).await?,
             again => again,
@@ -38,15 +38,15 @@ impl Sitting<'_> {
 
     /// Returns the verdict on work that equals a base whose checks failed. A pass would only show
     /// that the checks are flaky.
-    async fn same_as_base(&self, tree: &TreeId) -> Result<Option<Verdict>, Early> {
+    async fn same_as_base(&self, tree: &TreeId) -> Result<Option<Verdict>, EarlyEnd> {
         let base = self.gate.judged.get().filter(|base| self.is_red_base(base, tree));
         let Some(base) = base else { return Ok(None) };
-        let mut record = Record { steps: base.steps.clone(), ..Record::default() };
+        let mut record = JudgeRecord { steps: base.steps.clone(), ..JudgeRecord::default() };
         for step in &mut record.steps {
             step.log = self.copy_log(step);
         }
         match self.failed(&record).await {
-            Early::Said(said) => {
+            EarlyEnd::Said(said) => {
                 let mut verdict = self.repeat(0, &said);
                 verdict.notes.extend(said.notes);
                 Ok(Some(verdict))
@@ -70,13 +70,13 @@ impl Sitting<'_> {
         let alike = as_judged(attempt);
         let feedback = format!("{alike}, so the checks were not run again. Their result:\n{}", verdict.feedback);
         let notes = vec![format!("attempt {}: {alike}, so the checks were not run again", self.attempt)];
-        let duration_ms = self.verdict(Ruling::Failed, &Record::default()).duration_ms;
+        let duration_ms = self.verdict(Ruling::Failed, &JudgeRecord::default()).duration_ms;
         Verdict { feedback, notes, duration_ms, unchanged_since: Some(attempt), ..verdict.clone() }
     }
 
     /// Records a tree that has failed, unless a lane runs in the workspace.
-    fn keep_failure(&self, tree: TreeId, seated: &Result<Verdict, Early>) {
-        if let Err(Early::Said(verdict)) = seated
+    fn keep_failure(&self, tree: TreeId, seated: &Result<Verdict, EarlyEnd>) {
+        if let Err(EarlyEnd::Said(verdict)) = seated
             && verdict.ruling == Ruling::Failed
             && verdict.steps.iter().any(|step| step.status == StepStatus::Failed)
             && self.gate.is_clean()

@@ -1,9 +1,9 @@
 //! The check that a lane sees planted failures in the work.
 
-use super::{Early, Record, Sitting};
-use crate::gate::base::{Base, BaseFault};
-use crate::gate::canary::Seen;
-use crate::gate::planted::{CanaryRun, EITHER, Ready};
+use super::{EarlyEnd, GateRun, JudgeRecord};
+use crate::gate::base::{BaseError, BaseVerdict};
+use crate::gate::canary::SeenShare;
+use crate::gate::planted::{CanaryRun, EITHER, ReadyRoom};
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::verdict::Ruling;
@@ -12,21 +12,21 @@ use crate::verdict::Ruling;
 const NAMED: usize = 5;
 const SILENCED: &str = "its tests are silenced";
 
-impl Sitting<'_> {
+impl GateRun<'_> {
     /// Prepares a run of a lane on a tree with planted failures.
     pub(super) fn canary_run<'a>(
         &'a self,
         lane: &'a Lane,
         tree: &'a TreeId,
-        base: Option<&'a Base>,
-        ready: Ready<'a>,
+        base: Option<&'a BaseVerdict>,
+        ready: ReadyRoom<'a>,
     ) -> CanaryRun<'a> {
         CanaryRun { gate: self.gate, site: self.site, lane, tree, base, ready, stop: self.stop }
     }
 
     /// Runs a lane once more with planted failures. The lane must see at least one of them. It must
     /// also see each failure that it sees on the base, and each one beside a failure that it sees.
-    pub(super) async fn canary(&self, lane: &Lane, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
+    pub(super) async fn canary(&self, lane: &Lane, tree: &TreeId, record: &mut JudgeRecord) -> Result<(), EarlyEnd> {
         let ready = self.ready(lane, tree, record).await?;
         let logs = self.logs(&format!("{}-canary", lane.name));
         let base = self.gate.judged.get();
@@ -35,11 +35,11 @@ impl Sitting<'_> {
         let known = before.and_then(|base| base.sights.get(&lane.name));
         let saw_one = known.is_some_and(|known| known.values().any(|seen| *seen));
         let what = match sight.share(known) {
-            Seen::All => return Ok(()),
-            Seen::None if self.is_base => return Err(BaseFault::Unseen(lane.name.clone()).into()),
-            Seen::Some if self.is_base => return Ok(()),
-            Seen::None => format!("a planted failing test: {}", reason(before, saw_one)),
-            Seen::Some => {
+            SeenShare::All => return Ok(()),
+            SeenShare::None if self.is_base => return Err(BaseError::Unseen(lane.name.clone()).into()),
+            SeenShare::Some if self.is_base => return Ok(()),
+            SeenShare::None => format!("a planted failing test: {}", reason(before, saw_one)),
+            SeenShare::Some => {
                 let missed = sight.missed(known);
                 let names: Vec<&str> = missed.iter().take(NAMED).copied().collect();
                 let rest = missed.len() - names.len();
@@ -53,7 +53,7 @@ impl Sitting<'_> {
 
 /// Returns why a lane may have seen nothing. Blames the work only if the lane saw a planted failure
 /// on the base.
-fn reason(base: Option<&Base>, saw_one: bool) -> String {
+fn reason(base: Option<&BaseVerdict>, saw_one: bool) -> String {
     match base {
         _ if saw_one => SILENCED.into(),
         Some(base) if base.ruling == Ruling::Failed => format!(

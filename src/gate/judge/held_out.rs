@@ -1,24 +1,24 @@
 //! Hold-out lanes, which only the gate knows. The model learns only that one of them failed.
 
-use super::settle::{Ran, named};
-use super::{Early, Record, Sitting};
-use crate::gate::canary::Seen;
+use super::settle::{LaneRan, named};
+use super::{EarlyEnd, GateRun, JudgeRecord};
+use crate::gate::canary::SeenShare;
 use crate::gate::feedback;
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::lane_runner::LaneRuling;
-use crate::verdict::{Finding, Ruling, Verdict};
+use crate::verdict::{Ruling, TamperFinding, Verdict};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use walkdir::WalkDir;
 
-impl Sitting<'_> {
+impl GateRun<'_> {
     /// Runs the hold-out lanes on a tree.
-    pub(super) async fn held_out(&self, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
+    pub(super) async fn held_out(&self, tree: &TreeId, record: &mut JudgeRecord) -> Result<(), EarlyEnd> {
         for lane in &self.gate.held_out {
             let name = format!("held-out-{}", lane.name);
-            let Ran { outcome, room, written, .. } = self.run(lane, &name, tree, record, &|_| {}).await?;
+            let LaneRan { outcome, room, written, .. } = self.run(lane, &name, tree, record, &|_| {}).await?;
             if let Some(room) = room {
                 room.close().await;
             }
@@ -26,11 +26,11 @@ impl Sitting<'_> {
                 LaneRuling::Passed => {}
                 LaneRuling::Failed => return Err(self.held_out_failed(record)),
                 LaneRuling::Errored => {
-                    return Err(Early::Broken(format!("hold-out {}", feedback::could_not_run(&outcome.steps))));
+                    return Err(EarlyEnd::Broken(format!("hold-out {}", feedback::could_not_run(&outcome.steps))));
                 }
-                LaneRuling::Cancelled => return Err(Early::Broken("the gate was stopped".into())),
+                LaneRuling::Cancelled => return Err(EarlyEnd::Broken("the gate was stopped".into())),
                 LaneRuling::NothingRan => {
-                    return Err(Early::Broken(format!("hold-out: {}", feedback::nothing_ran(lane))));
+                    return Err(EarlyEnd::Broken(format!("hold-out: {}", feedback::nothing_ran(lane))));
                 }
             }
             let written = self.written_by_work(lane, written, tree).await?;
@@ -41,7 +41,7 @@ impl Sitting<'_> {
             }
             let (ready, logs) = (self.ready(lane, tree, record).await?, self.logs(&format!("{name}-canary")));
             let sight = self.canary_run(lane, tree, None, ready.borrowed()).sight(logs).await?;
-            if sight.share(None) != Seen::All {
+            if sight.share(None) != SeenShare::All {
                 return Err(self.held_out_failed(record));
             }
         }
@@ -51,17 +51,22 @@ impl Sitting<'_> {
     /// Returns the protected paths that were written in the room of a hold-out lane but not in its
     /// room of the base. On the base, only the lane's own steps write, and they may bring files
     /// along. The lane runs on the base only if something was written.
-    async fn written_by_work(&self, lane: &Lane, written: Vec<Finding>, tree: &TreeId) -> Result<Vec<String>, Early> {
+    async fn written_by_work(
+        &self,
+        lane: &Lane,
+        written: Vec<TamperFinding>,
+        tree: &TreeId,
+    ) -> Result<Vec<String>, EarlyEnd> {
         if written.is_empty() || tree == self.gate.base() {
             return Ok(Vec::new());
         }
         let (name, all) = (format!("held-out-{}-base", lane.name), Lane { fail_fast: false, ..lane.clone() });
-        let ran = self.run(&all, &name, self.gate.base(), &mut Record::default(), &|_| {}).await?;
+        let ran = self.run(&all, &name, self.gate.base(), &mut JudgeRecord::default(), &|_| {}).await?;
         if let Some(room) = ran.room {
             room.close().await;
         }
         if ran.outcome.ruling == LaneRuling::Cancelled {
-            return Err(Early::Broken("the gate was stopped".into()));
+            return Err(EarlyEnd::Broken("the gate was stopped".into()));
         }
         let own: BTreeSet<String> = ran.written.into_iter().map(|finding| finding.path).collect();
         // On the base a check may fail before the lane has brought its files along, so their names
@@ -72,11 +77,11 @@ impl Sitting<'_> {
         Ok(others.filter(|path| !own.contains(path) && !is_brought(path)).collect())
     }
 
-    fn held_out_failed(&self, record: &Record) -> Early {
+    fn held_out_failed(&self, record: &JudgeRecord) -> EarlyEnd {
         let feedback =
             "every check of the project passed, but a hold-out check failed: the work is not correct in general";
         let verdict = self.verdict(Ruling::Failed, record);
-        Early::Said(Box::new(Verdict { feedback: feedback.into(), signature: "hold-out".into(), ..verdict }))
+        EarlyEnd::Said(Box::new(Verdict { feedback: feedback.into(), signature: "hold-out".into(), ..verdict }))
     }
 }
 

@@ -1,35 +1,38 @@
 //! Preparation of a lane's room: caches of the base, refilled where the dependencies of the work
 //! differ, and installed dependencies.
 
-use super::early::Early;
-use super::{Record, Sitting};
-use crate::causes::chain;
-use crate::gate::base::{self, BaseFault, Caches};
-use crate::gate::clean::Dependencies;
-use crate::gate::install::{self, Installation, Outcome};
-use crate::gate::planted::Ready;
+use super::early::EarlyEnd;
+use super::{GateRun, JudgeRecord};
+use crate::error_chain::chain;
+use crate::gate::base::{self, BaseError, LaneCaches};
+use crate::gate::clean::RoomDependencies;
+use crate::gate::install::{self, InstallOutcome, Installation};
+use crate::gate::planted::ReadyRoom;
 use crate::gate::refreshed;
 use crate::id::TreeId;
 use crate::lane::Lane;
-use crate::verdict::{Installs, Ruling, Verdict};
+use crate::verdict::{InstalledForChecks, Ruling, Verdict};
 use std::sync::Arc;
 
 /// The most packages that a note names.
 const NAMED: usize = 10;
 
 /// The caches and dependencies of a lane for a tree.
-pub(super) struct Prepared {
-    caches: Option<Caches>,
+pub(super) struct PreparedLane {
+    caches: Option<LaneCaches>,
     pub(super) installation: Option<Arc<Installation>>,
 }
 
-impl Prepared {
-    pub(super) fn borrowed(&self) -> Ready<'_> {
-        Ready { caches: self.caches.as_ref(), dependencies: Dependencies::of(self.installation.as_deref()) }
+impl PreparedLane {
+    pub(super) fn borrowed(&self) -> ReadyRoom<'_> {
+        ReadyRoom {
+            caches: self.caches.as_ref(),
+            dependencies: RoomDependencies::from_installation(self.installation.as_deref()),
+        }
     }
 }
 
-impl Sitting<'_> {
+impl GateRun<'_> {
     /// Returns a note for each setup, because setups have network access.
     pub(super) fn setup_notes(&self) -> Vec<String> {
         let lanes = self.gate.lanes.iter().filter(|lane| !self.is_base && !lane.setup.is_empty());
@@ -38,43 +41,52 @@ impl Sitting<'_> {
 
     /// Prepares the caches and dependencies of a lane for this tree. In a lane with a setup, only
     /// the setup installs dependencies.
-    pub(super) async fn ready(&self, lane: &Lane, tree: &TreeId, record: &mut Record) -> Result<Prepared, Early> {
+    pub(super) async fn ready(
+        &self,
+        lane: &Lane,
+        tree: &TreeId,
+        record: &mut JudgeRecord,
+    ) -> Result<PreparedLane, EarlyEnd> {
         let caches = self.caches(lane, tree).await?;
         let installs = lane.setup.is_empty() && !self.is_base;
         let installation = if installs { self.installation(tree, record).await? } else { None };
-        Ok(Prepared { caches, installation })
+        Ok(PreparedLane { caches, installation })
     }
 
-    async fn caches(&self, lane: &Lane, tree: &TreeId) -> Result<Option<Caches>, Early> {
+    async fn caches(&self, lane: &Lane, tree: &TreeId) -> Result<Option<LaneCaches>, EarlyEnd> {
         let is_known = || self.site.may_judge_base || base::kept(self.gate, self.site).is_some();
-        if !Caches::are_wanted(lane) || (!Caches::must_be(lane) && !is_known()) {
+        if !LaneCaches::are_wanted(lane) || (!LaneCaches::must_be(lane) && !is_known()) {
             return Ok(None);
         }
         let Some(caches) = self.base().await?.caches(lane) else { return Ok(None) };
         match refreshed::caches(self.gate, self.site, lane, tree, caches, self.stop).await {
             Ok(caches) => Ok(Some(caches)),
-            Err(fault @ BaseFault::Setup { .. }) => Err(self.not_ready(&chain(&fault))),
+            Err(fault @ BaseError::Setup { .. }) => Err(self.not_ready(&chain(&fault))),
             Err(fault) => Err(fault.into()),
         }
     }
 
     /// Installs the dependencies of this tree, where they differ from the base's.
-    async fn installation(&self, tree: &TreeId, record: &mut Record) -> Result<Option<Arc<Installation>>, Early> {
+    async fn installation(
+        &self,
+        tree: &TreeId,
+        record: &mut JudgeRecord,
+    ) -> Result<Option<Arc<Installation>>, EarlyEnd> {
         if let Some((_, installation)) = record.installed.as_ref().filter(|(of, _)| of == tree) {
             return Ok(installation.clone());
         }
         let installation = match install::for_tree(self.gate, self.site, tree, self.stop).await {
-            Ok(Some(Outcome::Done(installation))) => {
-                record.notes.push(told(&installation.told));
+            Ok(Some(InstallOutcome::Done(installation))) => {
+                record.notes.push(install_note(&installation.told));
                 record.notes.extend(installation.withheld.iter().cloned());
                 Some(Arc::from(installation))
             }
-            Ok(Some(Outcome::Impossible(lines))) => {
+            Ok(Some(InstallOutcome::Impossible(lines))) => {
                 record.notes.extend(lines);
                 None
             }
             Ok(None) => None,
-            Err(fault @ BaseFault::Install { .. }) => return Err(self.not_ready(&chain(&fault))),
+            Err(fault @ BaseError::Install { .. }) => return Err(self.not_ready(&chain(&fault))),
             Err(fault) => return Err(fault.into()),
         };
         record.notes.dedup();
@@ -84,15 +96,19 @@ impl Sitting<'_> {
 
     /// Returns the verdict for a setup or an installation that fails with the dependencies of the
     /// work.
-    fn not_ready(&self, why: &str) -> Early {
+    fn not_ready(&self, why: &str) -> EarlyEnd {
         let feedback = format!("the work changed the dependencies, and with them {why}\n");
         let signature = format!("setup: {why}");
-        Early::Said(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, &Record::default()) }))
+        EarlyEnd::Said(Box::new(Verdict {
+            feedback,
+            signature,
+            ..self.verdict(Ruling::Failed, &JudgeRecord::default())
+        }))
     }
 }
 
 /// Returns the note on an installation.
-fn told(installs: &Installs) -> String {
+fn install_note(installs: &InstalledForChecks) -> String {
     let (commands, count) = (installs.commands.join("`, `"), installs.packages.len());
     let mut names = installs.packages.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
     if count > NAMED {

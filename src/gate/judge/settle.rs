@@ -1,35 +1,35 @@
 //! The lanes of a gate run, which run until all have passed on the same tree.
 
-use super::{Early, Record, Sitting};
-use crate::causes::chain;
+use super::{EarlyEnd, GateRun, JudgeRecord};
+use crate::error_chain::chain;
 use crate::gate::candidate::{self, Candidate};
-use crate::gate::clean::{CleanRoom, Wanted};
-use crate::gate::planted::Ready;
-use crate::gate::sentry::Sentry;
+use crate::gate::clean::{CleanRoom, RoomRequest};
+use crate::gate::planted::ReadyRoom;
+use crate::gate::room_watcher::RoomWatcher;
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::{LaneOutcome, LaneRuling};
-use crate::verdict::{Finding, Ruling, StepProgress, Verdict};
-use crate::workspace::trees::{ChangeKind, Taken, TreeChange, TreesFault, text_path};
+use crate::verdict::{Ruling, StepProgress, TamperFinding, Verdict};
+use crate::workspace::trees::{TakenTree, TreeChange, TreeChangeKind, TreesError, text_path};
 
 /// The most changed files that a message names.
 const NAMED: usize = 10;
 
 /// The result of a lane.
-pub(super) struct Ran {
+pub(super) struct LaneRan {
     pub(super) outcome: LaneOutcome,
     /// The room, or `None` for the workspace itself.
     pub(super) room: Option<CleanRoom>,
     /// Protected paths that were written in the room nevertheless.
-    pub(super) written: Vec<Finding>,
+    pub(super) written: Vec<TamperFinding>,
     /// The paths that could not be written in the room.
     kept: Vec<String>,
 }
 
-impl Sitting<'_> {
+impl GateRun<'_> {
     /// Runs the lanes until all have passed on the same tree. If a lane changes the tree, all lanes
     /// run once more on the new tree.
-    pub(super) async fn settled(&self, candidate: &TreeId, record: &mut Record) -> Result<TreeId, Early> {
+    pub(super) async fn settled(&self, candidate: &TreeId, record: &mut JudgeRecord) -> Result<TreeId, EarlyEnd> {
         let (mut tree, mut writer) = (candidate.clone(), String::new());
         for round in ["", "-again"] {
             let (mut is_settled, mut failed) = (true, Vec::new());
@@ -42,7 +42,7 @@ impl Sitting<'_> {
                     Ok(Some(after)) => (tree, writer, is_settled) = (after, lane.name.clone(), false),
                     // On the base, the remaining lanes run too, to report as many failures as
                     // possible.
-                    Err(Early::Said(said)) if self.is_base && said.ruling == Ruling::Failed => failed.push(*said),
+                    Err(EarlyEnd::Said(said)) if self.is_base && said.ruling == Ruling::Failed => failed.push(*said),
                     Err(early) => return Err(early),
                 }
             }
@@ -53,7 +53,9 @@ impl Sitting<'_> {
                 return Ok(tree);
             }
         }
-        Err(Early::Broken(format!("lane `{writer}` changes files on each run; with `writes: true` it must be stable")))
+        Err(EarlyEnd::Broken(format!(
+            "lane `{writer}` changes files on each run; with `writes: true` it must be stable"
+        )))
     }
 
     /// Runs a lane on a tree. Returns the tree that the lane left, if it differs and may differ.
@@ -62,10 +64,10 @@ impl Sitting<'_> {
         lane: &Lane,
         round: &str,
         tree: &TreeId,
-        record: &mut Record,
-    ) -> Result<Option<TreeId>, Early> {
+        record: &mut JudgeRecord,
+    ) -> Result<Option<TreeId>, EarlyEnd> {
         let name = format!("{}{round}", lane.name);
-        let Ran { outcome, room, written, kept } = self.run(lane, &name, tree, record, self.on_step).await?;
+        let LaneRan { outcome, room, written, kept } = self.run(lane, &name, tree, record, self.on_step).await?;
         record.kept = kept;
         let after = match self.hear(lane, outcome, record).await {
             Ok(()) if !written.is_empty() => Err(self.written(written)),
@@ -93,25 +95,25 @@ impl Sitting<'_> {
 
     /// Returns the verdict for steps that wrote protected paths, in their room or in the tree that
     /// they left.
-    fn written(&self, findings: Vec<Finding>) -> Early {
+    fn written(&self, findings: Vec<TamperFinding>) -> EarlyEnd {
         let names: Vec<String> = findings.iter().map(|finding| finding.path.clone()).collect();
         let note = format!(
             "steps of the gate wrote protected paths: {}; if they must write there, let git ignore the paths or open them with `allow_edit`",
             named(&names)
         );
-        let feedback =
-            "Code that the checks run wrote this; nothing of it is in the workspace.\n";
-        let verdict = self.verdict(Ruling::Tampered, &Record::default());
-        Early::Said(Box::new(Verdict { findings, feedback: feedback.into(), notes: vec![note], ..verdict }))
+        let feedback = "Code that the checks run wrote this; nothing of it is in the workspace.\n";
+        let verdict = self.verdict(Ruling::Tampered, &JudgeRecord::default());
+        EarlyEnd::Said(Box::new(Verdict { findings, feedback: feedback.into(), notes: vec![note], ..verdict }))
     }
 
     /// Returns the verdict for a lane that changed files of the tree without `writes: true`.
-    async fn wrote(&self, lane: &Lane, before: &TreeId, after: &TreeId, record: &Record) -> Early {
+    async fn wrote(&self, lane: &Lane, before: &TreeId, after: &TreeId, record: &JudgeRecord) -> EarlyEnd {
         let changes = match self.site.trees.changes(before, after, self.stop).await {
             Ok(changes) => changes,
             Err(fault) => return fault.into(),
         };
-        let changed = changes.into_iter().filter(|change| change.kind != ChangeKind::Added).map(|change| change.path);
+        let changed =
+            changes.into_iter().filter(|change| change.kind != TreeChangeKind::Added).map(|change| change.path);
         let why = format!(
             "lane `{}` changed files that it judges ({}): add these changes to the work, or set `writes: true` in the lane",
             lane.name,
@@ -126,9 +128,9 @@ impl Sitting<'_> {
         lane: &Lane,
         name: &str,
         tree: &TreeId,
-        record: &mut Record,
+        record: &mut JudgeRecord,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
-    ) -> Result<Ran, Early> {
+    ) -> Result<LaneRan, EarlyEnd> {
         let (logs, lane) = (self.logs(name), &self.asked(lane));
         if lane.room == RoomKind::InPlace {
             let installed = &self.gate.installed;
@@ -136,16 +138,17 @@ impl Sitting<'_> {
             let view = self.site.view_in_place(lane, installed, ready.installation.as_deref()).await?;
             let place = self.site.in_place(lane, (installed, view.as_ref()), logs);
             let outcome = self.site.run(lane, place, self.stop, on_step).await;
-            return Ok(Ran { outcome, room: None, written: Vec::new(), kept: Vec::new() });
+            return Ok(LaneRan { outcome, room: None, written: Vec::new(), kept: Vec::new() });
         }
         let ready = self.ready(lane, tree, record).await?;
-        let Ready { caches, dependencies } = ready.borrowed();
+        let ReadyRoom { caches, dependencies } = ready.borrowed();
         let watched = self.gate.watched(self.site, lane, tree, self.stop).await?;
         let kept = if lane.held_out.is_some() { Vec::new() } else { watched.clone() };
-        let wanted = Wanted { lane, tree, base: self.gate.base(), caches, dependencies, kept: &kept, gate: self.gate };
+        let wanted =
+            RoomRequest { lane, tree, base: self.gate.base(), caches, dependencies, kept: &kept, gate: self.gate };
         let room = CleanRoom::make(self.site, wanted, self.stop).await?;
         let mut place = room.room(self.site, logs);
-        let sentry = Sentry::post(self.gate, lane, &room, &watched).await.map_err(Early::Broken)?;
+        let sentry = RoomWatcher::post(self.gate, lane, &room, &watched).await.map_err(EarlyEnd::Broken)?;
         let unwatched = sentry.unwatched().filter(|note| !record.notes.contains(note));
         record.notes.extend(unwatched);
         place.after_step = Some(sentry.after_step());
@@ -158,10 +161,10 @@ impl Sitting<'_> {
             LaneRuling::Errored | LaneRuling::Cancelled | LaneRuling::NothingRan => false,
         };
         let written = match is_told {
-            true => sentry.relieve(self.gate, self.site, lane, self.stop).await.map_err(Early::Broken)?,
+            true => sentry.relieve(self.gate, self.site, lane, self.stop).await.map_err(EarlyEnd::Broken)?,
             false => Vec::new(),
         };
-        Ok(Ran { outcome, room: Some(room), written, kept })
+        Ok(LaneRan { outcome, room: Some(room), written, kept })
     }
 
     /// Returns the state that a passed lane left, if it differs from the judged state.
@@ -170,8 +173,8 @@ impl Sitting<'_> {
         lane: &Lane,
         tree: &TreeId,
         room: Option<&CleanRoom>,
-        record: &Record,
-    ) -> Result<Option<Taken>, Early> {
+        record: &JudgeRecord,
+    ) -> Result<Option<TakenTree>, EarlyEnd> {
         let taken = match room {
             Some(room) => self.left_in(room, lane, tree).await,
             None => self.left_here(lane, tree).await,
@@ -187,30 +190,35 @@ impl Sitting<'_> {
         }
     }
 
-    async fn left_in(&self, room: &CleanRoom, lane: &Lane, tree: &TreeId) -> Result<Option<Taken>, TreesFault> {
+    async fn left_in(&self, room: &CleanRoom, lane: &Lane, tree: &TreeId) -> Result<Option<TakenTree>, TreesError> {
         let trees = &self.site.trees;
         let after = room.left(trees, tree, lane, self.stop).await?;
         if after == *tree {
             return Ok(None);
         }
         let oddities = trees.oddities(&after, self.gate.base(), self.stop).await?;
-        Ok(Some(Taken { tree: after, oddities }))
+        Ok(Some(TakenTree { tree: after, oddities }))
     }
 
     /// Returns the state of the workspace after a lane, if it differs. New files count only where
     /// the lane may write, as in a room. The seal checks sealed files.
-    async fn left_here(&self, lane: &Lane, tree: &TreeId) -> Result<Option<Taken>, TreesFault> {
+    async fn left_here(&self, lane: &Lane, tree: &TreeId) -> Result<Option<TakenTree>, TreesError> {
         let taken = self.site.trees.take(self.stop).await?;
         let changes = self.site.trees.changes(tree, &taken.tree, self.stop).await?;
         let is_sealed = |path: &str| self.gate.seal.files.contains_key(&text_path(path));
         let counts =
-            |change: &TreeChange| lane.writes || (change.kind != ChangeKind::Added && !is_sealed(&change.path));
+            |change: &TreeChange| lane.writes || (change.kind != TreeChangeKind::Added && !is_sealed(&change.path));
         Ok(changes.iter().any(counts).then_some(taken))
     }
 
     /// Brings the changes of lanes into the workspace, so that the workspace contains the judged
     /// tree.
-    pub(super) async fn bring(&self, candidate: &TreeId, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
+    pub(super) async fn bring(
+        &self,
+        candidate: &TreeId,
+        tree: &TreeId,
+        record: &mut JudgeRecord,
+    ) -> Result<(), EarlyEnd> {
         if candidate == tree {
             return Ok(());
         }

@@ -1,15 +1,15 @@
 //! Tests of the base that did not run. They are a failure, or a warning if files that the task
 //! opens have lost them.
 
-use super::{Early, Record, Sitting};
-use crate::gate::base::Base;
-use crate::gate::evidence::{Evidence, Gone, Shortfall};
+use super::{EarlyEnd, GateRun, JudgeRecord};
+use crate::gate::base::BaseVerdict;
+use crate::gate::evidence::{Evidence, MissingTests, Shortfall};
 use crate::gate::inside;
 use crate::gate::policy::Policy;
 use crate::gate::signs::{gained, gained_at_most, has_lost, has_test, has_tests, is_called_alike, lost};
 use crate::id::TreeId;
 use crate::verdict::{HeldBack, Ruling};
-use crate::workspace::trees::TreesFault;
+use crate::workspace::trees::TreesError;
 use std::collections::BTreeSet;
 
 /// The most changed files that are read, and the largest size of one, in bytes.
@@ -39,15 +39,15 @@ struct Edits {
     module: Option<String>,
 }
 
-impl Sitting<'_> {
+impl GateRun<'_> {
     /// Accepts missing tests that files opened by the task have lost, with a note for each. Fails
     /// for the others, and names the flags that would open their files.
     pub(super) async fn excuse(
         &self,
         shortfalls: Vec<Shortfall>,
         tree: &TreeId,
-        record: &mut Record,
-    ) -> Result<(), Early> {
+        record: &mut JudgeRecord,
+    ) -> Result<(), EarlyEnd> {
         let edits = self.edits(tree).await?;
         let (mut left, mut flags) = (Vec::new(), Vec::new());
         for short in shortfalls {
@@ -72,19 +72,19 @@ impl Sitting<'_> {
 
     /// Returns whether the work has the same tree as a base whose checks failed. Returns false
     /// where a lane runs in the workspace, because such lanes also depend on ignored files.
-    pub(super) fn is_red_base(&self, base: &Base, tree: &TreeId) -> bool {
+    pub(super) fn is_red_base(&self, base: &BaseVerdict, tree: &TreeId) -> bool {
         !self.is_base && tree == self.gate.base() && base.ruling == Ruling::Failed && self.gate.is_clean()
     }
 
     /// Fails the gate run if the checks pass on a tree on which they failed before. Either a lane
     /// that writes has reverted all of the work, or the base was judged only now.
-    pub(super) fn must_differ(&self, base: &Base, tree: &TreeId, record: &Record) -> Result<(), Early> {
+    pub(super) fn must_differ(&self, base: &BaseVerdict, tree: &TreeId, record: &JudgeRecord) -> Result<(), EarlyEnd> {
         if self.is_red_base(base, tree) { Err(self.fell_short(record, SAME_AS_BASE)) } else { Ok(()) }
     }
 
     /// Fails the gate run if a step passed while its tests failed. Used where the result of the
     /// base is unknown.
-    pub(super) fn must_agree(&self, record: &Record) -> Result<Option<u64>, Early> {
+    pub(super) fn must_agree(&self, record: &JudgeRecord) -> Result<Option<u64>, EarlyEnd> {
         record.evidence.contradiction().map_or(Ok(None), |why| Err(self.fell_short(record, &why)))
     }
 
@@ -94,8 +94,8 @@ impl Sitting<'_> {
         &self,
         base: &Evidence,
         tree: &TreeId,
-        record: &mut Record,
-    ) -> Result<(), Early> {
+        record: &mut JudgeRecord,
+    ) -> Result<(), EarlyEnd> {
         record.notes.extend(record.evidence.more_skipped(base));
         if base.ran() != record.evidence.ran() {
             let files = self.edits(tree).await?.files;
@@ -105,7 +105,7 @@ impl Sitting<'_> {
         Ok(())
     }
 
-    async fn edits(&self, tree: &TreeId) -> Result<Edits, TreesFault> {
+    async fn edits(&self, tree: &TreeId) -> Result<Edits, TreesError> {
         let (policy, base) = (&self.gate.policy, self.gate.base());
         let mut edits = Edits::default();
         let manifest = self.text(base, "go.mod").await?;
@@ -121,10 +121,10 @@ impl Sitting<'_> {
     }
 
     /// Returns the text of a file. The text is empty if the file does not exist or is too large.
-    async fn text(&self, tree: &TreeId, path: &str) -> Result<String, TreesFault> {
+    async fn text(&self, tree: &TreeId, path: &str) -> Result<String, TreesError> {
         match self.site.trees.read(tree, path, LARGEST, self.stop).await {
             Ok(bytes) => Ok(String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()),
-            Err(TreesFault::TooLarge { .. }) => Ok(String::new()),
+            Err(TreesError::TooLarge { .. }) => Ok(String::new()),
             Err(fault) => Err(fault),
         }
     }
@@ -136,20 +136,20 @@ impl Edits {
     }
 
     /// Returns whether the files that the task opens have lost all of these tests.
-    fn explain(&self, gone: &Gone) -> bool {
+    fn explain(&self, gone: &MissingTests) -> bool {
         match gone {
-            Gone::Tests(names) => names.iter().all(|name| self.explain_name(name, names)),
-            Gone::Packages(names) => {
+            MissingTests::Tests(names) => names.iter().all(|name| self.explain_name(name, names)),
+            MissingTests::Packages(names) => {
                 let has_lost = |file: &&Edited| file.is_test && lost(&file.was, &file.is) > 0;
                 names.iter().all(|name| self.opened().filter(has_lost).any(|file| self.is_of_package(file, name)))
             }
-            Gone::Count(number) => {
+            MissingTests::Count(number) => {
                 let lost: u64 = self.opened().filter(|file| file.is_test).map(|file| lost(&file.was, &file.is)).sum();
                 let gained: u64 =
                     self.files.iter().filter(|file| file.is_test).map(|file| gained(&file.was, &file.is)).sum();
                 *number <= lost.saturating_sub(gained)
             }
-            Gone::Nothing => false,
+            MissingTests::Nothing => false,
         }
     }
 
@@ -163,12 +163,12 @@ impl Edits {
 
     /// Returns the changed files that the task does not open and that may have held some of these
     /// tests.
-    fn closed<'e>(&'e self, gone: &'e Gone) -> impl Iterator<Item = &'e Edited> {
+    fn closed<'e>(&'e self, gone: &'e MissingTests) -> impl Iterator<Item = &'e Edited> {
         let may_have = move |file: &&Edited| match gone {
-            Gone::Tests(names) => names.iter().any(|name| has_test(&file.was, name)),
-            Gone::Packages(names) => names.iter().any(|name| file.is_test && self.is_of_package(file, name)),
-            Gone::Count(_) => has_tests(&file.was) || (file.is_test && !file.was.is_empty()),
-            Gone::Nothing => false,
+            MissingTests::Tests(names) => names.iter().any(|name| has_test(&file.was, name)),
+            MissingTests::Packages(names) => names.iter().any(|name| file.is_test && self.is_of_package(file, name)),
+            MissingTests::Count(_) => has_tests(&file.was) || (file.is_test && !file.was.is_empty()),
+            MissingTests::Nothing => false,
         };
         self.files.iter().filter(|file| !file.is_opened).filter(may_have)
     }
@@ -190,8 +190,8 @@ mod tests {
         Edited { path: path.into(), was: was.into(), is: is.into(), is_opened, is_test: path.contains("test") }
     }
 
-    fn named(names: &[&str]) -> Gone {
-        Gone::Tests(names.iter().map(|name| (*name).to_owned()).collect())
+    fn named(names: &[&str]) -> MissingTests {
+        MissingTests::Tests(names.iter().map(|name| (*name).to_owned()).collect())
     }
 
     #[test]
@@ -203,17 +203,17 @@ mod tests {
             Edits { files, module: Some("example.com/a".into()) }
         };
         let opened = edits(true, None);
-        assert!(opened.explain(&Gone::Count(1)) && !opened.explain(&Gone::Count(2)));
-        assert!(!edits(false, None).explain(&Gone::Count(1)));
+        assert!(opened.explain(&MissingTests::Count(1)) && !opened.explain(&MissingTests::Count(2)));
+        assert!(!edits(false, None).explain(&MissingTests::Count(1)));
         let moved = edited("tests/test_more.py", "", "def test_b():\n    pass\n", false);
-        assert!(!edits(true, Some(moved)).explain(&Gone::Count(1)), "a test that was moved is not lost");
+        assert!(!edits(true, Some(moved)).explain(&MissingTests::Count(1)), "a test that was moved is not lost");
         assert!(opened.explain(&named(&["tests.test_sums test_b"])));
         assert!(!opened.explain(&named(&["tests.test_sums test_a"])), "it is there");
         assert!(!opened.explain(&named(&["tests.test_sums test_b", "tests.test_other test_b"])), "one of the two");
-        assert_eq!(opened.closed(&Gone::Count(1)).count(), 0);
-        assert_eq!(edits(false, None).closed(&Gone::Count(1)).count(), 1);
+        assert_eq!(opened.closed(&MissingTests::Count(1)).count(), 0);
+        assert_eq!(edits(false, None).closed(&MissingTests::Count(1)).count(), 1);
 
-        let package = |name: &str| Gone::Packages([name.to_owned()].into());
+        let package = |name: &str| MissingTests::Packages([name.to_owned()].into());
         let go = "func TestA(t *testing.T) {}\n";
         let files = vec![edited("a_test.go", go, "", true), edited("deep/b_test.go", go, go, true)];
         let edits = Edits { files, module: Some("example.com/a".into()) };

@@ -4,7 +4,7 @@
 //! It reports as many failures as possible and restores nothing, because nothing has been changed
 //! yet.
 
-use super::{Early, Record, Sitting, written_meanwhile};
+use super::{EarlyEnd, GateRun, JudgeRecord, written_meanwhile};
 use crate::gate::base;
 use crate::gate::candidate::{self, Candidate};
 use crate::gate::feedback;
@@ -13,23 +13,23 @@ use crate::lane::Lane;
 use crate::verdict::{Ruling, StepStatus, Verdict};
 use std::sync::Arc;
 
-impl Sitting<'_> {
+impl GateRun<'_> {
     /// Judges the base. The workspace must be in the state of the base.
     pub(in crate::gate) async fn judge_base(&self) -> Verdict {
-        let mut record = Record::default();
+        let mut record = JudgeRecord::default();
         let (manifests, also) = (self.manifests_here(), self.manifests_here());
         let before = match self.look(move |seal| seal.stamps_with(&also)).await {
             Ok(before) => before,
             Err(why) => return self.errored(&record, why),
         };
-        let seated = match candidate::take(self.gate, self.site, self.stop).await {
+        let seated = match candidate::take_candidate(self.gate, self.site, self.stop).await {
             Ok(Candidate { tree, .. }) if tree != *self.gate.base() => {
-                Err(Early::Broken("the workspace changed during the gate: leave it alone and try again".into()))
+                Err(EarlyEnd::Broken("the workspace changed during the gate: leave it alone and try again".into()))
             }
             Ok(candidate) => self.sit(candidate, &mut record).await,
             Err(fault) => Err(fault.into()),
         };
-        let verdict = self.said(seated, &record);
+        let verdict = self.conclude(seated, &record);
         let touched = self.look(move |seal: &Seal| seal.touched(&before, &seal.stamps_with(&manifests))).await;
         let mut verdict = match touched {
             Ok(touched) => written_meanwhile(verdict, touched, Vec::new()),
@@ -47,7 +47,7 @@ impl Sitting<'_> {
 
     /// Keeps the failures as the result of the base. They are only labels for later failures, so an
     /// error here is ignored.
-    fn remember(&self, verdict: &Verdict, record: Record) {
+    fn remember(&self, verdict: &Verdict, record: JudgeRecord) {
         let has_canary = self.gate.lanes.iter().any(|lane| lane.canary.is_some());
         let is_whole = record.writers.is_empty() && !has_canary;
         if !is_whole || self.gate.judged.initialized() || base::kept(self.gate, self.site).is_some() {
@@ -64,13 +64,13 @@ impl Sitting<'_> {
     }
 
     /// Merges the failures of several lanes into one verdict.
-    pub(super) async fn all_of(&self, failed: Vec<Verdict>, record: &Record) -> Early {
+    pub(super) async fn all_of(&self, failed: Vec<Verdict>, record: &JudgeRecord) -> EarlyEnd {
         let is_failure = |status| matches!(status, StepStatus::Failed | StepStatus::TimedOut);
         let has_failed = record.steps.iter().any(|step| is_failure(step.status));
         let mut verdict = self.verdict(Ruling::Failed, record);
         if has_failed {
-            let Early::Said(said) = self.failed(record).await else {
-                return Early::Broken("the gate was stopped".into());
+            let EarlyEnd::Said(said) = self.failed(record).await else {
+                return EarlyEnd::Broken("the gate was stopped".into());
             };
             (verdict.feedback, verdict.signature) = (said.feedback, feedback::signature(&record.steps));
         }
@@ -81,6 +81,6 @@ impl Sitting<'_> {
                 verdict.signature = short.signature;
             }
         }
-        Early::Said(Box::new(verdict))
+        EarlyEnd::Said(Box::new(verdict))
     }
 }

@@ -1,12 +1,12 @@
 //! Comparison of a lock file with the base's.
 
-use super::registries::Known;
-use super::{Entry, Format, Lock, NAMED, Source};
+use super::registries::KnownRegistries;
+use super::{LockEntry, LockFile, LockFormat, NAMED, PackageSource};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The result of a comparison.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Compared {
+pub(super) struct LockComparison {
     /// Changes that violate the rules.
     pub(super) wrong: Vec<String>,
     /// The change, in one line.
@@ -14,14 +14,20 @@ pub(super) struct Compared {
 }
 
 /// Compares two versions of a lock file, either of which may be absent.
-pub(super) fn lock_files(format: Format, path: &str, was: Option<&[u8]>, is: Option<&[u8]>, known: &Known) -> Compared {
-    let parsed = |bytes: Option<&[u8]>| bytes.map_or_else(|| Ok(Lock::default()), |bytes| format.parse(bytes));
+pub(super) fn lock_files(
+    format: LockFormat,
+    path: &str,
+    was: Option<&[u8]>,
+    is: Option<&[u8]>,
+    known: &KnownRegistries,
+) -> LockComparison {
+    let parsed = |bytes: Option<&[u8]>| bytes.map_or_else(|| Ok(LockFile::default()), |bytes| format.parse(bytes));
     let before = parsed(was);
     let after = match parsed(is) {
         Ok(after) => after,
         Err(why) => {
             let note = format!("the lock file cannot be parsed ({why}), so every entry counts as changed");
-            return Compared { wrong: vec![note.clone()], note: Some(note) };
+            return LockComparison { wrong: vec![note.clone()], note: Some(note) };
         }
     };
     let unreadable =
@@ -29,12 +35,12 @@ pub(super) fn lock_files(format: Format, path: &str, was: Option<&[u8]>, is: Opt
     let before = before.unwrap_or_default();
     let note = note(&before, &after).map(|note| format!("{}{note}", unreadable.unwrap_or_default()));
     // People edit requirements by hand and add remarks, so other changes are not noted.
-    let is_other = was.is_some() && is.is_some() && was != is && format != Format::Requirements;
+    let is_other = was.is_some() && is.is_some() && was != is && format != LockFormat::Requirements;
     let note = note.or_else(|| is_other.then(|| "its entries are unchanged, but other parts changed".into()));
     if is.is_none() {
         let had = before.entries.iter().filter(|entry| !entry.checksums.is_empty()).count();
         let wrong = format!("the lock file was removed, and {had} checksums with it");
-        return Compared { wrong: if had > 0 { vec![wrong] } else { Vec::new() }, note };
+        return LockComparison { wrong: if had > 0 { vec![wrong] } else { Vec::new() }, note };
     }
     let comparison = Comparison::new(format, path, &before, known);
     let mut wrong: BTreeSet<String> = after.entries.iter().filter_map(|entry| comparison.wrong(entry)).collect();
@@ -44,23 +50,23 @@ pub(super) fn lock_files(format: Format, path: &str, was: Option<&[u8]>, is: Opt
     if count > NAMED {
         wrong.push(format!("and {} more entries", count - NAMED));
     }
-    Compared { wrong, note }
+    LockComparison { wrong, note }
 }
 
 struct Comparison<'c> {
-    format: Format,
+    format: LockFormat,
     path: &'c str,
-    by_name: BTreeMap<&'c str, Vec<&'c Entry>>,
+    by_name: BTreeMap<&'c str, Vec<&'c LockEntry>>,
     allowed: BTreeSet<String>,
 }
 
 impl<'c> Comparison<'c> {
-    fn new(format: Format, path: &'c str, before: &'c Lock, known: &Known) -> Self {
-        let mut by_name: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    fn new(format: LockFormat, path: &'c str, before: &'c LockFile, known: &KnownRegistries) -> Self {
+        let mut by_name: BTreeMap<&str, Vec<&LockEntry>> = BTreeMap::new();
         for entry in &before.entries {
             by_name.entry(&entry.name).or_default().push(entry);
         }
-        let registry = before.entries.iter().filter(|entry| entry.source == Source::Registry);
+        let registry = before.entries.iter().filter(|entry| entry.source == PackageSource::Registry);
         let mut allowed: BTreeSet<String> = registry.flat_map(|entry| &entry.places).cloned().collect();
         let has_public = allowed.is_empty() || known.public.iter().any(|public| allowed.contains(*public));
         allowed.extend(known.configured.iter().cloned());
@@ -71,10 +77,10 @@ impl<'c> Comparison<'c> {
     }
 
     /// Returns the reason why an entry may not be in the lock file; `None` if it may.
-    fn wrong(&self, entry: &Entry) -> Option<String> {
+    fn wrong(&self, entry: &LockEntry) -> Option<String> {
         let named = self.by_name.get(entry.name.as_str()).map_or(&[][..], Vec::as_slice);
         let (name, version) = (&entry.name, &entry.version);
-        let own: Vec<&Entry> = named.iter().copied().filter(|known| known.version == *version).collect();
+        let own: Vec<&LockEntry> = named.iter().copied().filter(|known| known.version == *version).collect();
         let told = |what: String| Some(format!("`{}`: {what}", format!("{name} {version}").trim()));
         if entry.alias.is_some() && !named.is_empty() && !named.iter().any(|known| known.alias == entry.alias) {
             let alias = entry.alias.as_deref().unwrap_or_default();
@@ -88,15 +94,17 @@ impl<'c> Comparison<'c> {
         }
         let source_was = named.first().map(|known| &known.source);
         match &entry.source {
-            source if named.iter().any(|known| known.source == *source) && *source != Source::Registry => None,
-            Source::Address(address) => told(format!("it comes from {address}, which the base does not use")),
-            Source::Path(path) if self.leaves(path) => told(format!("it comes from {path}, outside of the workspace")),
-            Source::Path(path) => match source_was {
-                None | Some(Source::Path(_)) => None,
+            source if named.iter().any(|known| known.source == *source) && *source != PackageSource::Registry => None,
+            PackageSource::Address(address) => told(format!("it comes from {address}, which the base does not use")),
+            PackageSource::Path(path) if self.leaves(path) => {
+                told(format!("it comes from {path}, outside of the workspace"))
+            }
+            PackageSource::Path(path) => match source_was {
+                None | Some(PackageSource::Path(_)) => None,
                 Some(was) => told(format!("it came from {} and now comes from the folder `{path}`", word(was))),
             },
-            Source::Registry => {
-                if let Some(was @ Source::Address(_)) = source_was.filter(|_| !has_registry(named)) {
+            PackageSource::Registry => {
+                if let Some(was @ PackageSource::Address(_)) = source_was.filter(|_| !has_registry(named)) {
                     return told(format!("it came from {} and now comes from a registry", word(was)));
                 }
                 if let Some(place) = entry.places.iter().find(|place| !self.allowed.contains(*place)) {
@@ -109,9 +117,9 @@ impl<'c> Comparison<'c> {
     }
 
     /// Returns whether an entry is the base's, without a change that matters.
-    fn is_kept(&self, was: &Entry, is: &Entry) -> bool {
+    fn is_kept(&self, was: &LockEntry, is: &LockEntry) -> bool {
         let has_place = match (&was.source, &is.source) {
-            (Source::Path(_), Source::Path(path)) => was.source == is.source || !self.leaves(path),
+            (PackageSource::Path(_), PackageSource::Path(path)) => was.source == is.source || !self.leaves(path),
             (was, is) => was == is,
         };
         // A lock file may omit the place if the configuration names it.
@@ -121,19 +129,19 @@ impl<'c> Comparison<'c> {
             || (!is.checksums.is_empty() && is.checksums.is_subset(&was.checksums) && (was.is_bare || !is.is_bare));
         // Only the address identifies the package if there is no checksum, or if the manager may
         // take the source instead.
-        let needs_urls = was.checksums.is_empty() || self.format == Format::Composer;
+        let needs_urls = was.checksums.is_empty() || self.format == LockFormat::Composer;
         let is_same = has_sums && (!needs_urls || has_urls || (was.urls.is_empty() && is.checksums.is_empty()));
         has_place && is_from && is_same
     }
 
-    fn difference(&self, was: &Entry, is: &Entry) -> String {
+    fn difference(&self, was: &LockEntry, is: &LockEntry) -> String {
         if was.source != is.source {
             return format!("it came from {} and now comes from {}", word(&was.source), word(&is.source));
         }
         if !is.places.is_subset(&was.places) && !is.places.is_subset(&self.allowed) {
             return moved(&was.places, &is.places);
         }
-        if was.checksums.is_empty() || (self.format == Format::Composer && is.urls != was.urls) {
+        if was.checksums.is_empty() || (self.format == LockFormat::Composer && is.urls != was.urls) {
             return moved(&was.urls, &is.urls);
         }
         if is.checksums.is_empty() || (is.is_bare && !was.is_bare) {
@@ -146,21 +154,24 @@ impl<'c> Comparison<'c> {
     }
 
     /// Returns a message if the address of an update is that of another package.
-    fn misnamed(&self, named: &[&Entry], entry: &Entry) -> Option<String> {
+    fn misnamed(&self, named: &[&LockEntry], entry: &LockEntry) -> Option<String> {
         if named.is_empty() || entry.alias.is_some() {
             return None;
         }
         let normal = |text: &str| text.to_lowercase().replace("%2f", "/").replace(['_', '.'], "-");
         let name = normal(&entry.name);
         let is_own = |url: &&String| match self.format {
-            Format::Npm | Format::Pnpm | Format::Yarn => normal(url).contains(&format!("/{name}/")),
-            Format::Uv => normal(url).rsplit('/').next().is_some_and(|file| file.starts_with(&format!("{name}-"))),
-            Format::Composer => {
+            LockFormat::Npm | LockFormat::Pnpm | LockFormat::Yarn => normal(url).contains(&format!("/{name}/")),
+            LockFormat::Uv => normal(url).rsplit('/').next().is_some_and(|file| file.starts_with(&format!("{name}-"))),
+            LockFormat::Composer => {
                 named.iter().any(|known| known.urls.iter().any(|known| repository(known) == repository(url)))
             }
-            Format::Cargo | Format::Poetry | Format::Requirements | Format::GoSum | Format::Bundler | Format::Pub => {
-                true
-            }
+            LockFormat::Cargo
+            | LockFormat::Poetry
+            | LockFormat::Requirements
+            | LockFormat::GoSum
+            | LockFormat::Bundler
+            | LockFormat::Pub => true,
         };
         let had_own = named.iter().any(|known| known.urls.iter().all(|url| is_own(&url)));
         let other = entry.urls.iter().find(|url| !is_own(url)).filter(|_| had_own)?;
@@ -192,8 +203,8 @@ pub(super) fn leaves(file: &str, path: &str) -> bool {
     false
 }
 
-fn has_registry(named: &[&Entry]) -> bool {
-    named.iter().any(|known| known.source == Source::Registry)
+fn has_registry(named: &[&LockEntry]) -> bool {
+    named.iter().any(|known| known.source == PackageSource::Registry)
 }
 
 /// Returns an address without its last part, which is a revision.
@@ -201,12 +212,12 @@ fn repository(url: &str) -> &str {
     url.rsplit_once(['#', '/']).map_or(url, |(repository, _)| repository)
 }
 
-fn word(source: &Source) -> String {
+fn word(source: &PackageSource) -> String {
     match source {
-        Source::Registry => "a registry".into(),
-        Source::Address(address) => address.clone(),
-        Source::Path(path) if path.is_empty() => "a folder".into(),
-        Source::Path(path) => format!("the folder `{path}`"),
+        PackageSource::Registry => "a registry".into(),
+        PackageSource::Address(address) => address.clone(),
+        PackageSource::Path(path) if path.is_empty() => "a folder".into(),
+        PackageSource::Path(path) => format!("the folder `{path}`"),
     }
 }
 
@@ -226,12 +237,12 @@ fn joined(values: &BTreeSet<String>) -> String {
 }
 
 /// Describes the install scripts and programs that entries of the base have gained.
-fn gains(before: &[Entry], after: &[Entry]) -> Vec<String> {
+fn gains(before: &[LockEntry], after: &[LockEntry]) -> Vec<String> {
     let mut had: BTreeMap<&str, BTreeSet<&String>> = BTreeMap::new();
     for entry in before {
         had.entry(&entry.name).or_default().extend(&entry.runs);
     }
-    let gained = |entry: &Entry| {
+    let gained = |entry: &LockEntry| {
         let had = had.get(entry.name.as_str())?;
         let new: Vec<&str> = entry.runs.iter().filter(|run| !had.contains(run)).map(String::as_str).collect();
         (!new.is_empty()).then(|| format!("{} {} gains {}", entry.name, entry.version, new.join(" and ")))
@@ -240,8 +251,8 @@ fn gains(before: &[Entry], after: &[Entry]) -> Vec<String> {
 }
 
 /// Describes the entries of the base whose dependencies changed.
-fn other_needs(before: &[Entry], after: &[Entry]) -> Vec<String> {
-    let all = |entries: &[Entry]| -> BTreeMap<String, BTreeSet<String>> {
+fn other_needs(before: &[LockEntry], after: &[LockEntry]) -> Vec<String> {
+    let all = |entries: &[LockEntry]| -> BTreeMap<String, BTreeSet<String>> {
         let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for entry in entries {
             all.entry(format!("{} {}", entry.name, entry.version)).or_default().extend(entry.needs.iter().cloned());
@@ -267,10 +278,10 @@ fn other_needs(before: &[Entry], after: &[Entry]) -> Vec<String> {
 /// Describes the change of a lock file: added, updated and removed entries, gained scripts and
 /// programs, changed dependencies, and new options. Entries are given by their number and first
 /// names. Returns `None` if the entries and options are the same.
-fn note(before: &Lock, after: &Lock) -> Option<String> {
-    let (options, Lock { entries: before, .. }) = (after.remarks.difference(&before.remarks), before);
+fn note(before: &LockFile, after: &LockFile) -> Option<String> {
+    let (options, LockFile { entries: before, .. }) = (after.remarks.difference(&before.remarks), before);
     let after = &after.entries;
-    let versions = |entries: &[Entry]| {
+    let versions = |entries: &[LockEntry]| {
         let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for entry in entries {
             versions.entry(entry.name.clone()).or_default().insert(entry.version.clone());

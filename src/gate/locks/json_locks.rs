@@ -1,7 +1,7 @@
 //! JSON lock files: all versions of `package-lock.json` and `npm-shrinkwrap.json`, and
 //! `composer.lock`. Also functions that read parsed values.
 
-use super::{Entry, Source, registries};
+use super::{LockEntry, PackageSource, registries};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -31,25 +31,25 @@ pub(super) fn needs(package: &Value, keys: &[&str]) -> BTreeSet<String> {
 
 /// Parses the entries of the lock file. Newer npm reads `packages` and older npm reads
 /// `dependencies`, so both count.
-pub(super) fn npm(content: &str) -> Result<Vec<Entry>, String> {
+pub(super) fn npm(content: &str) -> Result<Vec<LockEntry>, String> {
     let lock: Value = serde_json::from_str(content).map_err(|error| error.to_string())?;
     if !lock.is_object() {
         return Err("the lock file is not a JSON object".into());
     }
     let packages = table(&lock, "packages").filter(|(path, _)| !path.is_empty());
-    let mut entries: Vec<Entry> = packages.map(|(path, value)| npm_package(path, value)).collect();
+    let mut entries: Vec<LockEntry> = packages.map(|(path, value)| npm_package(path, value)).collect();
     add_dependencies(&lock, &mut entries, 0)?;
     Ok(entries)
 }
 
-fn npm_package(path: &str, value: &Value) -> Entry {
+fn npm_package(path: &str, value: &Value) -> LockEntry {
     let Some((_, name)) = path.rsplit_once("node_modules/") else {
         // A folder of the workspace.
-        let mut entry = Entry::new(text(value, "name").unwrap_or(path), text(value, "version").unwrap_or_default());
-        entry.source = Source::Path(path.to_owned());
+        let mut entry = LockEntry::new(text(value, "name").unwrap_or(path), text(value, "version").unwrap_or_default());
+        entry.source = PackageSource::Path(path.to_owned());
         return entry;
     };
-    let mut entry = Entry::new(name, text(value, "version").unwrap_or_default());
+    let mut entry = LockEntry::new(name, text(value, "version").unwrap_or_default());
     entry.needs = needs(value, &["dependencies", "optionalDependencies", "peerDependencies"]);
     entry.alias = text(value, "name").filter(|own| *own != name).map(ToOwned::to_owned);
     if value.get("hasInstallScript").and_then(Value::as_bool) == Some(true) {
@@ -57,20 +57,20 @@ fn npm_package(path: &str, value: &Value) -> Entry {
     }
     entry.runs.extend(table(value, "bin").map(|(program, _)| format!("the program `{program}`")));
     if value.get("link").and_then(Value::as_bool) == Some(true) {
-        entry.source = Source::Path(text(value, "resolved").unwrap_or_default().to_owned());
+        entry.source = PackageSource::Path(text(value, "resolved").unwrap_or_default().to_owned());
     } else {
         describe(&mut entry, text(value, "resolved"), text(value, "integrity"));
     }
     entry
 }
 
-fn add_dependencies(value: &Value, entries: &mut Vec<Entry>, depth: usize) -> Result<(), String> {
+fn add_dependencies(value: &Value, entries: &mut Vec<LockEntry>, depth: usize) -> Result<(), String> {
     if depth > 100 {
         return Err("dependencies are nested too deeply".into());
     }
     for (name, value) in table(value, "dependencies").filter(|(_, value)| value.is_object()) {
         let version = text(value, "version").unwrap_or_default();
-        let mut entry = Entry::new(name, version);
+        let mut entry = LockEntry::new(name, version);
         entry.needs = needs(value, &["requires"]);
         let resolved = text(value, "resolved");
         if let Some(alias) = version.strip_prefix("npm:") {
@@ -92,21 +92,21 @@ fn add_dependencies(value: &Value, entries: &mut Vec<Entry>, depth: usize) -> Re
 }
 
 /// Adds the place and the checksums of an entry.
-pub(super) fn describe(entry: &mut Entry, resolved: Option<&str>, integrity: Option<&str>) {
+pub(super) fn describe(entry: &mut LockEntry, resolved: Option<&str>, integrity: Option<&str>) {
     if let Some(place) = resolved {
         if let Some(path) = place.strip_prefix("file:") {
-            entry.source = Source::Path(path.to_owned());
+            entry.source = PackageSource::Path(path.to_owned());
         } else if registries::is_web(place) {
             entry.fetch_from(place);
         } else {
-            entry.source = Source::Address(place.to_owned());
+            entry.source = PackageSource::Address(place.to_owned());
         }
     }
     entry.checksums.extend(integrity.into_iter().flat_map(str::split_whitespace).map(ToOwned::to_owned));
 }
 
 /// Parses the entries of both lists of packages.
-pub(super) fn composer(content: &str) -> Result<Vec<Entry>, String> {
+pub(super) fn composer(content: &str) -> Result<Vec<LockEntry>, String> {
     let lock: Value = serde_json::from_str(content).map_err(|error| error.to_string())?;
     if !lock.is_object() {
         return Err("the lock file is not a JSON object".into());
@@ -114,13 +114,14 @@ pub(super) fn composer(content: &str) -> Result<Vec<Entry>, String> {
     Ok(["packages", "packages-dev"].into_iter().flat_map(|key| list(&lock, key)).map(composer_package).collect())
 }
 
-fn composer_package(package: &Value) -> Entry {
-    let mut entry = Entry::new(text(package, "name").unwrap_or_default(), text(package, "version").unwrap_or_default());
+fn composer_package(package: &Value) -> LockEntry {
+    let mut entry =
+        LockEntry::new(text(package, "name").unwrap_or_default(), text(package, "version").unwrap_or_default());
     entry.needs = needs(package, &["require"]);
     for place in ["dist", "source"].into_iter().filter_map(|key| package.get(key)) {
         let url = text(place, "url").unwrap_or_default();
         match text(place, "type") {
-            Some("path") => entry.source = Source::Path(url.to_owned()),
+            Some("path") => entry.source = PackageSource::Path(url.to_owned()),
             // The revision is part of the version, not of the repository.
             Some(_) | None => entry.fetch_from(&match text(place, "reference").filter(|own| !own.is_empty()) {
                 Some(reference) if url.ends_with(reference) => url.to_owned(),

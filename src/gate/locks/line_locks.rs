@@ -1,7 +1,7 @@
 //! Lock files of plain lines: `go.sum`, `Gemfile.lock`, and `requirements.txt` with or without
 //! hashes.
 
-use super::{Entry, Format, Lock, Source, registries};
+use super::{LockEntry, LockFile, LockFormat, PackageSource, registries};
 use std::collections::BTreeSet;
 
 /// Options that select the sources of packages.
@@ -13,14 +13,14 @@ const LISTS: [&str; 4] = ["-r", "--requirement", "-c", "--constraint"];
 
 /// Parses a `go.sum`. Each line has a module, its version, and the hash of the module or of its
 /// `go.mod`.
-pub(super) fn go_sum(content: &str) -> Result<Vec<Entry>, String> {
+pub(super) fn go_sum(content: &str) -> Result<Vec<LockEntry>, String> {
     let read = |line: &str| {
         let mut words = line.split_whitespace();
         let (Some(module), Some(version), Some(hash), None) = (words.next(), words.next(), words.next(), words.next())
         else {
             return Err(format!("`{line}` is not a module with a version and a hash"));
         };
-        let mut entry = Entry::new(module, version);
+        let mut entry = LockEntry::new(module, version);
         entry.checksums.insert(hash.to_owned());
         Ok(entry)
     };
@@ -28,8 +28,8 @@ pub(super) fn go_sum(content: &str) -> Result<Vec<Entry>, String> {
 }
 
 /// Parses a `Gemfile.lock`: gems below `GEM`, `GIT` and `PATH`, with the checksums of `CHECKSUMS`.
-pub(super) fn bundler(content: &str) -> Result<Vec<Entry>, String> {
-    let (mut entries, mut section): (Vec<Entry>, &str) = (Vec::new(), "");
+pub(super) fn bundler(content: &str) -> Result<Vec<LockEntry>, String> {
+    let (mut entries, mut section): (Vec<LockEntry>, &str) = (Vec::new(), "");
     let (mut remotes, mut revision): (Vec<&str>, &str) = (Vec::new(), "");
     for line in content.lines().filter(|line| !line.trim().is_empty()) {
         if !line.starts_with(' ') {
@@ -40,12 +40,12 @@ pub(super) fn bundler(content: &str) -> Result<Vec<Entry>, String> {
             revision = own.trim();
         } else if let Some(gem) = line.strip_prefix("    ").filter(|gem| !gem.starts_with(' ')) {
             let (name, version) = name_and_version(gem);
-            let mut entry = Entry::new(name, version);
+            let mut entry = LockEntry::new(name, version);
             let remote = remotes.first().copied().unwrap_or_default();
             match section {
                 "GEM" => entry.places.extend(remotes.iter().map(|remote| registries::host(remote))),
-                "GIT" => entry.source = Source::Address(format!("{remote}#{revision}")),
-                "PATH" => entry.source = Source::Path(remote.to_owned()),
+                "GIT" => entry.source = PackageSource::Address(format!("{remote}#{revision}")),
+                "PATH" => entry.source = PackageSource::Path(remote.to_owned()),
                 _ => continue,
             }
             entries.push(entry);
@@ -70,11 +70,11 @@ fn name_and_version(gem: &str) -> (&str, &str) {
 }
 
 /// Parses a list of requirements with its options.
-pub(super) fn requirements(content: &str) -> Result<Lock, String> {
+pub(super) fn requirements(content: &str) -> Result<LockFile, String> {
     if content.contains('\0') {
         return Err("the list is not text".into());
     }
-    let mut lock = Lock::default();
+    let mut lock = LockFile::default();
     for line in &joined(content) {
         let line = line.split(" #").next().unwrap_or(line).trim();
         if line.is_empty() || line.starts_with('#') {
@@ -107,7 +107,7 @@ fn is_editable(line: &str) -> bool {
     ["-e ", "-e=", "--editable ", "--editable="].iter().any(|start| line.starts_with(start))
 }
 
-impl Lock {
+impl LockFile {
     /// Adds the options of a line: those that select the sources of packages, and others. Included
     /// lists do not count if they are compared as lock files.
     fn add_options(&mut self, line: &str) {
@@ -124,7 +124,7 @@ impl Lock {
             let is_list = LISTS.iter().any(is_like);
             let told = format!("{name} {value}").trim().to_owned();
             match PLACES.iter().any(is_like) || is_list {
-                true if is_list && Format::of_path(value).is_some() => {}
+                true if is_list && LockFormat::of_path(value).is_some() => {}
                 true => drop(self.options.insert(told)),
                 false => drop(self.remarks.insert(told)),
             }
@@ -132,7 +132,7 @@ impl Lock {
     }
 }
 
-fn requirement(line: &str) -> Entry {
+fn requirement(line: &str) -> LockEntry {
     let mut words = line.split_whitespace().filter(|word| !word.starts_with("--hash"));
     let hashes: BTreeSet<String> = line
         .split_whitespace()
@@ -150,11 +150,11 @@ fn requirement(line: &str) -> Entry {
     let mut entry = match place.or_else(|| line.split_once(" @ ").map(|(_, place)| place.trim())) {
         Some(place) => {
             let name = line.split_once(" @ ").map_or_else(|| place.to_owned(), |(name, _)| normal(name.trim()));
-            let mut entry = Entry::new(name, "");
+            let mut entry = LockEntry::new(name, "");
             entry.source = if place.contains("://") || place.starts_with("git+") || place.starts_with("file:") {
-                Source::Address(place.split_whitespace().next().unwrap_or(place).to_owned())
+                PackageSource::Address(place.split_whitespace().next().unwrap_or(place).to_owned())
             } else {
-                Source::Path(place.to_owned())
+                PackageSource::Path(place.to_owned())
             };
             entry
         }
@@ -164,7 +164,7 @@ fn requirement(line: &str) -> Entry {
             let version = &wanted[end..];
             let version =
                 version.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or(version, |rest| rest.1);
-            Entry::new(normal(&wanted[..end]), version.trim().trim_start_matches("==").to_owned())
+            LockEntry::new(normal(&wanted[..end]), version.trim().trim_start_matches("==").to_owned())
         }
     };
     entry.checksums = hashes;

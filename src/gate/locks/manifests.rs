@@ -1,7 +1,7 @@
 //! The sources of packages in manifests that are not judged by section.
 
 use super::json_locks::{list, table};
-use super::{Ecosystem, Format, compare, json_locks};
+use super::{Ecosystem, LockFormat, compare, json_locks};
 use crate::gate::names::name_of;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -258,7 +258,7 @@ fn conda_places(path: &str, content: &str) -> BTreeSet<String> {
     }
     let is_other_list = |item: &str| match item.split_whitespace().collect::<Vec<_>>()[..] {
         ["-r" | "-c" | "--requirement" | "--constraint", file] => {
-            Format::of_path(file) == Some(Format::Requirements) && !compare::leaves(path, file)
+            LockFormat::of_path(file) == Some(LockFormat::Requirements) && !compare::leaves(path, file)
         }
         _ => false,
     };

@@ -12,8 +12,8 @@ mod registries;
 mod toml_locks;
 mod yarn;
 
-use super::policy::{Change, ChangeKind, Side};
-use crate::verdict::Finding;
+use super::policy::{PathChange, PathChangeKind, TreeSide};
+use crate::verdict::TamperFinding;
 pub(super) use manifests::is_manifest;
 pub(super) use registries::CONFIGURED;
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ const NAMED: usize = 5;
 
 /// The format of a lock file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum LockFormat {
     Npm,
     Pnpm,
     Yarn,
@@ -53,7 +53,7 @@ pub(super) enum Ecosystem {
 
 /// The source of a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum PackageSource {
     /// A registry.
     #[default]
     Registry,
@@ -65,10 +65,10 @@ pub(super) enum Source {
 
 /// An entry of a lock file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct LockEntry {
     pub(super) name: String,
     pub(super) version: String,
-    pub(super) source: Source,
+    pub(super) source: PackageSource,
     /// The hosts or indexes that serve the package.
     pub(super) places: BTreeSet<String>,
     /// The addresses of its files.
@@ -86,15 +86,15 @@ pub(super) struct Entry {
 
 /// The content of a lock file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Lock {
-    pub(super) entries: Vec<Entry>,
+pub(super) struct LockFile {
+    pub(super) entries: Vec<LockEntry>,
     /// Options that select the sources of packages.
     pub(super) options: BTreeSet<String>,
     /// Other options that may change what is installed.
     pub(super) remarks: BTreeSet<String>,
 }
 
-impl Entry {
+impl LockEntry {
     fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), version: version.into(), ..Self::default() }
     }
@@ -106,7 +106,7 @@ impl Entry {
     }
 }
 
-impl Format {
+impl LockFormat {
     /// Returns the format of the lock file at a path; `None` if the path names no lock file.
     pub(super) fn of_path(path: &str) -> Option<Self> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -145,7 +145,7 @@ impl Format {
     ///
     /// # Errors
     /// The reason, if the text does not have this format.
-    pub(super) fn parse(self, bytes: &[u8]) -> Result<Lock, String> {
+    pub(super) fn parse(self, bytes: &[u8]) -> Result<LockFile, String> {
         let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let entries = match self {
@@ -161,13 +161,13 @@ impl Format {
             Self::Composer => json_locks::composer(text)?,
             Self::Pub => pubspec::entries(text)?,
         };
-        Ok(Lock { entries, ..Lock::default() })
+        Ok(LockFile { entries, ..LockFile::default() })
     }
 }
 
 /// Returns whether [`findings_and_notes`] needs the content of this path.
 pub(super) fn reads(path: &str) -> bool {
-    Format::of_path(path).is_some() || is_manifest(path)
+    LockFormat::of_path(path).is_some() || is_manifest(path)
 }
 
 /// Compares the lock files and manifests among these changes with the base's. Returns findings, and
@@ -175,20 +175,20 @@ pub(super) fn reads(path: &str) -> bool {
 /// unchanged files. `is_opened` returns whether the task opens a path; an opened path has no
 /// findings.
 pub(super) fn findings_and_notes(
-    changes: &[Change],
-    contents: impl Fn(&str, Side) -> Option<Vec<u8>>,
+    changes: &[PathChange],
+    contents: impl Fn(&str, TreeSide) -> Option<Vec<u8>>,
     is_opened: impl Fn(&str) -> bool,
-) -> (Vec<Finding>, Vec<String>) {
+) -> (Vec<TamperFinding>, Vec<String>) {
     let (mut findings, mut notes) = (Vec::new(), Vec::new());
-    for Change { path, kind } in changes.iter().filter(|change| change.kind != ChangeKind::ModeChanged) {
-        let (was, is) = (contents(path, Side::Base), contents(path, Side::Candidate));
+    for PathChange { path, kind } in changes.iter().filter(|change| change.kind != PathChangeKind::ModeChanged) {
+        let (was, is) = (contents(path, TreeSide::Base), contents(path, TreeSide::Candidate));
         let mut wrong = Vec::new();
-        if let Some(format) = Format::of_path(path) {
-            let manifest_is_gone = |other: &Change| {
-                other.kind == ChangeKind::Removed && manifests::is_beside(format.ecosystem(), path, &other.path)
+        if let Some(format) = LockFormat::of_path(path) {
+            let manifest_is_gone = |other: &PathChange| {
+                other.kind == PathChangeKind::Removed && manifests::is_beside(format.ecosystem(), path, &other.path)
             };
             let is_moved_away = is.is_none() && changes.iter().any(manifest_is_gone);
-            let known = registries::known(format, path, |path| contents(path, Side::Base));
+            let known = registries::known(format, path, |path| contents(path, TreeSide::Base));
             let compared = compare::lock_files(format, path, was.as_deref(), is.as_deref(), &known);
             notes.extend(compared.note.map(|note| format!("{path}: {note}")));
             wrong.extend(compared.wrong.into_iter().filter(|_| !is_moved_away));
@@ -198,11 +198,15 @@ pub(super) fn findings_and_notes(
             continue;
         }
         let change = match kind {
-            ChangeKind::Added => "added",
-            ChangeKind::Removed => "removed",
-            ChangeKind::Modified | ChangeKind::ModeChanged => "changed",
+            PathChangeKind::Added => "added",
+            PathChangeKind::Removed => "removed",
+            PathChangeKind::Modified | PathChangeKind::ModeChanged => "changed",
         };
-        findings.extend(wrong.into_iter().map(|rule| Finding { path: path.clone(), change: change.into(), rule }));
+        findings.extend(wrong.into_iter().map(|rule| TamperFinding {
+            path: path.clone(),
+            change: change.into(),
+            rule,
+        }));
     }
     (findings, notes)
 }

@@ -2,11 +2,11 @@
 
 use super::json_locks::{table, text};
 use super::registries::host;
-use super::{Entry, Source};
+use super::{LockEntry, PackageSource};
 use serde_json::Value;
 
 /// Parses the entries of the lock file.
-pub(super) fn entries(content: &str) -> Result<Vec<Entry>, String> {
+pub(super) fn entries(content: &str) -> Result<Vec<LockEntry>, String> {
     let lock: Value = serde_yaml::from_str(content).map_err(|error| error.to_string())?;
     if !lock.is_object() {
         return Err("the lock file is not a YAML mapping".into());
@@ -14,16 +14,17 @@ pub(super) fn entries(content: &str) -> Result<Vec<Entry>, String> {
     Ok(table(&lock, "packages").map(|(name, value)| package(name, value)).collect())
 }
 
-fn package(name: &str, value: &Value) -> Entry {
-    let mut entry = Entry::new(name, text(value, "version").unwrap_or_default());
+fn package(name: &str, value: &Value) -> LockEntry {
+    let mut entry = LockEntry::new(name, text(value, "version").unwrap_or_default());
     let Some(description) = value.get("description") else { return entry };
     let (url, path) = (text(description, "url"), text(description, "path").unwrap_or_default());
     match text(value, "source") {
         Some("git") => {
             let revision = text(description, "resolved-ref").unwrap_or_default();
-            entry.source = Source::Address(format!("{}#{revision} {path}", url.unwrap_or_default()).trim().to_owned());
+            entry.source =
+                PackageSource::Address(format!("{}#{revision} {path}", url.unwrap_or_default()).trim().to_owned());
         }
-        Some("path") => entry.source = Source::Path(path.to_owned()),
+        Some("path") => entry.source = PackageSource::Path(path.to_owned()),
         _ => {
             entry.alias = text(description, "name").filter(|own| *own != name).map(ToOwned::to_owned);
             if let Some(url) = url {

@@ -2,7 +2,7 @@
 //! registry of the ecosystem.
 
 use super::json_locks::{list, table, text};
-use super::{Ecosystem, Format};
+use super::{Ecosystem, LockFormat};
 use crate::lane::parse_toml;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub(in crate::gate) const CONFIGURED: [&str; 11] = [
 
 /// The registries from which new entries may come.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KnownRegistries {
     /// The registries that the configuration names.
     pub(super) configured: BTreeSet<String>,
     /// The configuration replaces the public registry with another one.
@@ -34,9 +34,9 @@ pub(super) struct Known {
 }
 
 /// Reads the registries that the configuration of the base names for a lock file.
-pub(super) fn known(format: Format, path: &str, read: impl Fn(&str) -> Option<Vec<u8>>) -> Known {
+pub(super) fn known(format: LockFormat, path: &str, read: impl Fn(&str) -> Option<Vec<u8>>) -> KnownRegistries {
     let ecosystem = format.ecosystem();
-    let mut known = Known { public: public(ecosystem), ..Known::default() };
+    let mut known = KnownRegistries { public: public(ecosystem), ..KnownRegistries::default() };
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let places: BTreeSet<&str> = BTreeSet::from(["", folder]);
     for name in CONFIGURED.iter().filter(|name| ecosystem_of(name) == ecosystem) {

@@ -181,16 +181,16 @@ fn changed(base: &str, [from, to]: [&str; 2]) -> String {
 
 fn compared(path: &str, was: Option<&str>, is: Option<&str>, others: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
     let kind = match (was, is) {
-        (None, _) => ChangeKind::Added,
-        (_, None) => ChangeKind::Removed,
-        _ => ChangeKind::Modified,
+        (None, _) => PathChangeKind::Added,
+        (_, None) => PathChangeKind::Removed,
+        _ => PathChangeKind::Modified,
     };
-    let contents = |asked: &str, side: Side| {
-        let own = if side == Side::Base { was } else { is };
+    let contents = |asked: &str, side: TreeSide| {
+        let own = if side == TreeSide::Base { was } else { is };
         let other = others.iter().find(|(other, _)| *other == asked).map(|(_, text)| *text);
         if asked == path { own } else { other }.map(|text| text.as_bytes().to_vec())
     };
-    let changes = [Change { path: path.into(), kind }];
+    let changes = [PathChange { path: path.into(), kind }];
     let (findings, notes) = findings_and_notes(&changes, contents, |_| false);
     (findings.into_iter().map(|finding| finding.rule).collect(), notes)
 }
@@ -233,7 +233,7 @@ fn a_finding_names_the_entry_with_what_was_and_what_is() {
         told(0, |case| case.foreign),
         "`evil 1.0.0`: it comes from evil.example, which the base does not use (it uses registry.npmjs.org)"
     );
-    assert_eq!(told(9, |case| case.moved), "`example.com/a v1.0.0`: its checksum was h1:aa=, and is h1:zz= now");
+    assert_eq!(told(9, |case| case.moved), "`example.com/a v1.0.0`: its checksum was h1:aa= and is now h1:zz=");
     assert_eq!(told(2, |case| case.foreign), "`left-pad 1.3.0`: it is now the package `evil`, but was not on the base");
 }
 
@@ -348,11 +348,11 @@ fn a_lock_file_that_cannot_be_parsed_says_so_and_counts_as_changed_in_all() {
 
 #[test]
 fn a_lock_file_that_goes_with_its_manifest_and_one_that_is_opened_give_no_finding() {
-    let base = |path: &str, side: Side| {
-        let own = side == Side::Base && path == CASES[0].path;
+    let base = |path: &str, side: TreeSide| {
+        let own = side == TreeSide::Base && path == CASES[0].path;
         own.then(|| CASES[0].base.as_bytes().to_vec())
     };
-    let removed = |path: &str| Change { path: path.into(), kind: ChangeKind::Removed };
+    let removed = |path: &str| PathChange { path: path.into(), kind: PathChangeKind::Removed };
     let both = [removed(CASES[0].path), removed("web/package.json")];
     assert_eq!(findings_and_notes(&both, base, |_| false).0, []);
     assert_eq!(findings_and_notes(&both[..1], base, |_| false).0.len(), 1);

@@ -1,7 +1,7 @@
 //! TOML lock files: `Cargo.lock`, `uv.lock` and `poetry.lock`.
 
 use super::json_locks::{list, needs, table, text};
-use super::{Entry, Source, registries};
+use super::{LockEntry, PackageSource, registries};
 use crate::lane::parse_toml;
 use serde_json::Value;
 
@@ -11,22 +11,22 @@ fn packages(content: &str) -> Result<(Value, Vec<Value>), String> {
     Ok((lock, packages))
 }
 
-fn entry(package: &Value) -> Entry {
-    let entry = Entry::new(text(package, "name").unwrap_or_default(), text(package, "version").unwrap_or_default());
-    Entry { needs: needs(package, &["dependencies", "optional-dependencies", "extras"]), ..entry }
+fn entry(package: &Value) -> LockEntry {
+    let entry = LockEntry::new(text(package, "name").unwrap_or_default(), text(package, "version").unwrap_or_default());
+    LockEntry { needs: needs(package, &["dependencies", "optional-dependencies", "extras"]), ..entry }
 }
 
 /// Parses the entries of `Cargo.lock`. Old versions keep checksums in a table `metadata`.
-pub(super) fn cargo(content: &str) -> Result<Vec<Entry>, String> {
+pub(super) fn cargo(content: &str) -> Result<Vec<LockEntry>, String> {
     let (lock, packages) = packages(content)?;
     let read = |package: &Value| {
         let mut entry = entry(package);
         match text(package, "source") {
-            None => entry.source = Source::Path(String::new()),
+            None => entry.source = PackageSource::Path(String::new()),
             Some(source) if source.starts_with("registry+") || source.starts_with("sparse+") => {
                 entry.places.insert(registries::index(source));
             }
-            Some(source) => entry.source = Source::Address(source.to_owned()),
+            Some(source) => entry.source = PackageSource::Address(source.to_owned()),
         }
         let key =
             format!("checksum {} {} ({})", entry.name, entry.version, text(package, "source").unwrap_or_default());
@@ -38,7 +38,7 @@ pub(super) fn cargo(content: &str) -> Result<Vec<Entry>, String> {
 }
 
 /// Parses the entries of `uv.lock`.
-pub(super) fn uv(content: &str) -> Result<Vec<Entry>, String> {
+pub(super) fn uv(content: &str) -> Result<Vec<LockEntry>, String> {
     let (_, packages) = packages(content)?;
     let read = |package: &Value| {
         let mut entry = entry(package);
@@ -47,10 +47,10 @@ pub(super) fn uv(content: &str) -> Result<Vec<Entry>, String> {
             entry.places.insert(registries::host(registry));
         }
         if let Some(address) = ["git", "url"].iter().find_map(|key| text(source, key)) {
-            entry.source = Source::Address(address.to_owned());
+            entry.source = PackageSource::Address(address.to_owned());
         }
         if let Some(path) = ["path", "directory", "editable", "virtual"].iter().find_map(|key| text(source, key)) {
-            entry.source = Source::Path(path.to_owned());
+            entry.source = PackageSource::Path(path.to_owned());
         }
         for file in package.get("sdist").into_iter().chain(list(package, "wheels")) {
             if let Some(url) = text(file, "url") {
@@ -66,7 +66,7 @@ pub(super) fn uv(content: &str) -> Result<Vec<Entry>, String> {
 }
 
 /// Parses the entries of `poetry.lock`. Old versions keep the files in a table `metadata`.
-pub(super) fn poetry(content: &str) -> Result<Vec<Entry>, String> {
+pub(super) fn poetry(content: &str) -> Result<Vec<LockEntry>, String> {
     let (lock, packages) = packages(content)?;
     let read = |package: &Value| {
         let mut entry = entry(package);
@@ -75,10 +75,10 @@ pub(super) fn poetry(content: &str) -> Result<Vec<Entry>, String> {
         match text(source, "type") {
             None => {}
             Some("legacy") => drop(entry.places.insert(registries::host(address))),
-            Some("directory" | "file") => entry.source = Source::Path(address.to_owned()),
+            Some("directory" | "file") => entry.source = PackageSource::Path(address.to_owned()),
             Some(_) => {
                 let revision = text(source, "resolved_reference").unwrap_or_default();
-                entry.source = Source::Address(format!("{address}#{revision}"));
+                entry.source = PackageSource::Address(format!("{address}#{revision}"));
             }
         }
         let metadata = lock.get("metadata").unwrap_or(&Value::Null);

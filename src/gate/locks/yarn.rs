@@ -1,11 +1,11 @@
 //! The `yarn.lock` of Yarn 1 and of later versions.
 
 use super::json_locks::text;
-use super::{Entry, Source, json_locks};
+use super::{LockEntry, PackageSource, json_locks};
 use serde_json::{Map, Value};
 
 /// Parses the entries of the lock file.
-pub(super) fn entries(content: &str) -> Result<Vec<Entry>, String> {
+pub(super) fn entries(content: &str) -> Result<Vec<LockEntry>, String> {
     if content.lines().any(|line| line.starts_with("__metadata:")) {
         let lock: Value = serde_yaml::from_str(content).map_err(|error| error.to_string())?;
         let lock = lock.as_object().ok_or("the lock file is not a YAML mapping")?;
@@ -16,7 +16,7 @@ pub(super) fn entries(content: &str) -> Result<Vec<Entry>, String> {
 
 /// Parses the format of Yarn 1. A block has a line with descriptors, and indented lines with a key
 /// and a value.
-fn classic(content: &str) -> Result<Vec<Entry>, String> {
+fn classic(content: &str) -> Result<Vec<LockEntry>, String> {
     let mut blocks: Vec<(String, Map<String, Value>)> = Vec::new();
     for line in content.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#')) {
         if !line.starts_with([' ', '\t']) {
@@ -34,10 +34,10 @@ fn classic(content: &str) -> Result<Vec<Entry>, String> {
     Ok(blocks.into_iter().map(|(key, value)| classic_entry(&key, &Value::Object(value))).collect())
 }
 
-fn classic_entry(key: &str, value: &Value) -> Entry {
+fn classic_entry(key: &str, value: &Value) -> LockEntry {
     let descriptor = unquoted(key.split(',').next().unwrap_or(key).trim());
     let (name, range) = name_and_range(descriptor);
-    let mut entry = Entry::new(name, text(value, "version").unwrap_or_default());
+    let mut entry = LockEntry::new(name, text(value, "version").unwrap_or_default());
     let alias = range.strip_prefix("npm:").map(|target| name_and_range(target).0);
     entry.alias = alias.filter(|target| *target != name).map(ToOwned::to_owned);
     json_locks::describe(
@@ -46,7 +46,7 @@ fn classic_entry(key: &str, value: &Value) -> Entry {
         text(value, "integrity"),
     );
     if let Some(path) = range.strip_prefix("file:").or_else(|| range.strip_prefix("link:")) {
-        entry.source = Source::Path(path.to_owned());
+        entry.source = PackageSource::Path(path.to_owned());
     }
     // The fragment of an address is the SHA-1 of the archive.
     let fragments: Vec<String> = entry.urls.iter().filter_map(|url| Some(url.split_once('#')?.1.to_owned())).collect();
@@ -56,10 +56,11 @@ fn classic_entry(key: &str, value: &Value) -> Entry {
     entry
 }
 
-fn berry(key: &str, value: &Value) -> Entry {
+fn berry(key: &str, value: &Value) -> LockEntry {
     let (name, _) = name_and_range(unquoted(key.split(',').next().unwrap_or(key).trim()));
     let (target, reference) = name_and_range(text(value, "resolution").unwrap_or_default());
-    let mut entry = Entry::new(name, text(value, "version").or(value.get("version").map(|_| "")).unwrap_or_default());
+    let mut entry =
+        LockEntry::new(name, text(value, "version").or(value.get("version").map(|_| "")).unwrap_or_default());
     entry.alias = Some(target.to_owned()).filter(|target| target != name);
     entry.checksums.extend(text(value, "checksum").map(ToOwned::to_owned));
     if let Some(version) = reference.strip_prefix("npm:") {
@@ -70,8 +71,8 @@ fn berry(key: &str, value: &Value) -> Entry {
     }
     let paths = ["workspace:", "link:", "portal:", "file:", "patch:"];
     entry.source = match paths.iter().find_map(|start| reference.strip_prefix(start)) {
-        Some(path) => Source::Path(path.split("::").next().unwrap_or(path).to_owned()),
-        None => Source::Address(reference.to_owned()),
+        Some(path) => PackageSource::Path(path.split("::").next().unwrap_or(path).to_owned()),
+        None => PackageSource::Address(reference.to_owned()),
     };
     entry
 }

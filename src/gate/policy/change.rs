@@ -2,16 +2,16 @@
 
 /// A path that differs between two trees. A moved file is one removed and one added path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct PathChange {
     /// The path, relative to the workspace, with `/` between its parts.
     pub path: String,
     /// The kind of the change.
-    pub kind: ChangeKind,
+    pub kind: PathChangeKind,
 }
 
 /// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeKind {
+pub enum PathChangeKind {
     /// The path is new.
     Added,
     /// The content differs, or the type: a link may have replaced a file.
@@ -24,14 +24,14 @@ pub enum ChangeKind {
 
 /// One of the two compared trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum TreeSide {
     /// The tree before the run.
     Base,
     /// The tree to be judged.
     Candidate,
 }
 
-impl ChangeKind {
+impl PathChangeKind {
     /// Returns the word for the change in findings.
     pub(super) fn word(self) -> &'static str {
         match self {

@@ -1,9 +1,9 @@
 //! Decides which sources that a step runs are checks, and which are the work itself.
 
-use super::Base;
+use super::BaseFiles;
 use super::imports::imported;
 use super::named::{LONGEST, is_script, is_shell, is_source, text, words};
-use super::tests_named::{Tests, is_named};
+use super::tests_named::{BaseTests, is_named};
 use crate::gate::names::name_of;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,12 @@ const MOST_SOURCES: usize = 2000;
 /// Returns whether a source that a step runs is a check: a script, a test, or a source with the
 /// name of a check. A source that loads a test framework is a check if no other source of the base
 /// imports it. A source that is too long or cannot be read counts as a check.
-pub(super) fn is_check(path: &str, base: &Base, tests: &Tests, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> bool {
+pub(super) fn is_check(
+    path: &str,
+    base: &BaseFiles,
+    tests: &BaseTests,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> bool {
     let stem = stem(path);
     // The programs of a package are in `bin`, too.
     let is_product = path.split('/').rev().nth(1) == Some("bin") && !is_shell(path);
@@ -47,8 +52,8 @@ pub(super) fn is_check(path: &str, base: &Base, tests: &Tests, read: &mut dyn Fn
 /// imports it.
 pub(super) fn is_run_as_check(
     path: &str,
-    base: &Base,
-    tests: &Tests,
+    base: &BaseFiles,
+    tests: &BaseTests,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> bool {
     let stem = stem(path);
@@ -65,8 +70,8 @@ pub(super) fn is_run_as_check(
 /// imports it.
 pub(super) fn tries_others(
     path: &str,
-    base: &Base,
-    tests: &Tests,
+    base: &BaseFiles,
+    tests: &BaseTests,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> bool {
     text(path, read).is_some_and(|text| {
@@ -77,7 +82,7 @@ pub(super) fn tries_others(
 }
 
 /// Returns whether a source in a folder imports sources from outside of this folder.
-fn loads_others(path: &str, text: &str, base: &Base) -> bool {
+fn loads_others(path: &str, text: &str, base: &BaseFiles) -> bool {
     let Some((folder, _)) = path.rsplit_once('/') else { return false };
     let is_other = |other: &String| is_source(other) && !other.starts_with(&format!("{folder}/"));
     imported(path, text, base).iter().any(is_other)
@@ -104,8 +109,8 @@ pub(super) fn lines_of_tests(script: &str, text: &str) -> String {
 pub(super) fn is_runner(
     path: &str,
     manifest: &str,
-    base: &Base,
-    tests: &Tests,
+    base: &BaseFiles,
+    tests: &BaseTests,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> bool {
     let Some((folder, text)) = path.rsplit_once('/').map(|(folder, _)| folder).zip(text(path, read)) else {
@@ -159,8 +164,8 @@ pub(super) type Importers = BTreeMap<String, BTreeSet<String>>;
 fn is_imported(
     path: &str,
     stem: &str,
-    base: &Base,
-    tests: &Tests,
+    base: &BaseFiles,
+    tests: &BaseTests,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> bool {
     let mut importers = base.1.get_or_init(|| importers(base, read)).get(stem).into_iter().flatten();
@@ -168,7 +173,7 @@ fn is_imported(
 }
 
 /// Reads the imports of at most [`MOST_SOURCES`] sources whose names are not those of tests.
-fn importers(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Importers {
+fn importers(base: &BaseFiles, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Importers {
     let mut found = Importers::new();
     for path in base.0.iter().filter(|path| is_source(path) && !is_named(path)).take(MOST_SOURCES) {
         let text = text(path, read).unwrap_or_default();

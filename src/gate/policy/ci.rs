@@ -1,6 +1,6 @@
 //! Files that the CI or a git hook runs.
 
-use super::Base;
+use super::BaseFiles;
 use super::calls::{run_by, with_called, without_places};
 use super::makefiles::{self, starts_make};
 use super::named::{inside, is_script, is_source, text, words};
@@ -56,7 +56,7 @@ pub(super) const OF_HOOKS: &[&str] = &[
 
 /// The files of the base that its CI and its hooks run.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct CiRunFiles {
     /// Scripts, files that hooks run, and sources that are checks.
     pub(super) scripts: BTreeSet<String>,
     /// Other files that only the CI names. They may be the product, so their change is a note.
@@ -68,12 +68,12 @@ type Read<'r> = &'r mut dyn FnMut(&str) -> Option<Vec<u8>>;
 
 /// Finds the files that the CI and the hooks of a base run. `is_check` returns whether a source is
 /// a check; `read` returns the content of a file of the base.
-pub(super) fn run(base: &Base, is_check: &dyn Fn(&str, Read<'_>) -> bool, read: Read<'_>) -> Run {
+pub(super) fn run(base: &BaseFiles, is_check: &dyn Fn(&str, Read<'_>) -> bool, read: Read<'_>) -> CiRunFiles {
     static PATTERNS: LazyLock<Option<[Patterns; 2]>> = LazyLock::new(|| {
         let patterns = |globs: &[&'static str]| Patterns::trees(globs.iter().copied()).ok();
         Some([patterns(WITH_COMMANDS)?, patterns(OF_HOOKS)?])
     });
-    let (mut found, mut of_hooks, mut made) = (Run::default(), BTreeSet::new(), BTreeSet::new());
+    let (mut found, mut of_hooks, mut made) = (CiRunFiles::default(), BTreeSet::new(), BTreeSet::new());
     let Some([is_of_ci, is_of_hooks]) = PATTERNS.as_ref() else { return found };
     let mut open: BTreeSet<String> =
         base.0.iter().filter(|path| is_of_ci.fit(path) || is_of_hooks.fit(path)).cloned().collect();
@@ -116,7 +116,7 @@ pub(super) fn run(base: &Base, is_check: &dyn Fn(&str, Read<'_>) -> bool, read: 
 
 /// Returns the folders in which the commands of a CI file run: the root, and the folders that the
 /// file names.
-fn folders(parts: &[&str], base: &Base) -> BTreeSet<String> {
+fn folders(parts: &[&str], base: &BaseFiles) -> BTreeSet<String> {
     let entered = parts
         .iter()
         .filter_map(|part| words(command_of(part)).get(1).copied().filter(|_| command_of(part).starts_with("cd ")));
@@ -140,7 +140,7 @@ fn is_before_a_command(word: &str) -> bool {
 
 /// Returns the recipes of the targets that commands build in these folders, each with the path of
 /// its Makefile.
-fn recipes(commands: &str, folders: &BTreeSet<String>, base: &Base, read: Read<'_>) -> Vec<(String, String)> {
+fn recipes(commands: &str, folders: &BTreeSet<String>, base: &BaseFiles, read: Read<'_>) -> Vec<(String, String)> {
     let commands = commands.split(['\n', ';', '|', '&']).map(plain_words);
     let made = commands.filter_map(|words| words.iter().position(|word| starts_make(word)).map(|at| (words, at)));
     let made = made.filter(|(words, at)| words[..*at].iter().all(|word| is_before_a_command(word)));
@@ -169,7 +169,7 @@ fn recipes(commands: &str, folders: &BTreeSet<String>, base: &Base, read: Read<'
 }
 
 /// Returns a Makefile joined with the files of the base that it includes by a plain name.
-fn with_included(makefile: &str, base: &Base, read: Read<'_>) -> String {
+fn with_included(makefile: &str, base: &BaseFiles, read: Read<'_>) -> String {
     let (mut whole, mut open, mut seen) = (String::new(), vec![makefile.to_owned()], BTreeSet::new());
     while let Some(path) = open.pop().filter(|_| seen.len() < MOST_MADE) {
         let Some(text) = text(&path, read).filter(|_| seen.insert(path.clone())) else { continue };
@@ -182,7 +182,7 @@ fn with_included(makefile: &str, base: &Base, read: Read<'_>) -> String {
 
 /// Returns the files of the base that a CI file includes or that its commands pass to a program:
 /// files of local actions, of GitLab's `include`, and of `docker build -f`.
-fn named(file: &str, parts: &[&str], commands: &str, base: &Base) -> BTreeSet<String> {
+fn named(file: &str, parts: &[&str], commands: &str, base: &BaseFiles) -> BTreeSet<String> {
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
     let values = |key: &'static str| parts.iter().filter_map(move |part| value(part, key));
     let actions = values("uses").filter(|action| action.starts_with("./")).flat_map(|action| {

@@ -1,6 +1,6 @@
 //! Sources of test programs that CMake builds, found by the commands of `CMakeLists.txt`.
 
-use super::Base;
+use super::BaseFiles;
 use super::named::{inside, text};
 use crate::gate::names::name_of;
 use crate::gate::signs;
@@ -14,7 +14,7 @@ const TARGETS: &[&str] = &["add_executable", "add_library", "target_sources"];
 
 /// Returns the files of the base that only test programs use and that have signs of tests or a
 /// `main`.
-pub(super) fn tests(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeSet<String> {
+pub(super) fn tests(base: &BaseFiles, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeSet<String> {
     let (mut sources, mut tested): (BTreeMap<String, BTreeSet<String>>, BTreeSet<String>) = Default::default();
     for path in base.0.iter().filter(|path| name_of(path) == "CMakeLists.txt") {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);

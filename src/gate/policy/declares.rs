@@ -3,8 +3,8 @@
 //! over a library class of the same name.
 
 use super::named::{LONGEST, text};
-use super::tests_named::Tests;
-use super::{Base, later_runs, php};
+use super::tests_named::BaseTests;
+use super::{BaseFiles, later_runs, php};
 use crate::gate::names::name_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ const TEST_MAIN: &str = "its `TestMain` decides whether the tests of this packag
 
 /// Names that the base does not declare and no source may declare.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Declared {
+pub(super) struct BaseDeclarations {
     /// Names of packages. Each name includes the packages below it.
     packages: BTreeSet<String>,
     /// Folders of the base with Go tests.
@@ -42,9 +42,13 @@ pub(super) struct Declared {
     tasks: BTreeSet<String>,
 }
 
-impl Declared {
+impl BaseDeclarations {
     /// Collects the guarded names for a base. `read` returns the content of a file of the base.
-    pub(super) fn of(base: &Base, tests: &Tests, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Self {
+    pub(super) fn from_base(
+        base: &BaseFiles,
+        tests: &BaseTests,
+        read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+    ) -> Self {
         let go =
             base.0.iter().filter(|path| path.ends_with("_test.go")).map(|path| folder_of(path).to_owned()).collect();
         let of_php = base.0.iter().filter(|path| is_php(path) && !path.starts_with("vendor/")).take(MOST);
@@ -84,7 +88,7 @@ impl Declared {
         self.tasks.contains(folder)
     }
 
-    /// Returns whether [`Declared::forbids`] needs the content of a path.
+    /// Returns whether [`BaseDeclarations::forbids`] needs the content of a path.
     pub(super) fn reads(path: &str) -> bool {
         is_source(path) || path.ends_with("_test.go") || is_php(path)
     }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 /// Paths that steer tools or tests.
 #[derive(Debug)]
-pub(super) struct Steers {
+pub(super) struct SteeringPaths {
     /// The ecosystem of the paths.
     pub(super) ecosystem: &'static str,
     /// The reason, as the model sees it.
@@ -17,8 +17,8 @@ pub(super) struct Steers {
     pub(super) globs: &'static [&'static str],
 }
 
-const fn steers(ecosystem: &'static str, why: &'static str, globs: &'static [&'static str]) -> Steers {
-    Steers { ecosystem, why, globs }
+const fn steers(ecosystem: &'static str, why: &'static str, globs: &'static [&'static str]) -> SteeringPaths {
+    SteeringPaths { ecosystem, why, globs }
 }
 
 /// Reason for protecting test configuration.
@@ -32,12 +32,11 @@ const GATE: &str = "it configures the gate";
 pub(super) const HOOKS: &str = "it defines what git runs at a commit";
 /// Reason for protecting a file to which the configuration or a hook of the user's repository
 /// leads.
-pub(super) const GIT_READS: &str =
-    "the git configuration refers to it, and git obeys it outside of any sandbox";
+pub(super) const GIT_READS: &str = "the git configuration refers to it, and git obeys it outside of any sandbox";
 
 /// The paths that steer, by ecosystem.
 #[rustfmt::skip]
-pub(super) const STEERS: &[Steers] = &[
+pub(super) const STEERS: &[SteeringPaths] = &[
     steers("fledge", "it defines the gate", &["/lanes", "/fledge.toml"]),
     steers("fledge", "it says what the code must do", &["/specs"]),
     steers("fledge", GATE, &["/fledge.yaml", "/fledge.local.yaml", "/.fledge"]),

@@ -1,10 +1,10 @@
 //! The findings of a policy: changes that it does not allow.
 
-use super::change::{Change, ChangeKind, Side};
+use super::change::{PathChange, PathChangeKind, TreeSide};
 use super::ecosystems::{SHADOWED, TEST};
-use super::{Frozen, Policy, later_runs, loaded, manifest, named, unused, vendored};
+use super::{FrozenPolicy, Policy, later_runs, loaded, manifest, named, unused, vendored};
 use crate::gate::names::name_of;
-use crate::verdict::Finding;
+use crate::verdict::TamperFinding;
 use std::collections::BTreeSet;
 
 impl Policy {
@@ -12,14 +12,14 @@ impl Policy {
     /// in one of the trees. It is needed only for paths for which [`Policy::reads`] returns true.
     pub fn findings(
         &self,
-        changes: &[Change],
-        mut contents: impl FnMut(&str, Side) -> Option<Vec<u8>>,
-    ) -> Vec<Finding> {
+        changes: &[PathChange],
+        mut contents: impl FnMut(&str, TreeSide) -> Option<Vec<u8>>,
+    ) -> Vec<TamperFinding> {
         let mut findings = Vec::new();
-        let removed = changes.iter().filter(|change| change.kind == ChangeKind::Removed);
+        let removed = changes.iter().filter(|change| change.kind == PathChangeKind::Removed);
         let gone: BTreeSet<&str> = removed.map(|change| change.path.as_str()).collect();
-        for change @ Change { path, kind } in changes {
-            let finding = |rule: String| Finding { path: path.clone(), change: kind.word().into(), rule };
+        for change @ PathChange { path, kind } in changes {
+            let finding = |rule: String| TamperFinding { path: path.clone(), change: kind.word().into(), rule };
             if let Some(rule) = self.rule(path) {
                 if self.changed_parts(change, &mut contents).is_none() {
                     findings.push(finding(rule.why.clone()));
@@ -28,13 +28,13 @@ impl Policy {
                 findings.push(finding(why));
             } else if vendored::is_nearer(change, &self.frozen.folders) && !self.opened.fit(path) {
                 findings.push(finding(vendored::NEARER.into()));
-            } else if manifest::is_one(path) && !self.opened.fit(path) && *kind != ChangeKind::ModeChanged {
+            } else if manifest::is_one(path) && !self.opened.fit(path) && *kind != PathChangeKind::ModeChanged {
                 let mut told = self.in_manifest(path, *kind, &mut contents);
                 told.retain(|told| unused::of_section(&self.frozen.unused, told).is_none());
                 findings.extend(told.into_iter().map(finding));
-            } else if !self.opened.fit(path) && *kind != ChangeKind::Removed {
-                let text = contents(path, Side::Candidate);
-                let is_new = *kind == ChangeKind::Added;
+            } else if !self.opened.fit(path) && *kind != PathChangeKind::Removed {
+                let text = contents(path, TreeSide::Candidate);
+                let is_new = *kind == PathChangeKind::Added;
                 let why = text.as_ref().filter(|_| is_new).and_then(|text| loaded::steers(path, text));
                 findings.extend(why.map(|why| finding(why.into())));
                 let is_of_tasks =
@@ -49,30 +49,30 @@ impl Policy {
     }
 
     /// Returns the reason why a path must not be added, if it would be taken for something else.
-    fn stands_in(&self, Change { path, kind }: &Change, gone: &BTreeSet<&str>) -> Option<String> {
-        let Frozen { shadows, stand_ins, found, .. } = &self.frozen;
-        if shadows.modules().contains(path) || (*kind == ChangeKind::Added && shadows.has_form(path)) {
+    fn stands_in(&self, PathChange { path, kind }: &PathChange, gone: &BTreeSet<&str>) -> Option<String> {
+        let FrozenPolicy { shadows, stand_ins, found, .. } = &self.frozen;
+        if shadows.modules().contains(path) || (*kind == PathChangeKind::Added && shadows.has_form(path)) {
             return Some(SHADOWED.into());
         }
-        let behind = || found.behind(path, |other| gone.contains(other)).filter(|_| *kind == ChangeKind::Added);
+        let behind = || found.behind(path, |other| gone.contains(other)).filter(|_| *kind == PathChangeKind::Added);
         let nearer = || behind().map(|other| format!("it would be found before `{other}`"));
-        stand_ins.forbid(path, *kind == ChangeKind::Added).or_else(nearer)
+        stand_ins.forbid(path, *kind == PathChangeKind::Added).or_else(nearer)
     }
 
     pub(super) fn in_manifest(
         &self,
         path: &str,
-        kind: ChangeKind,
-        contents: &mut impl FnMut(&str, Side) -> Option<Vec<u8>>,
+        kind: PathChangeKind,
+        contents: &mut impl FnMut(&str, TreeSide) -> Option<Vec<u8>>,
     ) -> Vec<String> {
-        let was = self.frozen.manifests.contains(path).then(|| contents(path, Side::Base)).flatten();
-        let is = if kind == ChangeKind::Removed { None } else { contents(path, Side::Candidate) };
+        let was = self.frozen.manifests.contains(path).then(|| contents(path, TreeSide::Base)).flatten();
+        let is = if kind == PathChangeKind::Removed { None } else { contents(path, TreeSide::Candidate) };
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let closed = |file: &str| {
             let rule = named::inside(folder, file).and_then(|file| self.protection.closed_rule(&file).cloned());
             rule.map(|rule| rule.why)
         };
-        let place = manifest::Place {
+        let place = manifest::ManifestSurroundings {
             has_others: self.frozen.manifests.iter().any(|other| name_of(other) == name_of(path)),
             was_there: folder.is_empty() || self.frozen.folders.contains(folder),
             is_test: &|file: &str| closed(file).is_some_and(|why| why == TEST),
@@ -90,8 +90,8 @@ impl Policy {
 }
 
 /// Returns whether the work adds or changes Markdown files in a folder.
-fn has_documents(changes: &[Change], folder: &str) -> bool {
+fn has_documents(changes: &[PathChange], folder: &str) -> bool {
     let of_folder =
         |path: &str| path.strip_suffix(".md").and_then(|path| path.rsplit_once('/')).map(|(of, _)| of == folder);
-    changes.iter().any(|Change { path, kind }| *kind != ChangeKind::Removed && of_folder(path).unwrap_or(false))
+    changes.iter().any(|PathChange { path, kind }| *kind != PathChangeKind::Removed && of_folder(path).unwrap_or(false))
 }

@@ -1,7 +1,7 @@
 //! The files of the base that a source imports, for languages whose imports name files or modules.
 //! Pure.
 
-use super::Base;
+use super::BaseFiles;
 use super::named::inside;
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ const ENDINGS: &[&str] =
     &["", ".js", ".cjs", ".mjs", ".ts", ".mts", ".tsx", ".jsx", ".json", ".rb", ".pl", "/index.js", "/index.ts"];
 
 /// Returns the files of the base that a source imports.
-pub(super) fn imported(path: &str, text: &str, base: &Base) -> BTreeSet<String> {
+pub(super) fn imported(path: &str, text: &str, base: &BaseFiles) -> BTreeSet<String> {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let found: Vec<String> = match path.rsplit_once('.').map(|(_, ending)| ending) {
         Some("py") => text.lines().flat_map(modules).flat_map(|module| python_files(folder, &module)).collect(),
@@ -25,7 +25,7 @@ pub(super) fn imported(path: &str, text: &str, base: &Base) -> BTreeSet<String> 
 }
 
 /// Returns the files of the modules that a Rust source declares only for its tests.
-pub(super) fn modules_for_tests(path: &str, text: &str, base: &Base) -> Vec<String> {
+pub(super) fn modules_for_tests(path: &str, text: &str, base: &BaseFiles) -> Vec<String> {
     let of_tests = rust_modules(text).filter(|(_, is_for_tests)| *is_for_tests);
     let file = |module: String| rust_files(path, &module).into_iter().find(|file| base.has(file));
     of_tests.filter_map(|(module, _)| file(module)).collect()

@@ -1,7 +1,7 @@
 //! Task files outside of the `tasks` folder, and batch files of any name. Pure.
 
 use super::named::inside;
-use crate::yaml::{self, Key, Node, Value};
+use crate::yaml::{self, YamlKey, YamlNode, YamlValue};
 use std::collections::BTreeSet;
 
 /// The most Markdown files of a base that are read.
@@ -57,14 +57,15 @@ fn is_batch(path: &str, text: &[u8], has_tasks: impl Fn(&str) -> bool) -> bool {
         return false;
     }
     let Ok(node) = yaml::parse(&String::from_utf8_lossy(text), 1) else { return false };
-    let Value::Map(entries) = &node.value else { return false };
+    let YamlValue::Map(entries) = &node.value else { return false };
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let is_folder = |name: &str| ["", folder].iter().filter_map(|from| inside(from, name)).any(|path| has_tasks(&path));
-    let is_name =
-        |node: &Node| node.as_text().is_some_and(|name| name.ends_with(".md") || name.contains('*') || is_folder(name));
-    let fits = |(key, node): &(Key, Node)| match (key.text.as_str(), &node.value) {
-        ("defaults", value) => matches!(value, Value::Map(_)),
-        ("tasks", Value::List(items)) => items.iter().any(is_name),
+    let is_name = |node: &YamlNode| {
+        node.as_text().is_some_and(|name| name.ends_with(".md") || name.contains('*') || is_folder(name))
+    };
+    let fits = |(key, node): &(YamlKey, YamlNode)| match (key.text.as_str(), &node.value) {
+        ("defaults", value) => matches!(value, YamlValue::Map(_)),
+        ("tasks", YamlValue::List(items)) => items.iter().any(is_name),
         ("tasks", _) => is_name(node),
         (key, _) => BATCH_KEYS.contains(&key),
     };

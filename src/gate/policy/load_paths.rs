@@ -4,7 +4,7 @@
 
 use super::ecosystems::{SHADOWED, expanded};
 use super::named::{inside, text, words};
-use super::{Base, exactly};
+use super::{BaseFiles, exactly};
 use crate::gate::names::name_of;
 use crate::lane::Lane;
 use crate::workspace::ProtectedRule;
@@ -104,7 +104,7 @@ const MOST_FOLDERS: usize = 32;
 /// base.
 pub(super) fn rules(
     lanes: &[Lane],
-    base: &Base,
+    base: &BaseFiles,
     reached: &BTreeMap<String, String>,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> Vec<ProtectedRule> {
@@ -126,7 +126,7 @@ pub(super) fn folders(rules: &[ProtectedRule]) -> BTreeSet<String> {
 /// Returns the patterns of the paths that must not be added.
 fn guarded(
     lanes: &[Lane],
-    base: &Base,
+    base: &BaseFiles,
     reached: &BTreeMap<String, String>,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeSet<String> {
@@ -163,7 +163,7 @@ impl Language {
     /// Returns the patterns of the guarded modules in a folder that the base does not have. Each
     /// form of a module is a path, since globs cost more than paths; one glob covers all modules
     /// below folders.
-    fn guard(&self, folder: &str, base: &Base) -> Vec<String> {
+    fn guard(&self, folder: &str, base: &BaseFiles) -> Vec<String> {
         let (below, single): (Vec<&str>, Vec<&str>) = self.modules.iter().partition(|module| module.ends_with('/'));
         let forms = |module: &str| {
             let files = self.forms.iter().filter_map(|form| inside(folder, &format!("{module}{form}")));
@@ -182,7 +182,7 @@ impl Language {
 }
 
 /// Returns the folders of the base that a text puts on the load path, by `-I` or Perl's `use lib`.
-fn named_folders(text: &str, base: &Base) -> Vec<String> {
+fn named_folders(text: &str, base: &BaseFiles) -> Vec<String> {
     let mut found = Vec::new();
     for line in text.lines() {
         let words = words(line);

@@ -1,7 +1,7 @@
 //! Files that test runners load beside the tests: plugins, and files that a command or a
 //! configuration of the base names. They decide verdicts as tests do.
 
-use super::Base;
+use super::BaseFiles;
 use super::ecosystems::TESTS;
 use super::imports;
 use super::named::{self, inside};
@@ -75,7 +75,7 @@ const MOST: usize = 2000;
 /// Returns the files of the base that runners load.
 pub(super) fn by_runners(
     lanes: &[Lane],
-    base: &Base,
+    base: &BaseFiles,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
@@ -113,7 +113,7 @@ pub(super) fn by_runners(
 
 /// Returns the files of the base that configure Node's runners. They are code, and what they load
 /// is loaded before the tests.
-pub(super) fn configurations(base: &Base) -> impl Iterator<Item = String> {
+pub(super) fn configurations(base: &BaseFiles) -> impl Iterator<Item = String> {
     let configures = |path: &&String| CONFIGURE.iter().any(|start| super::name_of(path).starts_with(start));
     base.0.iter().filter(configures).cloned()
 }
@@ -216,7 +216,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the files of the base that a name may mean, as a path or a Python module. The name is
 /// relative to a folder, the root or `src`.
-fn files(base: &Base, folder: &str, name: &str) -> Vec<String> {
+fn files(base: &BaseFiles, folder: &str, name: &str) -> Vec<String> {
     let plain = ["<rootDir>/", "$PWD/", "${PWD}/"].iter().find_map(|start| name.strip_prefix(start)).unwrap_or(name);
     let dotted = plain.replace('.', "/");
     let mut found = Vec::new();

@@ -3,12 +3,12 @@
 //! not import it, and its name, folder or text shows that it helps checks. A change of data is only
 //! noted.
 
-use super::Base;
+use super::BaseFiles;
 use super::checks::loads_framework;
 use super::imports::{imported, quoted};
 use super::named::{inside, is_script, is_source, text};
 use super::test_folders;
-use super::tests_named::Tests;
+use super::tests_named::BaseTests;
 use crate::gate::names::name_of;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,21 +31,21 @@ const LONGEST_NAME: usize = 200;
 
 /// Files that checks load.
 #[derive(Debug, Default)]
-pub(super) struct Helpers {
+pub(super) struct TestHelpers {
     /// Files that only checks load.
     pub(super) loaded: BTreeSet<String>,
     /// Data that tests name.
     pub(super) data: BTreeSet<String>,
 }
 
-impl Helpers {
+impl TestHelpers {
     /// Finds the helpers that the tests of the base load, or that `seeds` or the files in
     /// `before_tests` load. Runners load the files in `before_tests` before the tests.
-    pub(super) fn of(
+    pub(super) fn find(
         seeds: impl Iterator<Item = String>,
         before_tests: impl Iterator<Item = String>,
-        base: &Base,
-        tests: &Tests,
+        base: &BaseFiles,
+        tests: &BaseTests,
         read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
     ) -> Self {
         let mut found = Self::default();
@@ -101,7 +101,7 @@ pub(super) fn helps(path: &str) -> bool {
 /// therefore do not count.
 fn helps_by_text(
     path: &str,
-    base: &Base,
+    base: &BaseFiles,
     manifests: &mut Option<String>,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> bool {
@@ -115,7 +115,7 @@ fn helps_by_text(
 
 /// Returns the joined texts of the manifests that name parts of the product, with `_` for `-`.
 /// Leaves out the lines that name test folders.
-fn manifests_of(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> String {
+fn manifests_of(base: &BaseFiles, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> String {
     let is_one = |path: &&String| MANIFESTS.contains(&name_of(path)) || path.ends_with(".gemspec");
     let texts: Vec<String> = base.0.iter().filter(is_one).take(MOST).filter_map(|path| text(path, read)).collect();
     let lines = texts.iter().flat_map(|text| text.lines()).filter(|line| !line.contains("testpaths"));
@@ -155,7 +155,7 @@ fn is_beside(script: &str, path: &str) -> bool {
 
 /// Returns the imports of all sources that are neither tests nor helpers.
 fn by_product(
-    base: &Base,
+    base: &BaseFiles,
     is_of_checks: &dyn Fn(&str) -> bool,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeSet<String> {
@@ -169,7 +169,7 @@ fn by_product(
 }
 
 /// Returns the data files of the base that are not tests, by name.
-fn data_by_name<'b>(base: &'b Base, tests: &Tests) -> BTreeMap<&'b str, Vec<&'b str>> {
+fn data_by_name<'b>(base: &'b BaseFiles, tests: &BaseTests) -> BTreeMap<&'b str, Vec<&'b str>> {
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let is_data = |path: &&String| !is_source(path) && !tests.fit(path) && name_of(path).contains('.');
     for path in base.0.iter().filter(is_data) {
@@ -180,7 +180,7 @@ fn data_by_name<'b>(base: &'b Base, tests: &Tests) -> BTreeMap<&'b str, Vec<&'b 
 
 /// Returns the data files that a test names by their path, or by a name that only one file of the
 /// base has.
-fn named_data(path: &str, text: &str, base: &Base, names: &BTreeMap<&str, Vec<&str>>) -> Vec<String> {
+fn named_data(path: &str, text: &str, base: &BaseFiles, names: &BTreeMap<&str, Vec<&str>>) -> Vec<String> {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut found = Vec::new();
     for name in text.lines().flat_map(quoted).filter(|name| name.len() <= LONGEST_NAME && name.contains('.')) {

@@ -5,7 +5,7 @@
 //! that fledge cannot see.
 
 use super::makefiles::{expanded, outside_calls, rule, variables};
-use super::unused_parts::{Around, is_unclear, names_in};
+use super::unused_parts::{SurroundingNames, is_unclear, names_in};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Words at the start of a line that are not targets.
@@ -35,7 +35,7 @@ struct Without<'t> {
 }
 
 /// Returns the unused targets that a version adds, if nothing but comments differs otherwise.
-pub(super) fn differ(was: &str, is: &str, around: &Around) -> Option<Vec<String>> {
+pub(super) fn differ(was: &str, is: &str, around: &SurroundingNames) -> Option<Vec<String>> {
     if [was, is].iter().flat_map(|text| included(text)).any(|name| !is_path(name) || around.is_beside(first(name))) {
         return None;
     }
@@ -153,7 +153,7 @@ fn phony(line: &str) -> Option<Vec<&str>> {
 }
 
 /// Removes the unused targets. Returns `None` if the used targets cannot be known.
-fn without_unused<'t>(pieces: &'t [Piece<'t>], around: &Around) -> Option<Without<'t>> {
+fn without_unused<'t>(pieces: &'t [Piece<'t>], around: &SurroundingNames) -> Option<Without<'t>> {
     let mut unused = BTreeMap::new();
     let (mut depth, mut has_first) = (0_usize, false);
     for piece in pieces {
@@ -176,7 +176,7 @@ fn without_unused<'t>(pieces: &'t [Piece<'t>], around: &Around) -> Option<Withou
     unused.retain(|name, _| !around.uses(name));
     loop {
         let rest = rest(pieces, &unused);
-        let used = Used::of(&rest)?;
+        let used = Used::parse(&rest)?;
         let before = unused.len();
         unused.retain(|name, _| !used.has(name));
         if unused.len() == before {
@@ -221,7 +221,7 @@ struct Used {
 }
 
 impl Used {
-    fn of(rest: &[(String, bool)]) -> Option<Self> {
+    fn parse(rest: &[(String, bool)]) -> Option<Self> {
         let lines: Vec<String> =
             rest.iter().filter(|(_, uses)| *uses).map(|(line, _)| line.replace("\\\n", " ")).collect();
         let text = lines.join("\n");

@@ -62,7 +62,7 @@ pub(super) fn targets(texts: &[(String, String)]) -> BTreeMap<String, String> {
         if is_part(path) && seen.contains(path) {
             continue;
         }
-        let rules = Rules::of(&with_included(path, text, &made, &mut seen));
+        let rules = Rules::parse(&with_included(path, text, &made, &mut seen));
         let folders = [folder_of(path), ""].into_iter().take(if is_part(path) { 2 } else { 1 });
         for (folder, target) in folders.flat_map(|folder| rules.made(&asked).into_iter().map(move |it| (folder, it))) {
             // `make` compares a pattern without a folder with the file name alone.
@@ -85,7 +85,7 @@ pub(super) fn fits(target: &str, path: &str) -> bool {
 /// of their prerequisites, and of targets that recipes build in turn. Without words, starts from
 /// the first target.
 pub(super) fn recipes(text: &str, asked: &BTreeSet<&str>) -> String {
-    let (rules, joined) = (Rules::of(text), text.replace("\\\n", " "));
+    let (rules, joined) = (Rules::parse(text), text.replace("\\\n", " "));
     let variables = variables(&joined).into_iter().map(|(name, value)| (name, value.trim().to_owned())).collect();
     let named = |words: &BTreeSet<&str>| -> Vec<&String> {
         rules.by_target.keys().filter(|target| words.iter().any(|word| fits(target, word))).collect()
@@ -149,7 +149,7 @@ struct Rules {
 }
 
 impl Rules {
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let text = text.replace("\\\n", " ");
         let variables = variables(&text);
         let (mut rules, mut current) = (Self::default(), Vec::<String>::new());

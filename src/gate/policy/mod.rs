@@ -42,12 +42,12 @@ use crate::lane::Lane;
 use crate::workspace::pattern::{PatternError, Patterns};
 use crate::workspace::{ProtectedRule, Protection};
 pub(super) use calls::rules_of_git;
-pub use change::{Change, ChangeKind, Side};
+pub use change::{PathChange, PathChangeKind, TreeSide};
 use checks::{Importers, is_run_as_check};
-use declares::Declared;
+use declares::BaseDeclarations;
 use ecosystems::{GIT_READS, READS, SHADOWED, TEST, TESTS};
-use loaded_by_tests::Helpers;
-use nearer::Found;
+use loaded_by_tests::TestHelpers;
+use nearer::ShadowableFiles;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shadows::Shadows;
@@ -55,8 +55,8 @@ use stand_ins::StandIns;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 pub use table::table;
-use tests_named::Tests;
-use unused_parts::Parts;
+use tests_named::BaseTests;
+use unused_parts::ComparedParts;
 pub(super) use vendored::{REPLACES, VENDORED};
 
 /// The most paths that a room protects by mounts. Each mount costs time.
@@ -69,14 +69,14 @@ const SAID: &str = "the task or the project protects it";
 /// The policy of one run.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    frozen: Frozen,
+    frozen: FrozenPolicy,
     protection: Protection,
     opened: Patterns,
 }
 
 /// The serializable form of a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Frozen {
+pub struct FrozenPolicy {
     /// The rules that protect paths. A plain path from the root (`/tests/a.rs`) matches literally.
     pub rules: Vec<ProtectedRule>,
     /// Globs of the paths that the task opens again.
@@ -96,10 +96,10 @@ pub struct Frozen {
     modules: BTreeSet<String>,
     /// Files of the base that a new file could hide.
     #[serde(default)]
-    found: Found,
+    found: ShadowableFiles,
     /// Names that no source may declare.
     #[serde(default)]
-    declared: Declared,
+    declared: BaseDeclarations,
     /// Names that Node packages of the base have or depend on.
     #[serde(default)]
     taken: BTreeSet<String>,
@@ -114,7 +114,7 @@ pub struct Frozen {
     unused: BTreeSet<String>,
     /// The protected files that may gain unused parts.
     #[serde(default)]
-    parts: Parts,
+    parts: ComparedParts,
     /// The files with commands that the lanes run.
     #[serde(default)]
     commands: BTreeSet<String>,
@@ -122,9 +122,9 @@ pub struct Frozen {
 
 /// The paths of the base, with a cache of their imports.
 #[derive(Default)]
-pub(super) struct Base(BTreeSet<String>, OnceCell<Importers>);
+pub(super) struct BaseFiles(BTreeSet<String>, OnceCell<Importers>);
 
-impl Base {
+impl BaseFiles {
     fn new(paths: impl IntoIterator<Item = String>) -> Self {
         Self(paths.into_iter().collect(), OnceCell::new())
     }
@@ -152,11 +152,11 @@ impl Policy {
         allow_edit: &[String],
         read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
     ) -> Result<Self, PatternError> {
-        let base = Base::new(base);
+        let base = BaseFiles::new(base);
         let manifests: BTreeSet<String> = base.0.iter().filter(|path| manifest::is_one(path)).cloned().collect();
         let mut rules: Vec<ProtectedRule> = ecosystems::rules().collect();
         let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };
-        let tests = Tests::of(lanes, &base, read)?;
+        let tests = BaseTests::find(lanes, &base, read)?;
         let mut named = named::by_lanes(lanes, &base, &tests, read);
         let of_ci = ci::run(&base, &|path, read| is_run_as_check(path, &base, &tests, read), read);
         for script in of_ci.scripts {
@@ -166,7 +166,7 @@ impl Policy {
         let unused = unused::tools(lanes, &base, &reached, read);
         rules.retain(|rule| !unused::is_of(&unused, &rule.pattern));
         rules.extend(protect.iter().map(|pattern| rule(pattern, SAID)));
-        let stand_ins = StandIns::of(lanes, &base, &reached.texts, read);
+        let stand_ins = StandIns::from_commands(lanes, &base, &reached.texts, read);
         named.retain(|path, why| *why != named::BESIDE || !tests.fit(path));
         let is_free = |why: &str| why == named::WORK || why == named::SOURCED;
         rules.extend(
@@ -186,7 +186,7 @@ impl Policy {
         let own = manifests.iter().filter(|path| name_of(path) == "package.json" && !path.contains("node_modules/"));
         let mut loaded = loaded::by_runners(lanes, &base, read);
         let before_tests = loaded.iter().cloned().chain(loaded::configurations(&base));
-        let helpers = Helpers::of(scripts.chain(own.clone()).cloned(), before_tests, &base, &tests, read);
+        let helpers = TestHelpers::find(scripts.chain(own.clone()).cloned(), before_tests, &base, &tests, read);
         loaded.extend(helpers.loaded);
         let others = loaded.iter().filter(|path| !manifest::is_one(path));
         rules.extend(others.map(|path| rule(&exactly(path), loaded::LOADED)));
@@ -195,16 +195,16 @@ impl Policy {
         let data = helpers.data.into_iter().map(|path| (path, loaded_by_tests::DATA));
         let of_ci = of_ci.others.into_iter().map(|path| (path, ci::NAMED));
         let noted = of_ci.chain(data).chain(sourced).map(|(path, why)| (path, why.to_owned())).collect();
-        let declared = Declared::of(&base, &tests, read);
-        let shadows = Shadows::of(&base, lanes, named.keys(), read);
-        let found = Found::of(&base, |path| tests.fit(path), shadows::first_folders(&base));
+        let declared = BaseDeclarations::from_base(&base, &tests, read);
+        let shadows = Shadows::from_base(&base, lanes, named.keys(), read);
+        let found = ShadowableFiles::from_base(&base, |path| tests.fit(path), shadows::first_folders(&base));
         let folders: BTreeSet<String> =
             base.0.iter().flat_map(|path| folders_of(path)).map(ToOwned::to_owned).collect();
         let conftest = |folder: &str| rule(&exactly(&joined(folder, loaded::CONFTEST)), TESTS);
         rules.extend(folders.iter().map(String::as_str).chain([""]).map(conftest));
-        let parts = Parts::of(lanes, &base, &reached, &rules, read);
+        let parts = ComparedParts::from_commands(lanes, &base, &reached, &rules, read);
         let (packages, allow_edit) = (vendored::packages(&base), allow_edit.to_vec());
-        let frozen = Frozen {
+        let frozen = FrozenPolicy {
             rules,
             allow_edit,
             manifests,
@@ -228,7 +228,7 @@ impl Policy {
     ///
     /// # Errors
     /// Returns the first invalid glob.
-    pub fn thaw(frozen: Frozen) -> Result<Self, PatternError> {
+    pub fn thaw(frozen: FrozenPolicy) -> Result<Self, PatternError> {
         let rule = |path: String| ProtectedRule { pattern: exactly(&path), why: SHADOWED.into() };
         let rules = frozen.rules.iter().cloned().chain(frozen.shadows.files().map(rule));
         let protection = Protection::new(rules, &frozen.allow_edit)?;
@@ -237,7 +237,7 @@ impl Policy {
     }
 
     /// Returns the serializable form of the policy.
-    pub fn frozen(&self) -> &Frozen {
+    pub fn frozen(&self) -> &FrozenPolicy {
         &self.frozen
     }
 
@@ -258,7 +258,7 @@ impl Policy {
 
     /// Returns whether [`Policy::findings`] needs the content of a path.
     pub fn reads(path: &str) -> bool {
-        let is_tests = || loaded::is_loaded_by_pytest(path) || Declared::reads(path);
+        let is_tests = || loaded::is_loaded_by_pytest(path) || BaseDeclarations::reads(path);
         manifest::is_one(path) || is_tests() || later_runs::reads(path) || unused_parts::reads(path)
     }
 
@@ -292,13 +292,14 @@ impl Policy {
     /// Returns the dependencies that no changed manifest had on the base, by manifest and name.
     pub fn new_dependencies(
         &self,
-        changes: &[Change],
-        contents: impl Fn(&str, Side) -> Option<Vec<u8>>,
+        changes: &[PathChange],
+        contents: impl Fn(&str, TreeSide) -> Option<Vec<u8>>,
     ) -> BTreeSet<(String, String)> {
         let names = |path: &str, side| contents(path, side).map(|text| manifest::fetched(path, &text));
         let manifests = || changes.iter().map(|change| change.path.as_str()).filter(|path| manifest::is_one(path));
-        let had: BTreeSet<String> = manifests().flat_map(|path| names(path, Side::Base).unwrap_or_default()).collect();
-        let has = |path: &str| names(path, Side::Candidate).unwrap_or_default();
+        let had: BTreeSet<String> =
+            manifests().flat_map(|path| names(path, TreeSide::Base).unwrap_or_default()).collect();
+        let has = |path: &str| names(path, TreeSide::Candidate).unwrap_or_default();
         let new = manifests().flat_map(|path| has(path).into_iter().map(|name| (path.to_owned(), name)));
         new.filter(|(_, name)| !had.contains(name)).collect()
     }
@@ -330,7 +331,7 @@ impl Policy {
 
     /// Returns whether a folder must not gain modules, programs or headers that tests would find.
     fn is_above_stand_ins(&self, path: &str) -> bool {
-        let Frozen { modules, shadows, stand_ins, .. } = &self.frozen;
+        let FrozenPolicy { modules, shadows, stand_ins, .. } = &self.frozen;
         modules.contains(path) || shadows.is_above(path) || stand_ins.is_above(path)
     }
 

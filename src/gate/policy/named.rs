@@ -1,14 +1,14 @@
 //! Files that a gate runs by name: scripts and data in the command lines of its steps, and the
 //! files that those run in turn.
 
-use super::Base;
+use super::BaseFiles;
 use super::calls::{module_files, run_by, with_plain_sources};
 use super::checks::{
     is_asked_to_check, is_called_check, is_check, is_run_as_check, is_runner, lines_of_tests, tries_others,
 };
-use super::tests_named::Tests;
+use super::tests_named::BaseTests;
 use crate::gate::names::name_of;
-use crate::lane::{Canary, Lane};
+use crate::lane::{CanaryTerms, Lane};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Reason for protecting a file that a command names.
@@ -91,13 +91,13 @@ const CONTAINERS: &[&str] =
 /// the content of a file of the base.
 pub(super) fn by_lanes(
     lanes: &[Lane],
-    base: &Base,
-    tests: &Tests,
+    base: &BaseFiles,
+    tests: &BaseTests,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeMap<String, &'static str> {
     let (mut found, mut scripts) = (BTreeMap::new(), BTreeSet::new());
     for lane in lanes {
-        if let Some(Canary::File { file, .. }) = &lane.canary {
+        if let Some(CanaryTerms::File { file, .. }) = &lane.canary {
             found.insert(file.clone(), NAMED);
             let folder = file.rsplit_once('/').map(|(folder, _)| format!("{folder}/"));
             let beside = folder.iter().flat_map(|folder| base.0.iter().filter(move |path| path.starts_with(folder)));
@@ -157,8 +157,8 @@ pub(super) fn by_lanes(
 fn sources_run_as_checks(
     script: &str,
     text: &str,
-    base: &Base,
-    tests: &Tests,
+    base: &BaseFiles,
+    tests: &BaseTests,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> Vec<String> {
     let is_manifest = name_of(script) == "package.json";
@@ -194,7 +194,7 @@ fn is_only_read(path: &str, script: &str) -> bool {
 }
 
 /// Returns whether a shell script is a check by its name or its folder.
-fn is_of_checks(path: &str, tests: &Tests) -> bool {
+fn is_of_checks(path: &str, tests: &BaseTests) -> bool {
     let in_folder = path.split('/').rev().skip(1).any(|folder| SCRIPT_FOLDERS.contains(&folder));
     in_folder || tests.fit(path) || is_called_check(path)
 }
@@ -311,7 +311,7 @@ pub(super) fn words(line: &str) -> Vec<&str> {
 }
 
 /// Returns the root, the step's folder, and each folder that the command names, relative to these.
-fn folders(words: &[&str], dir: Option<&str>, base: &Base) -> Vec<String> {
+fn folders(words: &[&str], dir: Option<&str>, base: &BaseFiles) -> Vec<String> {
     let mut folders = vec![String::new()];
     folders.extend(dir.and_then(|dir| inside("", dir)).filter(|dir| !dir.is_empty()));
     for word in words {

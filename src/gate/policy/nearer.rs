@@ -2,7 +2,7 @@
 //! file without an extension before one with an extension, a package before a module, and files
 //! beside tests before others.
 
-use super::Base;
+use super::BaseFiles;
 use super::shadows::module_of;
 use crate::gate::names::name_of;
 use serde::{Deserialize, Serialize};
@@ -16,17 +16,17 @@ const ROOTS: &[&str] = &["", "src/", "lib/"];
 
 /// Files of the base that a new file could hide.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Found {
+pub(super) struct ShadowableFiles {
     /// Modules of Node and Python, and protected data of Node.
     modules: BTreeSet<String>,
     /// Test folders that Python searches first, each with a `/` at its end.
     first: BTreeSet<String>,
 }
 
-impl Found {
+impl ShadowableFiles {
     /// Collects the files of a base. `is_kept` returns whether a data file is protected; `first`
     /// are the test folders that Python searches first.
-    pub(super) fn of(base: &Base, is_kept: impl Fn(&str) -> bool, first: BTreeSet<String>) -> Self {
+    pub(super) fn from_base(base: &BaseFiles, is_kept: impl Fn(&str) -> bool, first: BTreeSet<String>) -> Self {
         let ending = |path: &str| name_of(path).rsplit_once('.').map(|(_, ending)| ending.to_owned());
         let is_module = |path: &&String| match ending(path).as_deref() {
             Some("js" | "jsx" | "ts" | "tsx" | "py") => true,

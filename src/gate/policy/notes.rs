@@ -1,14 +1,14 @@
 //! Notes: changes that the rules allow but that people should look at.
 
-use super::{Change, ChangeKind, Policy, Side, ecosystems, manifest, unused, unused_parts};
+use super::{PathChange, PathChangeKind, Policy, TreeSide, ecosystems, manifest, unused, unused_parts};
 use crate::gate::locks;
 
 impl Policy {
     /// Returns a line for each change that `allow_edit` permits, and for each change that cannot be
     /// judged by path or section.
-    pub fn notes(&self, changes: &[Change]) -> Vec<String> {
+    pub fn notes(&self, changes: &[PathChange]) -> Vec<String> {
         let mut notes = Vec::new();
-        for Change { path, kind } in changes {
+        for PathChange { path, kind } in changes {
             let is_judged = manifest::is_one(path) || locks::reads(path);
             let is_protected = self.protection.closed_rule(path).is_some() || is_judged;
             if self.opened.fit(path) && is_protected {
@@ -25,18 +25,18 @@ impl Policy {
     /// that no command of the base names, or an unused target or environment.
     pub fn unused_notes(
         &self,
-        changes: &[Change],
-        mut contents: impl FnMut(&str, Side) -> Option<Vec<u8>>,
+        changes: &[PathChange],
+        mut contents: impl FnMut(&str, TreeSide) -> Option<Vec<u8>>,
     ) -> Vec<String> {
         let (unused, mut notes) = (&self.frozen.unused, Vec::new());
-        for change @ Change { path, kind } in changes.iter().filter(|change| !self.opened.fit(&change.path)) {
+        for change @ PathChange { path, kind } in changes.iter().filter(|change| !self.opened.fit(&change.path)) {
             let parts = self.changed_parts(change, &mut contents).filter(|parts| !parts.is_empty());
             notes.extend(
                 parts.map(|parts| format!("{path} {}: {}, {}", kind.word(), parts.join(", "), unused_parts::WHY)),
             );
             let of_file = unused::of_file(unused, path).filter(|_| self.rule(path).is_none());
             notes.extend(of_file.map(|tool| format!("{path} {}: it configures {tool}, {}", kind.word(), unused::WHY)));
-            if manifest::is_one(path) && *kind != ChangeKind::ModeChanged {
+            if manifest::is_one(path) && *kind != PathChangeKind::ModeChanged {
                 let told = self.in_manifest(path, *kind, &mut contents);
                 let of_section = |told: &String| {
                     let tool = unused::of_section(unused, told)?;

@@ -1,7 +1,7 @@
 //! The files with the gate's commands: files that the lanes' commands run, files that those run in
 //! turn, and files that the programs among them read. Pure.
 
-use super::Base;
+use super::BaseFiles;
 use super::named::{RUNNERS, inside, text, words};
 use crate::gate::names::name_of;
 use crate::lane::Lane;
@@ -35,13 +35,13 @@ const MOST_BYTES: usize = 8 * 1024 * 1024;
 
 /// The files of a base to which commands may lead.
 struct Places<'b> {
-    base: &'b Base,
+    base: &'b BaseFiles,
     /// Files from which programs take commands, by name.
     read: HashMap<&'b str, Vec<&'b String>>,
 }
 
 impl<'b> Places<'b> {
-    fn of(base: &'b Base) -> Self {
+    fn from_base(base: &'b BaseFiles) -> Self {
         let names: HashSet<&str> = READ_BY.iter().flat_map(|(_, files)| *files).copied().collect();
         let mut read: HashMap<&str, Vec<&String>> = HashMap::new();
         for path in base.0.iter().filter(|path| names.contains(name_of(path)) && !is_installed(path)) {
@@ -62,7 +62,7 @@ fn is_installed(path: &str) -> bool {
 }
 
 /// The files that commands reach.
-pub(super) struct Reached {
+pub(super) struct ReachedFiles {
     /// The texts of the files, by path.
     pub(super) texts: BTreeMap<String, String>,
     /// True if the search stopped at a limit.
@@ -73,11 +73,11 @@ pub(super) struct Reached {
 /// `read` returns the content of a file of the base.
 pub(super) fn find<'n>(
     lanes: &[Lane],
-    base: &Base,
+    base: &BaseFiles,
     named: impl Iterator<Item = &'n String>,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
-) -> Reached {
-    let places = Places::of(base);
+) -> ReachedFiles {
+    let places = Places::from_base(base);
     let (mut texts, mut left) = (BTreeMap::new(), MOST_BYTES);
     let mut open: BTreeSet<String> = named.cloned().collect();
     for step in lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup)) {
@@ -86,7 +86,7 @@ pub(super) fn find<'n>(
     while let Some(path) = open.pop_first() {
         let Some(text) = text(&path, read) else { continue };
         let Some(rest) = left.checked_sub(text.len()).filter(|_| texts.len() < MOST) else {
-            return Reached { texts, is_cut: true };
+            return ReachedFiles { texts, is_cut: true };
         };
         left = rest;
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -94,7 +94,7 @@ pub(super) fn find<'n>(
         texts.insert(path.clone(), text);
         open.extend(run_by(&commands, folder, &places).into_iter().filter(|path| !texts.contains_key(path)));
     }
-    Reached { texts, is_cut: false }
+    ReachedFiles { texts, is_cut: false }
 }
 
 /// Returns the commands in a JSON file: the values below `scripts` and `tasks`, or the whole text
@@ -131,7 +131,7 @@ fn run_by(text: &str, folder: &str, places: &Places<'_>) -> BTreeSet<String> {
 
 /// Returns the sources of a program that a command names by its folder or package:
 /// `go run ./tools/lint`, `cargo run -p lint`.
-fn programs_in(programs: &[&str], place: &str, base: &Base) -> Vec<String> {
+fn programs_in(programs: &[&str], place: &str, base: &BaseFiles) -> Vec<String> {
     let in_folder = |folder: &str| {
         let below = format!("{folder}/");
         let files = base.0.range(below.clone()..).take_while(move |path| path.starts_with(&below)).cloned();

@@ -2,7 +2,7 @@
 //! program, test folders and a lane's `PYTHONPATH` before the standard library and installed
 //! packages. No module of these names may be added there.
 
-use super::Base;
+use super::BaseFiles;
 use super::ecosystems::SHADOWS;
 use super::manifest;
 use super::named::inside;
@@ -60,8 +60,7 @@ const IMPORTED_AS: &[(&str, &str)] = &[
 
 /// Reason for rejecting a link in the place of a folder in which Python, a shell or a compiler
 /// would find stand-ins.
-pub(super) const LINKED: &str =
-    "a link replaces a folder in which the tests look for modules, programs or headers";
+pub(super) const LINKED: &str = "a link replaces a folder in which the tests look for modules, programs or headers";
 
 /// Modules that must not be added.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,8 +74,8 @@ impl Shadows {
     /// base has Python sources, the standard library and the base's dependencies are guarded as
     /// well, in all folders in which Python finds modules. `named` are files that the lanes run;
     /// `read` returns the content of a file of the base.
-    pub(super) fn of<'n>(
-        base: &Base,
+    pub(super) fn from_base<'n>(
+        base: &BaseFiles,
         lanes: &[Lane],
         named: impl Iterator<Item = &'n String>,
         read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
@@ -133,13 +132,13 @@ pub(super) fn module_of(path: &str) -> Option<&str> {
     is_module.then(|| stem.strip_suffix("/__init__").unwrap_or(stem))
 }
 
-fn has(base: &Base, module: &str) -> bool {
+fn has(base: &BaseFiles, module: &str) -> bool {
     base.has(&format!("{module}.py")) || base.has_folder(module)
 }
 
 /// Returns the folders in which modules are found, each with a `/` at its end except the root.
 /// Leaves out folders that are packages.
-fn folders<'n>(base: &Base, lanes: &[Lane], named: impl Iterator<Item = &'n String>) -> BTreeSet<String> {
+fn folders<'n>(base: &BaseFiles, lanes: &[Lane], named: impl Iterator<Item = &'n String>) -> BTreeSet<String> {
     let tests = test_folders(base);
     let run = named.filter(|path| path.ends_with(".py")).map(|path| folder_of(path));
     let mut folders: BTreeSet<String> = FOLDERS.iter().map(|folder| (*folder).to_owned()).chain(run).collect();
@@ -157,14 +156,14 @@ fn folders<'n>(base: &Base, lanes: &[Lane], named: impl Iterator<Item = &'n Stri
 }
 
 /// Returns the folders of the base with Python tests, each with a `/` at its end except the root.
-pub(super) fn test_folders(base: &Base) -> BTreeSet<String> {
+pub(super) fn test_folders(base: &BaseFiles) -> BTreeSet<String> {
     let is_test = |path: &&String| path.ends_with(".py") && is_pytest_file(super::name_of(path));
     base.0.iter().filter(is_test).take(MOST * MOST).map(|path| folder_of(path)).collect()
 }
 
 /// Returns the test folders that Python searches before the product's folders. Leaves out packages,
 /// since Python does not search them.
-pub(super) fn first_folders(base: &Base) -> BTreeSet<String> {
+pub(super) fn first_folders(base: &BaseFiles) -> BTreeSet<String> {
     let mut folders = test_folders(base);
     folders.extend(["tests/", "test/"].map(str::to_owned));
     folders.retain(|folder| !folder.is_empty() && folder != "src/" && !base.has(&format!("{folder}__init__.py")));
@@ -182,7 +181,7 @@ pub(super) fn is_pytest_file(name: &str) -> bool {
 
 /// Returns the modules of the dependencies in the manifests of the base, without modules of the
 /// base.
-fn dependencies(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeSet<String> {
+fn dependencies(base: &BaseFiles, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeSet<String> {
     let is_asked = |path: &&String| {
         let name = super::name_of(path);
         matches!(name, "pyproject.toml" | "setup.cfg") || (name.starts_with("requirements") && name.ends_with(".txt"))

@@ -1,7 +1,7 @@
 //! Paths at which a new file would be taken for something that the gate asks for and the base does
 //! not have: a program, a target of `make`, an optional file, or a header.
 
-use super::Base;
+use super::BaseFiles;
 use super::ecosystems::{CURE, HEADER, READS};
 use super::makefiles::{self, is_makefile};
 use super::named::{inside, text, words};
@@ -54,9 +54,9 @@ pub(super) struct StandIns {
 
 impl StandIns {
     /// Collects the paths for the lanes' commands and the files that these commands reach.
-    pub(super) fn of(
+    pub(super) fn from_commands(
         lanes: &[Lane],
-        base: &Base,
+        base: &BaseFiles,
         reached: &BTreeMap<String, String>,
         read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
     ) -> Self {
@@ -114,7 +114,7 @@ impl StandIns {
 /// path. The path of a command is empty.
 fn texts(
     lanes: &[Lane],
-    base: &Base,
+    base: &BaseFiles,
     reached: &BTreeMap<String, String>,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> Vec<(String, String)> {

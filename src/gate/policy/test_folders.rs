@@ -1,7 +1,7 @@
 //! Test folders of the base, and helpers in them that only their tests load. The names of these
 //! helpers do not show that they help tests. Pure.
 
-use super::Base;
+use super::BaseFiles;
 use super::imports::imported;
 use super::named::{is_source as is_any_source, text};
 use super::{folders_of, manifest};
@@ -44,7 +44,7 @@ type Imports = BTreeMap<String, BTreeSet<String>>;
 /// - is loaded from outside of the folder, or by no test, or
 /// - is loaded by a test that loads no product source outside of the folder.
 pub(super) fn helpers(
-    base: &Base,
+    base: &BaseFiles,
     is_test: &dyn Fn(&str) -> bool,
     helps: &dyn Fn(&str) -> bool,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
@@ -68,7 +68,7 @@ pub(super) fn helpers(
 
 /// Returns the outermost folders with tests. Leaves out the folders of packages and folders below
 /// product sources.
-fn folders<'b>(base: &'b Base, is_test: &dyn Fn(&str) -> bool, helps: &dyn Fn(&str) -> bool) -> Vec<Folder<'b>> {
+fn folders<'b>(base: &'b BaseFiles, is_test: &dyn Fn(&str) -> bool, helps: &dyn Fn(&str) -> bool) -> Vec<Folder<'b>> {
     let folder_of = |path: &'b str| path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let manifests = base.0.iter().filter(|path| manifest::is_one(path));
     let packages: BTreeSet<&str> = manifests.map(|path| folder_of(path)).chain([""]).collect();

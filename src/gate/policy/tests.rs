@@ -89,17 +89,17 @@ fn policy(allow_edit: &[&str]) -> Policy {
 /// The policy of the base, with nothing opened.
 static POLICY: LazyLock<Policy> = LazyLock::new(|| policy(&[]));
 
-fn change(path: &str, kind: ChangeKind) -> Change {
-    Change { path: path.into(), kind }
+fn change(path: &str, kind: PathChangeKind) -> PathChange {
+    PathChange { path: path.into(), kind }
 }
 
 /// Returns the rules that a new text of one file breaks.
 fn edited(path: &str, text: &str) -> Vec<String> {
     let files = files();
-    let kind = if files.contains_key(path) { ChangeKind::Modified } else { ChangeKind::Added };
+    let kind = if files.contains_key(path) { PathChangeKind::Modified } else { PathChangeKind::Added };
     let contents = |path: &str, side| match side {
-        Side::Base => files.get(path).map(|text| text.as_bytes().to_vec()),
-        Side::Candidate => Some(text.as_bytes().to_vec()),
+        TreeSide::Base => files.get(path).map(|text| text.as_bytes().to_vec()),
+        TreeSide::Candidate => Some(text.as_bytes().to_vec()),
     };
     POLICY.findings(&[change(path, kind)], contents).into_iter().map(|finding| finding.rule).collect()
 }
@@ -202,12 +202,12 @@ fn tests_of_the_base_stay_whatever_their_ecosystem_and_new_ones_may_come() {
     ] {
         assert_eq!(why(path).as_deref(), Some(TEST), "{path}");
         assert_eq!(why(&format!("{path}/in/its/place")).as_deref(), Some(TEST), "{path}");
-        for kind in [ChangeKind::Modified, ChangeKind::Removed, ChangeKind::ModeChanged] {
+        for kind in [PathChangeKind::Modified, PathChangeKind::Removed, PathChangeKind::ModeChanged] {
             let told = POLICY.findings(&[change(path, kind)], |_, _| None);
             assert_eq!(told.len(), 1, "{path} {kind:?}");
         }
     }
-    let upper = [change("tests/api.rs", ChangeKind::Removed), change("tests/API.rs", ChangeKind::Added)];
+    let upper = [change("tests/api.rs", PathChangeKind::Removed), change("tests/API.rs", PathChangeKind::Added)];
     assert_eq!(POLICY.findings(&upper, |_, _| None).len(), 1, "another case is another file");
 }
 
@@ -237,7 +237,7 @@ fn what_lanes_name_is_protected_and_what_it_runs_but_not_what_it_looks_at() {
 #[test]
 fn what_would_stand_in_for_a_program_is_found_and_a_folder_of_its_name_is_not() {
     let told =
-        |path| POLICY.findings(&[change(path, ChangeKind::Added)], |_, _| None).pop().map(|finding| finding.rule);
+        |path| POLICY.findings(&[change(path, PathChangeKind::Added)], |_, _| None).pop().map(|finding| finding.rule);
     for path in ["make", "sh"] {
         assert!(told(path).is_some_and(|told| told.contains(&format!("the program `{path}` of the gate"))), "{path}");
     }
@@ -289,7 +289,7 @@ fn every_row_of_every_manifest_is_there_when_it_changes() {
                 name,
                 Some(b""),
                 Some(text.as_bytes()),
-                &manifest::Place {
+                &manifest::ManifestSurroundings {
                     has_others: true,
                     was_there: true,
                     is_test: &|_| false,
@@ -305,7 +305,7 @@ fn every_row_of_every_manifest_is_there_when_it_changes() {
 #[test]
 fn what_is_opened_is_told_and_what_only_can_be_reported_is_reported() {
     let policy = policy(&["tests/api.rs", "Cargo.toml"]);
-    let modified = |path| change(path, ChangeKind::Modified);
+    let modified = |path| change(path, PathChangeKind::Modified);
     let changes = ["tests/api.rs", "Cargo.toml", "build.rs", "src/lib.rs"].map(modified);
     assert_eq!(policy.findings(&changes, |_, _| Some(b"[profile.test]".to_vec())), []);
     let notes = [

@@ -1,7 +1,7 @@
 //! The tests of a base: files with names of tests, files that runners or commands select, and files
 //! in folders that contain only tests.
 
-use super::Base;
+use super::BaseFiles;
 use super::ecosystems::TEST_FILES;
 use super::imports::modules_for_tests;
 use super::named::{inside, is_source, text};
@@ -18,20 +18,20 @@ const MOST: usize = 2000;
 
 /// The tests of a base.
 #[derive(Debug, Default)]
-pub(super) struct Tests {
+pub(super) struct BaseTests {
     /// Tests that no pattern of the table names. The patterns of the table are compiled once for
     /// the process.
     others: Option<Patterns>,
 }
 
-impl Tests {
+impl BaseTests {
     /// Finds the tests of a base. `read` returns the content of a file of the base.
     ///
     /// # Errors
     /// Returns the first path that is not a valid pattern.
-    pub(super) fn of(
+    pub(super) fn find(
         lanes: &[Lane],
-        base: &Base,
+        base: &BaseFiles,
         read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
     ) -> Result<Self, PatternError> {
         let mut more: BTreeSet<String> = cmake::tests(base, read);
@@ -53,7 +53,7 @@ impl Tests {
 
     /// Returns the tests of a base, without manifests. `CMakeLists.txt` counts as a test here:
     /// among tests, it only lists tests.
-    pub(super) fn of_base<'b>(&'b self, base: &'b Base) -> impl Iterator<Item = &'b String> {
+    pub(super) fn of_base<'b>(&'b self, base: &'b BaseFiles) -> impl Iterator<Item = &'b String> {
         let is_plain = |path: &str| !manifest::is_one(path) || name_of(path) == "CMakeLists.txt";
         base.0.iter().filter(move |path| self.fit(path) && is_plain(path))
     }
@@ -69,7 +69,7 @@ pub(super) fn is_named(path: &str) -> bool {
 /// Returns files that unittest finds by `test*.py` and that have tests. Only some of them have
 /// names of the table.
 fn of_unittest<'b>(
-    base: &'b Base,
+    base: &'b BaseFiles,
     read: &'b mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> impl Iterator<Item = String> + 'b {
     let may_be = |path: &&String| name_of(path).starts_with("test") && path.ends_with(".py") && !is_named(path);
@@ -79,7 +79,7 @@ fn of_unittest<'b>(
 
 /// Returns the Rust sources that another source declares as modules only for its tests, and the
 /// test targets of manifests.
-fn of_rust(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeSet<String> {
+fn of_rust(base: &BaseFiles, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for path in base.0.iter().filter(|path| path.ends_with(".rs")).take(MOST) {
         found.extend(text(path, read).iter().flat_map(|text| modules_for_tests(path, text, base)));
@@ -94,7 +94,7 @@ fn of_rust(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeS
 
 /// Returns the folders that contain tests, no manifest, and only sources that are tests or help
 /// tests. Other files in these folders are test data.
-fn whole_folders(base: &Base, is_test: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
+fn whole_folders(base: &BaseFiles, is_test: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
     let (mut with_tests, mut with_others) = (BTreeSet::new(), BTreeSet::new());
     for path in &base.0 {
         let folders = || folders_of(path).map(ToOwned::to_owned);

@@ -1,12 +1,12 @@
 //! Tests of the base that a command or a configuration selects by an unusual name: arguments of
 //! unittest and prove, and patterns of pytest. Pure.
 
-use super::Base;
+use super::BaseFiles;
 use super::calls::module_files;
 use super::checks::is_check;
 use super::makefiles::is_makefile;
 use super::named::{inside, text, words};
-use super::tests_named::Tests;
+use super::tests_named::BaseTests;
 use crate::gate::names::name_of;
 use crate::gate::signs;
 use crate::lane::Lane;
@@ -33,8 +33,8 @@ struct Command<'t> {
 /// their names; `read` returns the content of a file of the base.
 pub(super) fn find(
     lanes: &[Lane],
-    base: &Base,
-    by_name: &Tests,
+    base: &BaseFiles,
+    by_name: &BaseTests,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeSet<String> {
     let steps = lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup));
@@ -91,7 +91,7 @@ impl<'t> Command<'t> {
     }
 
     /// Returns the files that `python -m unittest` names or finds by a pattern.
-    fn of_unittest(&self, base: &Base) -> BTreeSet<String> {
+    fn of_unittest(&self, base: &BaseFiles) -> BTreeSet<String> {
         let Some(words) = self.behind(|program| program == "unittest") else { return BTreeSet::new() };
         let plain: Vec<&str> = words.iter().filter(|word| !word.starts_with('-')).copied().collect();
         let pattern = Self::option(words, ["-p", "--pattern"]);
@@ -112,7 +112,7 @@ impl<'t> Command<'t> {
     }
 
     /// Returns the test files in the folders that are arguments of `prove`.
-    fn of_prove(&self, base: &Base) -> BTreeSet<String> {
+    fn of_prove(&self, base: &BaseFiles) -> BTreeSet<String> {
         let words = self.behind(|program| program == "prove").unwrap_or_default();
         let folders = words.iter().filter_map(|word| inside(&self.folder, word));
         folders.filter(|folder| base.has_folder(folder)).flat_map(|folder| below(base, &folder, "*.t")).collect()
@@ -120,7 +120,7 @@ impl<'t> Command<'t> {
 
     /// Returns the documents that pytest searches for examples: among the paths that the command
     /// names, or in its folder if it names none.
-    fn examples(&self, base: &Base) -> BTreeSet<String> {
+    fn examples(&self, base: &BaseFiles) -> BTreeSet<String> {
         let Some(words) = self.behind(|word| word == DOCTEST_GLOB) else { return BTreeSet::new() };
         let places = self.words.iter().filter_map(|word| inside(&self.folder, word));
         let mut places: Vec<String> =
@@ -154,7 +154,7 @@ fn python_files(text: &str) -> Vec<String> {
 }
 
 /// Returns the files of the base in a folder that match a pattern.
-fn below(base: &Base, folder: &str, glob: &str) -> BTreeSet<String> {
+fn below(base: &BaseFiles, folder: &str, glob: &str) -> BTreeSet<String> {
     let Ok(pattern) = Patterns::files(glob) else { return BTreeSet::new() };
     let start = if folder.is_empty() { String::new() } else { format!("{folder}/") };
     let fits = |path: &&String| path.strip_prefix(&start).is_some_and(|path| pattern.fit(path));
@@ -189,9 +189,9 @@ mod tests {
             let lanes = [crate::lane::parse("verify", "lanes/verify.yaml", &lane).unwrap()];
             let mut files = files.clone();
             files.insert(path, text);
-            let base = Base::new(files.keys().map(|path| (*path).to_owned()));
+            let base = BaseFiles::new(files.keys().map(|path| (*path).to_owned()));
             let mut read = |path: &str| files.get(path).map(|text| text.as_bytes().to_vec());
-            find(&lanes, &base, &Tests::default(), &mut read).into_iter().collect::<Vec<_>>().join(" ")
+            find(&lanes, &base, &BaseTests::default(), &mut read).into_iter().collect::<Vec<_>>().join(" ")
         };
         let plain = "python3 -m pytest";
         for (step, path, text, wanted) in [

@@ -1,6 +1,6 @@
 //! Comparison of `tox.ini` by environment: whether a version only adds unused environments. Pure.
 
-use super::unused_parts::{Around, names_in};
+use super::unused_parts::{SurroundingNames, names_in};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A piece of the file, in file order.
@@ -10,7 +10,7 @@ enum Piece<'t> {
 }
 
 /// Returns the unused environments that a version adds, if nothing else differs.
-pub(super) fn differ(was: &str, is: &str, around: &Around) -> Option<Vec<String>> {
+pub(super) fn differ(was: &str, is: &str, around: &SurroundingNames) -> Option<Vec<String>> {
     if around.uses("ALL") {
         return None;
     }
@@ -67,7 +67,10 @@ fn is_plain(lines: &[&str]) -> bool {
 
 /// Returns the lines without the unused environments, and these environments by name. Returns
 /// `None` if the used environments cannot be known.
-fn without_unused<'p>(pieces: &'p [Piece<'_>], around: &Around) -> Option<(Vec<&'p str>, BTreeMap<&'p str, &'p str>)> {
+fn without_unused<'p>(
+    pieces: &'p [Piece<'_>],
+    around: &SurroundingNames,
+) -> Option<(Vec<&'p str>, BTreeMap<&'p str, &'p str>)> {
     let mut unused: BTreeMap<&str, &str> = BTreeMap::new();
     for piece in pieces {
         if let Piece::Environment(name, text) = piece
@@ -130,7 +133,7 @@ fn uses(text: &str) -> Option<Vec<(String, String)>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Change, ChangeKind, Policy, Side};
+    use super::super::{PathChange, PathChangeKind, Policy, TreeSide};
     use std::collections::BTreeMap;
 
     const BASE: &str = "[tox]\nenvlist = py{310,311}, lint\n\n[testenv]\ndeps = pytest\ncommands = pytest {posargs}\n\n\
@@ -142,8 +145,8 @@ mod tests {
         let files = BTreeMap::from([("tox.ini", BASE), ("app.py", "")]);
         let mut read = |path: &str| files.get(path).map(|text| text.as_bytes().to_vec());
         let policy = Policy::freeze(files.keys().map(|path| (*path).to_owned()), &lanes, &[], &[], &mut read).unwrap();
-        let change = [Change { path: "tox.ini".into(), kind: ChangeKind::Modified }];
-        let content = |_: &str, side| Some(if side == Side::Base { BASE } else { is }.as_bytes().to_vec());
+        let change = [PathChange { path: "tox.ini".into(), kind: PathChangeKind::Modified }];
+        let content = |_: &str, side| Some(if side == TreeSide::Base { BASE } else { is }.as_bytes().to_vec());
         let (findings, notes) = (policy.findings(&change, content), policy.unused_notes(&change, content));
         assert_ne!(findings.is_empty(), notes.is_empty(), "{findings:?} {notes:?}");
         findings.is_empty()

@@ -4,11 +4,11 @@
 //! When in doubt, a tool counts as used: it is enough that a file that may hold commands contains
 //! its name as a word.
 
-use super::Base;
+use super::BaseFiles;
 use super::ci;
 use super::ecosystems::expanded;
 use super::named::{LONGEST, is_script, is_source};
-use super::reached::Reached;
+use super::reached::ReachedFiles;
 use super::tests_named;
 use crate::gate::names::name_of;
 use crate::lane::Lane;
@@ -128,7 +128,7 @@ pub(super) const MOST_BYTES: usize = 16 * 1024 * 1024;
 
 /// Returns the files of the base that may hold commands, without files that the lanes' commands
 /// reach. Returns `None` if the reached files are not all known.
-pub(super) fn with_commands<'b>(base: &'b Base, reached: &Reached) -> Option<BTreeSet<&'b String>> {
+pub(super) fn with_commands<'b>(base: &'b BaseFiles, reached: &ReachedFiles) -> Option<BTreeSet<&'b String>> {
     static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
         let with_commands = WITH_COMMANDS.iter().chain(ci::WITH_COMMANDS).chain(ci::OF_HOOKS);
         Patterns::trees(with_commands.copied()).ok()
@@ -143,8 +143,8 @@ pub(super) fn with_commands<'b>(base: &'b Base, reached: &Reached) -> Option<BTr
 /// files that the lanes' commands reach.
 pub(super) fn tools(
     lanes: &[Lane],
-    base: &Base,
-    reached: &Reached,
+    base: &BaseFiles,
+    reached: &ReachedFiles,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeSet<String> {
     let Some(files) = with_commands(base, reached) else { return BTreeSet::new() };
@@ -245,7 +245,7 @@ pub(super) fn is_of(tools: &BTreeSet<String>, pattern: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::ecosystems::STEERS;
-    use super::super::{Change, ChangeKind, Policy, Side, manifest};
+    use super::super::{PathChange, PathChangeKind, Policy, TreeSide, manifest};
     use super::*;
     use std::collections::BTreeMap;
 
@@ -293,7 +293,7 @@ mod tests {
             ("mypy.ini", (".pre-commit-config.yaml", "repos: [{ repo: x/mirrors-mypy }]")),
             (".flake8", (".github/workflows/a.yml", "uses: oxsecurity/megalinter@v8")),
         ] {
-            let change = [Change { path: path.into(), kind: ChangeKind::Added }];
+            let change = [PathChange { path: path.into(), kind: PathChangeKind::Added }];
             let free = policy(plain, &[("app.py", "make task just ruff jest eslint nextest mypy trunk")]);
             assert_eq!(free.rule(path), None, "{path}");
             let notes = free.unused_notes(&change, |_, _| None);
@@ -355,10 +355,10 @@ mod tests {
     fn a_section_is_protected_where_a_command_of_the_base_names_its_tool() {
         let tried = |step: &str, path: &str, was: &str, more: &str| {
             let policy = policy(step, &[(path, was)]);
-            let change = [Change { path: path.into(), kind: ChangeKind::Modified }];
+            let change = [PathChange { path: path.into(), kind: PathChangeKind::Modified }];
             let is = if more == JEST { was.replacen('{', &format!("{{{JEST}"), 1) } else { format!("{was}{more}") };
             let contents =
-                |_: &str, side| Some(if side == Side::Base { was.to_owned() } else { is.clone() }.into_bytes());
+                |_: &str, side| Some(if side == TreeSide::Base { was.to_owned() } else { is.clone() }.into_bytes());
             (policy.findings(&change, contents).len(), policy.unused_notes(&change, contents).len())
         };
         let (cargo, python) = ("[package]\nname = 'a'\nversion = '1.0.0'\n", "[project]\nname = 'a'\n");

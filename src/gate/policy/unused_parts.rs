@@ -5,8 +5,8 @@
 
 use super::makefiles::is_makefile;
 use super::named::{LONGEST, is_shell, is_source};
-use super::reached::Reached;
-use super::{Base, Change, ChangeKind, Policy, Side, ci, make_parts, tox_parts, unused};
+use super::reached::ReachedFiles;
+use super::{BaseFiles, PathChange, PathChangeKind, Policy, TreeSide, ci, make_parts, tox_parts, unused};
 use crate::gate::names::name_of;
 use crate::lane::Lane;
 use crate::workspace::pattern::Patterns;
@@ -33,22 +33,22 @@ type Row = (&'static [&'static str], &'static [&'static str], Compare);
 
 /// Compares two versions of a file. Returns the new parts if nothing else differs and none of them
 /// is used.
-type Compare = fn(&str, &str, &Around) -> Option<Vec<String>>;
+type Compare = fn(&str, &str, &SurroundingNames) -> Option<Vec<String>>;
 
 /// The files of the base that are compared part by part.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Parts(BTreeMap<String, Around>);
+pub(super) struct ComparedParts(BTreeMap<String, SurroundingNames>);
 
 /// Names around a file that may refer to its parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Around {
+pub(super) struct SurroundingNames {
     /// Words of commands.
     asked: BTreeSet<String>,
     /// The names of the files and folders in the same folder.
     beside: BTreeSet<String>,
 }
 
-impl Around {
+impl SurroundingNames {
     /// Returns whether something may use a part of this name.
     pub(super) fn uses(&self, name: &str) -> bool {
         self.asked.contains(name) || self.is_beside(name)
@@ -74,14 +74,14 @@ fn row(path: &str) -> Option<&'static Row> {
     READ_BY.iter().find(|(names, ..)| names.contains(&name_of(path)))
 }
 
-impl Parts {
+impl ComparedParts {
     /// Collects the files for the lanes' commands and all files of the base that may hold commands.
     /// A file that `rules` also protect for another reason is left out, so none of its parts may
     /// change.
-    pub(super) fn of(
+    pub(super) fn from_commands(
         lanes: &[Lane],
-        base: &Base,
-        reached: &Reached,
+        base: &BaseFiles,
+        reached: &ReachedFiles,
         rules: &[ProtectedRule],
         read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
     ) -> Self {
@@ -101,7 +101,7 @@ impl Parts {
             let beside: BTreeSet<String> =
                 inside.filter_map(|rest| rest.split('/').next()).take(MOST_BESIDE * 10).map(Into::into).collect();
             let asked = asked(path, programs, lanes, &texts)?;
-            (beside.len() < MOST_BESIDE && asked.len() < MOST_WORDS).then_some(Around { asked, beside })
+            (beside.len() < MOST_BESIDE && asked.len() < MOST_WORDS).then_some(SurroundingNames { asked, beside })
         };
         Self(files.into_iter().filter_map(|path| Some((path.clone(), around(path)?))).collect())
     }
@@ -117,23 +117,23 @@ impl Policy {
     /// command of the base uses them.
     pub(super) fn changed_parts(
         &self,
-        Change { path, kind }: &Change,
-        contents: &mut impl FnMut(&str, Side) -> Option<Vec<u8>>,
+        PathChange { path, kind }: &PathChange,
+        contents: &mut impl FnMut(&str, TreeSide) -> Option<Vec<u8>>,
     ) -> Option<Vec<String>> {
-        let is_one = *kind == ChangeKind::Modified && self.rule(path).is_some();
+        let is_one = *kind == PathChangeKind::Modified && self.rule(path).is_some();
         let around = self.frozen.parts.0.get(path).filter(|_| is_one)?;
         let (_, _, differ) = row(path)?;
         let mut text = |side| String::from_utf8(contents(path, side)?).ok().filter(|text| is_plain(text));
-        differ(&text(Side::Base)?, &text(Side::Candidate)?, around)
+        differ(&text(TreeSide::Base)?, &text(TreeSide::Candidate)?, around)
     }
 
     /// Returns the protected files to which these changes add nothing but unused parts.
     pub fn changed_in_unused_parts(
         &self,
-        changes: &[Change],
-        mut contents: impl FnMut(&str, Side) -> Option<Vec<u8>>,
+        changes: &[PathChange],
+        mut contents: impl FnMut(&str, TreeSide) -> Option<Vec<u8>>,
     ) -> Vec<String> {
-        let is_one = |change: &&Change| self.changed_parts(change, &mut contents).is_some();
+        let is_one = |change: &&PathChange| self.changed_parts(change, &mut contents).is_some();
         changes.iter().filter(is_one).map(|change| change.path.clone()).collect()
     }
 
@@ -153,8 +153,8 @@ fn is_plain(text: &str) -> bool {
 /// Returns the files that may hold commands, with their texts. Returns `None` if there are too
 /// many.
 fn texts(
-    base: &Base,
-    reached: &Reached,
+    base: &BaseFiles,
+    reached: &ReachedFiles,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> Option<Vec<(String, String)>> {
     let files = unused::with_commands(base, reached)?;

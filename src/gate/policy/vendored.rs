@@ -1,7 +1,7 @@
 //! Third-party code in the workspace. The copies of the base must not change, and no new code may
 //! take precedence over them.
 
-use super::{Base, Change, ChangeKind};
+use super::{BaseFiles, PathChange, PathChangeKind};
 use std::collections::BTreeSet;
 
 /// Reason for protecting vendored code.
@@ -23,7 +23,7 @@ const GO: &str = "vendor/modules.txt";
 
 /// Returns the folders of the base with third-party code: folders that an installer fills, that
 /// have Go's list of vendored modules, or that have Cargo's checksums.
-pub(super) fn folders(base: &Base) -> BTreeSet<String> {
+pub(super) fn folders(base: &BaseFiles) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for path in &base.0 {
         let installed = super::folders_of(path).find(|folder| INSTALLED.contains(&super::name_of(folder)));
@@ -36,7 +36,7 @@ pub(super) fn folders(base: &Base) -> BTreeSet<String> {
 
 /// Returns the new lists that would make Go take all dependencies from a folder that the base does
 /// not have.
-pub(super) fn lists_of_go(base: &Base) -> impl Iterator<Item = String> {
+pub(super) fn lists_of_go(base: &BaseFiles) -> impl Iterator<Item = String> {
     let modules = base.0.iter().filter_map(|path| path.strip_suffix("go.mod"));
     let own = modules.filter(|folder| folder.is_empty() || folder.ends_with('/')).map(|folder| format!("{folder}{GO}"));
     own.filter(|list| !base.has(list))
@@ -44,16 +44,16 @@ pub(super) fn lists_of_go(base: &Base) -> impl Iterator<Item = String> {
 
 /// Returns whether a new path is in a `node_modules` folder from which code of the base would load
 /// packages.
-pub(super) fn is_nearer(change: &Change, folders: &BTreeSet<String>) -> bool {
-    let Change { path, kind } = change;
+pub(super) fn is_nearer(change: &PathChange, folders: &BTreeSet<String>) -> bool {
+    let PathChange { path, kind } = change;
     let whole = super::folders_of(path).chain([path.as_str()]);
     let mut places = whole.filter(|folder| super::name_of(folder) == "node_modules");
     let has_code = |place: &str| place.rsplit_once('/').is_none_or(|(folder, _)| folders.contains(folder));
-    matches!(kind, ChangeKind::Added) && places.any(has_code)
+    matches!(kind, PathChangeKind::Added) && places.any(has_code)
 }
 
 /// Returns the folders of the packages of a base, except the root.
-pub(super) fn packages(base: &Base) -> BTreeSet<String> {
+pub(super) fn packages(base: &BaseFiles) -> BTreeSet<String> {
     let manifests = base.0.iter().filter(|path| MANIFESTS.contains(&super::name_of(path)));
     manifests.filter_map(|path| Some(path.rsplit_once('/')?.0.to_owned())).collect()
 }

@@ -61,7 +61,9 @@ async fn every_lane_passes_on_the_tree_that_is_named_or_none_does() {
 #[tokio::test]
 async fn a_failure_is_a_failure_whatever_it_leaves_and_a_pass_that_leaves_no_tree_is_one_too() {
     let pipe = "for f in src/*; do rm $f; mkfifo $f; done";
-    for (end, why) in [("echo the real reason; exit 1", "the real reason"), ("true", "cannot be read")] {
+    for (end, why) in
+        [("echo the real reason; exit 1", "the real reason"), ("true", "cannot read the files that lane `verify` left")]
+    {
         let text = lane("", &[&format!("{pipe}; {end}")]);
         let court = court(&[("src/data", "x\n")], &[("verify", &text)], None).await;
         let verdict = court.judged(OnTamper::Restore).await;
@@ -127,7 +129,7 @@ async fn no_step_writes_a_manifest_for_a_while_unless_it_does_so_on_the_base() {
     court.write("src/code.sh", "cp package.json kept; echo 'lint: true' > package.json\n");
     court.write("src/code.end", "cp kept package.json\n");
     let verdict = court.judged(OnTamper::Restore).await;
-    let rule = "it says what the checks run; written in the room, seen after step `s0` of lane `verify`";
+    let rule = "it defines what the checks run; written in the room, seen after step `s0` of lane `verify`";
     assert_eq!(
         (verdict.ruling, told(&verdict)),
         (Ruling::Tampered, vec![("package.json".to_owned(), rule.to_owned())])
@@ -257,8 +259,7 @@ async fn where_lock_files_differ_what_makes_the_room_ready_runs_again_on_them_al
     court.write("Cargo.lock", "version = 4 # broken\n");
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
-    let said =
-        "the work changed the dependencies, and with them the setup of lane `verify` failed: step `get`";
+    let said = "the work changed the dependencies, and with them the setup of lane `verify` failed: step `get`";
     assert!(verdict.feedback.starts_with(said), "{}", verdict.feedback);
 }
 
@@ -271,7 +272,7 @@ async fn a_socket_that_git_ignores_is_no_part_of_the_work_unless_it_takes_the_pl
         fs::create_dir_all(court.tree(path).parent().unwrap()).unwrap();
         std::os::unix::net::UnixListener::bind(court.tree(path)).unwrap()
     };
-    let site = Site { outlets: vec![court.tree("report.json")], ..court.site(OnTamper::Fail) };
+    let site = GateSite { outlets: vec![court.tree("report.json")], ..court.site(OnTamper::Fail) };
     let judged = || async { court.gate().judge(&site, 1, &CancellationToken::new(), &|_| {}).await };
     let _users = [bind("app.sock"), bind("run/new/pid")];
     assert_ne!(judged().await.ruling, Ruling::Tampered);

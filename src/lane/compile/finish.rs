@@ -1,11 +1,11 @@
 //! The end of the compilation, when every name is known: final names of steps, their dependencies,
 //! and a check for cycles.
 
-use super::{Compiler, Wait};
-use crate::lane::draft::Named;
-use crate::lane::order::Names;
+use super::{Compiler, JointWait};
+use crate::lane::draft::NamedSpan;
+use crate::lane::order::StepNames;
 use crate::lane::{Joint, Step, order};
-use crate::yaml::{Place, Problem, excerpt, listed};
+use crate::yaml::{FilePlace, Problem, excerpt, listed};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The resolved dependencies of a step or joint.
@@ -25,11 +25,11 @@ impl Compiler<'_> {
         }
         let needs = self.resolve_needs();
         let given = self.steps.iter().filter(|pending| !pending.is_made);
-        let mut names = Names::new(given.map(|pending| pending.step.name.clone()).collect());
+        let mut names = StepNames::new(given.map(|pending| pending.step.name.clone()).collect());
         let mut steps = Vec::new();
         for mut pending in std::mem::take(&mut self.steps) {
             if pending.is_made {
-                pending.step.name = names.take(&pending.step.name);
+                pending.step.name = names.claim(&pending.step.name);
             }
             let Settled { after, needs, deps, joints } = self.settle(pending.waits, &needs);
             let [after, needs, deps, joints] =
@@ -46,15 +46,15 @@ impl Compiler<'_> {
         (steps, settled)
     }
 
-    fn settle(&mut self, waits: Vec<Wait>, needs: &[Vec<usize>]) -> Settled {
+    fn settle(&mut self, waits: Vec<JointWait>, needs: &[Vec<usize>]) -> Settled {
         let mut settled = Settled::default();
         for wait in waits {
             match wait {
-                Wait::Step(number) => drop(settled.after.insert(number)),
-                Wait::Success(number) => drop(settled.needs.insert(number)),
-                Wait::Dependency(number) => drop(settled.deps.insert(number)),
-                Wait::Joint(number) => drop(settled.joints.insert(number)),
-                Wait::Needs(number) => {
+                JointWait::Step(number) => drop(settled.after.insert(number)),
+                JointWait::Success(number) => drop(settled.needs.insert(number)),
+                JointWait::Dependency(number) => drop(settled.deps.insert(number)),
+                JointWait::Joint(number) => drop(settled.joints.insert(number)),
+                JointWait::Needs(number) => {
                     if !self.has_grown_at_the_end(needs[number].len()) {
                         settled.needs.extend(&needs[number]);
                     }
@@ -68,7 +68,7 @@ impl Compiler<'_> {
 
     fn has_grown_at_the_end(&mut self, waits: usize) -> bool {
         let path = self.path_of(&self.including[0]);
-        self.has_grown(0, waits, &path, Place { line: 1, column: 1 })
+        self.has_grown(0, waits, &path, FilePlace { line: 1, column: 1 })
     }
 
     /// Returns the steps that each `needs` names.
@@ -91,19 +91,21 @@ impl Compiler<'_> {
         }
         let mut resolved = Vec::new();
         for (names, _, prefix) in &all {
-            let mut open: Vec<Wait> = Vec::new();
+            let mut open: Vec<JointWait> = Vec::new();
             let (mut steps, mut seen) = (BTreeSet::new(), BTreeSet::new());
-            let made = |named: &Named, prefix: &str| self.labels.get(&format!("{prefix}{}", named.name));
+            let made = |named: &NamedSpan, prefix: &str| self.labels.get(&format!("{prefix}{}", named.name));
             open.extend(names.iter().filter_map(|named| made(named, prefix)).flat_map(|label| &label.made));
             while let Some(wait) = open.pop() {
                 match wait {
-                    Wait::Step(number) | Wait::Success(number) | Wait::Dependency(number) => drop(steps.insert(number)),
-                    Wait::Joint(number) if seen.insert(wait) => open.extend(&self.joints[number]),
-                    Wait::Needs(number) if seen.insert(wait) => {
+                    JointWait::Step(number) | JointWait::Success(number) | JointWait::Dependency(number) => {
+                        steps.insert(number);
+                    }
+                    JointWait::Joint(number) if seen.insert(wait) => open.extend(&self.joints[number]),
+                    JointWait::Needs(number) if seen.insert(wait) => {
                         let (names, _, prefix) = &all[number];
                         open.extend(names.iter().filter_map(|named| made(named, prefix)).flat_map(|label| &label.made));
                     }
-                    Wait::Joint(_) | Wait::Needs(_) => {}
+                    JointWait::Joint(_) | JointWait::Needs(_) => {}
                 }
             }
             if self.has_grown_at_the_end(steps.len()) {
@@ -118,7 +120,7 @@ impl Compiler<'_> {
         for circle in order::circles(steps, joints) {
             let names: Vec<&str> = circle.iter().map(|number| steps[*number].name.as_str()).collect();
             let place = names.iter().find_map(|name| self.labels.get(*name));
-            let place = place.map_or(Place { line: 1, column: 1 }, |label| label.place);
+            let place = place.map_or(FilePlace { line: 1, column: 1 }, |label| label.place);
             let problem = Problem::at(place, format!("steps wait for each other: {}", names.join(" → ")));
             let hint = "a step without `needs` waits for all before it; give it `needs: []` if it should not";
             self.complain(&self.path_of(&self.including[0]), problem.hint(hint));

@@ -5,12 +5,12 @@ mod finish;
 mod tasks;
 mod terms;
 
-use super::book::{Book, LaneFault};
-use super::draft::{Draft, Form, Item, Kind, Named, Options, Task};
-use super::entry::{Entry, Gather, Member, called};
+use super::draft::{CommandOptions, LaneDraft, LaneForm, LaneTask, NamedSpan, StepItem, StepKind};
+use super::entry::{GroupMember, StepEntry, TaskGroup, called};
+use super::lane_files::{LaneError, LaneFiles};
 use super::{Lane, Step, order};
 use crate::limits::LANE_TIMEOUT;
-use crate::yaml::{Place, Problem, excerpt, listed};
+use crate::yaml::{FilePlace, Problem, excerpt, listed};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ const MOST_WAITS: usize = 1_000_000;
 const DEEPEST: usize = 32;
 
 /// Compiles the lane `name` of the book.
-pub(super) fn compile(book: &Book, name: &str) -> Result<Lane, LaneFault> {
+pub(super) fn compile(book: &LaneFiles, name: &str) -> Result<Lane, LaneError> {
     let mut compiler = Compiler::new(book);
     let Some(draft) = compiler.open(name, None) else { return Err(compiler.fault) };
     let scope = Scope::of(draft, compiler.path_of(name), String::new(), BTreeMap::new());
@@ -66,7 +66,7 @@ pub(super) fn compile(book: &Book, name: &str) -> Result<Lane, LaneFault> {
 
 /// A dependency of a step, before every name is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Wait {
+enum JointWait {
     /// A step that must have ended.
     Step(usize),
     /// A step that must have succeeded.
@@ -82,16 +82,16 @@ enum Wait {
 /// The file whose items are inserted, with its settings.
 struct Scope<'b> {
     path: String,
-    form: Form,
+    form: LaneForm,
     prefix: String,
     env: BTreeMap<String, String>,
     /// The time limit of each step, if an included lane sets one.
     timeout: Option<Duration>,
-    tasks: &'b BTreeMap<String, Task>,
+    tasks: &'b BTreeMap<String, LaneTask>,
 }
 
 impl<'b> Scope<'b> {
-    fn of(draft: &'b Draft, path: String, prefix: String, env: BTreeMap<String, String>) -> Self {
+    fn of(draft: &'b LaneDraft, path: String, prefix: String, env: BTreeMap<String, String>) -> Self {
         Self { path, form: draft.form, prefix, env, timeout: None, tasks: &draft.tasks }
     }
 }
@@ -101,7 +101,7 @@ struct Pending {
     step: Step,
     /// True if the name was generated and yields to given names.
     is_made: bool,
-    waits: Vec<Wait>,
+    waits: Vec<JointWait>,
 }
 
 /// The name of a step.
@@ -115,26 +115,26 @@ enum Name {
 /// A target of `needs`.
 struct Label {
     /// The last steps of the target.
-    made: Vec<Wait>,
-    place: Place,
+    made: Vec<JointWait>,
+    place: FilePlace,
     /// True for a dependency that gave its name to a step.
     is_dependency: bool,
 }
 
 struct Compiler<'b> {
-    book: &'b Book,
+    book: &'b LaneFiles,
     steps: Vec<Pending>,
-    entries: Vec<Entry>,
-    gathers: Vec<Gather>,
+    entries: Vec<StepEntry>,
+    gathers: Vec<TaskGroup>,
     /// The steps of each member of the last group.
     members: Vec<Range<usize>>,
     /// The number of the current member, in a group of the lane itself.
     member: Option<usize>,
     /// Targets by full name.
     labels: BTreeMap<String, Label>,
-    needs: Vec<(Vec<Named>, String, String)>,
+    needs: Vec<(Vec<NamedSpan>, String, String)>,
     /// Sets of steps that several steps wait for together.
-    joints: Vec<Vec<Wait>>,
+    joints: Vec<Vec<JointWait>>,
     /// Tasks in the lane, by file and name.
     tasks: BTreeMap<String, Vec<usize>>,
     including: Vec<String>,
@@ -146,11 +146,11 @@ struct Compiler<'b> {
     waits: usize,
     /// True if the lane is too large. The compiler reports this once and stops.
     is_full: bool,
-    fault: LaneFault,
+    fault: LaneError,
 }
 
 impl<'b> Compiler<'b> {
-    fn new(book: &'b Book) -> Self {
+    fn new(book: &'b LaneFiles) -> Self {
         Self {
             book,
             steps: Vec::new(),
@@ -168,7 +168,7 @@ impl<'b> Compiler<'b> {
             items: 0,
             waits: 0,
             is_full: false,
-            fault: LaneFault::default(),
+            fault: LaneError::default(),
         }
     }
 
@@ -177,7 +177,7 @@ impl<'b> Compiler<'b> {
     }
 
     /// Returns the readable part of a lane and reports its problems. `from` is the include.
-    fn open(&mut self, lane: &str, from: Option<(&str, Place)>) -> Option<&'b Draft> {
+    fn open(&mut self, lane: &str, from: Option<(&str, FilePlace)>) -> Option<&'b LaneDraft> {
         let Some(chapter) = self.book.lanes.get(lane) else {
             match from {
                 Some((path, place)) if self.book.is_whole() => {
@@ -199,8 +199,8 @@ impl<'b> Compiler<'b> {
     }
 
     /// Inserts entries. Without `needs`, an entry waits for all before. Returns the last steps.
-    fn items(&mut self, items: &[Item], scope: &Scope<'b>, first: &[Wait]) -> Vec<Wait> {
-        let mut last: Vec<Wait> = Vec::new();
+    fn items(&mut self, items: &[StepItem], scope: &Scope<'b>, first: &[JointWait]) -> Vec<JointWait> {
+        let mut last: Vec<JointWait> = Vec::new();
         for item in items {
             let waits = match &item.needs {
                 Some(names) => self.named_waits(names, scope),
@@ -223,35 +223,35 @@ impl<'b> Compiler<'b> {
     }
 
     /// Returns a dependency on all of `last`, or `otherwise` if `last` is empty.
-    fn all_of(&mut self, last: Vec<Wait>, otherwise: &[Wait]) -> Vec<Wait> {
+    fn all_of(&mut self, last: Vec<JointWait>, otherwise: &[JointWait]) -> Vec<JointWait> {
         match last.as_slice() {
             [] => otherwise.to_vec(),
-            [Wait::Step(_) | Wait::Joint(_)] => last,
+            [JointWait::Step(_) | JointWait::Joint(_)] => last,
             [_, ..] => {
                 self.joints.push(last);
-                vec![Wait::Joint(self.joints.len() - 1)]
+                vec![JointWait::Joint(self.joints.len() - 1)]
             }
         }
     }
 
-    fn named_waits(&mut self, names: &[Named], scope: &Scope<'b>) -> Vec<Wait> {
+    fn named_waits(&mut self, names: &[NamedSpan], scope: &Scope<'b>) -> Vec<JointWait> {
         self.needs.push((names.to_vec(), scope.path.clone(), scope.prefix.clone()));
-        vec![Wait::Needs(self.needs.len() - 1)]
+        vec![JointWait::Needs(self.needs.len() - 1)]
     }
 
-    fn item(&mut self, item: &Item, scope: &Scope<'b>, waits: &[Wait]) -> Vec<Wait> {
+    fn item(&mut self, item: &StepItem, scope: &Scope<'b>, waits: &[JointWait]) -> Vec<JointWait> {
         if self.has_grown(1, 0, &scope.path, item.place) {
             return Vec::new();
         }
         let made = match &item.kind {
-            Kind::Run(run) => {
+            StepKind::Run(run) => {
                 let given = item.name.as_ref().map(|name| Name::Given(format!("{}{name}", scope.prefix)));
                 let made = || Name::Made(format!("{}{}", scope.prefix, order::first_words(run)));
-                vec![Wait::Step(self.step(given.unwrap_or_else(made), run, &item.options, scope, waits))]
+                vec![JointWait::Step(self.step(given.unwrap_or_else(made), run, &item.options, scope, waits))]
             }
-            Kind::Task(named) => self.task_step(item, named, scope, waits),
-            Kind::Lane(named) => self.include(item, named, scope, waits),
-            Kind::Group(members) => {
+            StepKind::Task(named) => self.task_step(item, named, scope, waits),
+            StepKind::Lane(named) => self.include(item, named, scope, waits),
+            StepKind::Group(members) => {
                 let (mut made, mut ranges) = (Vec::new(), Vec::new());
                 let is_own = self.including.len() == 1;
                 for (number, member) in members.iter().enumerate() {
@@ -270,8 +270,8 @@ impl<'b> Compiler<'b> {
             }
         };
         let label = item.name.clone().or_else(|| match &item.kind {
-            Kind::Task(named) | Kind::Lane(named) => Some(named.name.clone()),
-            Kind::Run(_) | Kind::Group(_) => None,
+            StepKind::Task(named) | StepKind::Lane(named) => Some(named.name.clone()),
+            StepKind::Run(_) | StepKind::Group(_) => None,
         });
         if let Some(label) = label {
             self.label(&label, &made, item, scope);
@@ -282,10 +282,10 @@ impl<'b> Compiler<'b> {
         made
     }
 
-    fn label(&mut self, label: &str, made: &[Wait], item: &Item, scope: &Scope<'b>) {
+    fn label(&mut self, label: &str, made: &[JointWait], item: &StepItem, scope: &Scope<'b>) {
         let whole = format!("{}{label}", scope.prefix);
         let new = Label { made: made.to_vec(), place: item.place, is_dependency: false };
-        if scope.form == Form::Toml {
+        if scope.form == LaneForm::Toml {
             self.labels.entry(whole).or_insert(new);
             return; // TOML has no names and no `needs`, so labels may repeat
         }
@@ -296,20 +296,20 @@ impl<'b> Compiler<'b> {
     }
 
     /// Records the steps that an item of the lane itself has inserted since `start`.
-    fn entry(&mut self, item: &Item, start: usize) {
+    fn entry(&mut self, item: &StepItem, start: usize) {
         let (name, kind) = called(item);
         let items = match &item.kind {
-            Kind::Group(items) => {
-                let member = |(item, steps): (&Item, Range<usize>)| {
+            StepKind::Group(items) => {
+                let member = |(item, steps): (&StepItem, Range<usize>)| {
                     let (name, kind) = called(item);
-                    Member { name, kind, steps: steps.collect() }
+                    GroupMember { name, kind, steps: steps.collect() }
                 };
                 items.iter().zip(std::mem::take(&mut self.members)).map(member).collect()
             }
-            Kind::Run(_) | Kind::Task(_) | Kind::Lane(_) => Vec::new(),
+            StepKind::Run(_) | StepKind::Task(_) | StepKind::Lane(_) => Vec::new(),
         };
-        let Options { when, timeout, retries, retry_delay, .. } = &item.options;
-        self.entries.push(Entry {
+        let CommandOptions { when, timeout, retries, retry_delay, .. } = &item.options;
+        self.entries.push(StepEntry {
             name,
             kind,
             items,
@@ -323,7 +323,13 @@ impl<'b> Compiler<'b> {
     }
 
     /// Inserts another lane. The names of its steps get the item's label as a prefix.
-    fn include(&mut self, item: &Item, named: &Named, scope: &Scope<'b>, waits: &[Wait]) -> Vec<Wait> {
+    fn include(
+        &mut self,
+        item: &StepItem,
+        named: &NamedSpan,
+        scope: &Scope<'b>,
+        waits: &[JointWait],
+    ) -> Vec<JointWait> {
         if self.including.contains(&named.name) || self.including.len() >= DEEPEST {
             let circle = format!("{} → {}", self.including.join(" → "), named.name);
             let problem = Problem::at(named.place, format!("a lane includes itself: {circle}"));
@@ -342,7 +348,14 @@ impl<'b> Compiler<'b> {
         made
     }
 
-    fn step(&mut self, name: Name, run: &str, options: &Options, scope: &Scope<'b>, waits: &[Wait]) -> usize {
+    fn step(
+        &mut self,
+        name: Name,
+        run: &str,
+        options: &CommandOptions,
+        scope: &Scope<'b>,
+        waits: &[JointWait],
+    ) -> usize {
         let env = scope.env.iter().chain(&options.env).map(|(name, value)| (name.clone(), value.clone())).collect();
         let (name, is_made) = match name {
             Name::Given(name) => (name, false),
@@ -375,7 +388,7 @@ impl<'b> Compiler<'b> {
     }
 
     /// Counts items and dependencies before they are inserted, and reports an excess once.
-    fn has_grown(&mut self, items: usize, waits: usize, path: &str, place: Place) -> bool {
+    fn has_grown(&mut self, items: usize, waits: usize, path: &str, place: FilePlace) -> bool {
         (self.items, self.waits) = (self.items + items, self.waits + waits);
         let most = match self {
             Self { is_full: true, .. } => None,

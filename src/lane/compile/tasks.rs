@@ -1,10 +1,10 @@
 //! Compilation of tasks. A step that names a task runs the task's command. Dependencies of tasks
 //! run before, each once in a lane.
 
-use super::{Compiler, Label, Name, Scope, Wait};
-use crate::lane::book::Shared;
-use crate::lane::draft::{Form, Item, Named, Options, Task};
-use crate::lane::entry::Gather;
+use super::{Compiler, JointWait, Label, Name, Scope};
+use crate::lane::draft::{CommandOptions, LaneForm, LaneTask, NamedSpan, StepItem};
+use crate::lane::entry::TaskGroup;
+use crate::lane::lane_files::SharedTask;
 use crate::yaml::{Problem, excerpt, listed};
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ const LONGEST_CHAIN: usize = 500;
 #[derive(Clone, Copy)]
 struct Found<'b> {
     name: &'b str,
-    task: &'b Task,
+    task: &'b LaneTask,
     path: Option<&'b str>,
 }
 
@@ -23,15 +23,21 @@ impl<'b> Compiler<'b> {
     /// Inserts a step that is a task: the task's dependencies, then its command. A task without a
     /// command is represented by its dependencies. A task that exists already as a dependency is
     /// reused, if the item has no further settings.
-    pub(super) fn task_step(&mut self, item: &Item, named: &Named, scope: &Scope<'b>, waits: &[Wait]) -> Vec<Wait> {
+    pub(super) fn task_step(
+        &mut self,
+        item: &StepItem,
+        named: &NamedSpan,
+        scope: &Scope<'b>,
+        waits: &[JointWait],
+    ) -> Vec<JointWait> {
         let Some(found) = self.find_task(named, &scope.path, scope, true) else { return Vec::new() };
         let task = found.task;
         if let Some(there) = self.made_for_others(item, named, scope) {
             return self.gather(item, there.into_iter().chain(waits.iter().copied()).collect(), scope);
         }
         let shared = match (scope.form, &task.cmd) {
-            (Form::Yaml, Some(_)) => Options::default(),
-            (Form::Toml, _) | (Form::Yaml, None) => item.options.of_each_command(),
+            (LaneForm::Yaml, Some(_)) => CommandOptions::default(),
+            (LaneForm::Toml, _) | (LaneForm::Yaml, None) => item.options.of_each_command(),
         };
         let before = self.dependencies(found, &shared, scope, waits);
         if self.has_grown(0, before.len(), &scope.path, item.place) {
@@ -44,34 +50,34 @@ impl<'b> Compiler<'b> {
         options.env = task.env.clone().into_iter().chain(own).collect();
         let name = format!("{}{}", scope.prefix, item.name.as_ref().unwrap_or(&named.name));
         let name = match scope.form {
-            Form::Yaml => Name::Given(name),
-            Form::Toml => Name::Made(name), // a task may occur twice, and nothing distinguishes the two
+            LaneForm::Yaml => Name::Given(name),
+            LaneForm::Toml => Name::Made(name), // a task may occur twice, and nothing distinguishes the two
         };
         let made = self.step(name, cmd, &options, scope, &before);
         self.tasks.insert(format!("{}\0{}", scope.prefix, named.name), vec![made]);
-        vec![Wait::Step(made)]
+        vec![JointWait::Step(made)]
     }
 
     /// Returns the existing step of a task that an earlier task depends on, if the item has no
     /// further settings.
-    fn made_for_others(&self, item: &Item, named: &Named, scope: &Scope<'b>) -> Option<Vec<Wait>> {
-        let is_bare = item.name.is_none() && item.needs.is_none() && item.options == Options::default();
+    fn made_for_others(&self, item: &StepItem, named: &NamedSpan, scope: &Scope<'b>) -> Option<Vec<JointWait>> {
+        let is_bare = item.name.is_none() && item.needs.is_none() && item.options == CommandOptions::default();
         let made = self.tasks.get(&format!("{}\0{}", scope.prefix, named.name))?;
         let is_dependency = !made.is_empty() && made.iter().all(|step| self.steps[*step].step.on_demand);
-        let is_reused = scope.form == Form::Yaml && is_bare && is_dependency;
-        is_reused.then(|| made.iter().map(|step| Wait::Dependency(*step)).collect())
+        let is_reused = scope.form == LaneForm::Yaml && is_bare && is_dependency;
+        is_reused.then(|| made.iter().map(|step| JointWait::Dependency(*step)).collect())
     }
 
     /// Records the steps that a step without a command represents. Returns the dependencies for the
     /// steps after it.
-    fn gather(&mut self, item: &Item, before: Vec<Wait>, scope: &Scope<'b>) -> Vec<Wait> {
+    fn gather(&mut self, item: &StepItem, before: Vec<JointWait>, scope: &Scope<'b>) -> Vec<JointWait> {
         if let Some(key) = item.options.of_one_command() {
             let problem =
                 Problem::at(item.place, format!("`{key}` goes with a command, and this task only gathers others"));
             self.complain(&scope.path, problem.hint("give it to the tasks that it depends on"));
         }
-        let steps = before.iter().filter_map(Wait::dependency);
-        self.gathers.push(Gather {
+        let steps = before.iter().filter_map(JointWait::dependency);
+        self.gathers.push(TaskGroup {
             entry: self.entries.len(),
             member: self.member,
             steps: steps.collect(),
@@ -79,18 +85,18 @@ impl<'b> Compiler<'b> {
             changed: item.options.changed.clone(),
             env: scope.env.clone(),
         });
-        let ended = |wait| if let Wait::Dependency(step) = wait { Wait::Step(step) } else { wait };
+        let ended = |wait| if let JointWait::Dependency(step) = wait { JointWait::Step(step) } else { wait };
         before.into_iter().map(ended).collect()
     }
 
     /// Returns the last steps of a task that others depend on. The first mention inserts the task.
     fn dependency(
         &mut self,
-        named: &Named,
+        named: &NamedSpan,
         path: &str,
-        shared: &Options,
+        shared: &CommandOptions,
         scope: &Scope<'b>,
-        waits: &[Wait],
+        waits: &[JointWait],
     ) -> Vec<usize> {
         let key = format!("{}\0{}", scope.prefix, named.name);
         if let Some(made) = self.tasks.get(&key) {
@@ -102,13 +108,14 @@ impl<'b> Compiler<'b> {
             return Vec::new();
         }
         let made = match &found.task.cmd {
-            None => before.iter().filter_map(Wait::dependency).collect(),
+            None => before.iter().filter_map(JointWait::dependency).collect(),
             Some(cmd) => {
-                let options = Options { dir: found.task.dir.clone(), env: found.task.env.clone(), ..shared.clone() };
+                let options =
+                    CommandOptions { dir: found.task.dir.clone(), env: found.task.env.clone(), ..shared.clone() };
                 let name = format!("{}{}", scope.prefix, named.name);
                 let number = self.step(Name::Made(name.clone()), cmd, &options, scope, &before);
                 self.steps[number].step.on_demand = true;
-                let made = vec![Wait::Step(number)];
+                let made = vec![JointWait::Step(number)];
                 self.labels.entry(name).or_insert(Label { made, place: named.place, is_dependency: true });
                 vec![number]
             }
@@ -117,7 +124,13 @@ impl<'b> Compiler<'b> {
         made
     }
 
-    fn dependencies(&mut self, of: Found<'b>, shared: &Options, scope: &Scope<'b>, waits: &[Wait]) -> Vec<Wait> {
+    fn dependencies(
+        &mut self,
+        of: Found<'b>,
+        shared: &CommandOptions,
+        scope: &Scope<'b>,
+        waits: &[JointWait],
+    ) -> Vec<JointWait> {
         let path = of.path.unwrap_or(&scope.path);
         self.resolving.push(of.name.to_owned());
         let (mut before, mut tail) = (BTreeSet::new(), Vec::new());
@@ -136,7 +149,8 @@ impl<'b> Compiler<'b> {
                 self.complain(path, Problem::at(dep.place, message).hint("shorten it"));
                 continue;
             }
-            let waits: Vec<Wait> = waits.iter().copied().chain(tail.iter().map(|step| Wait::Success(*step))).collect();
+            let waits: Vec<JointWait> =
+                waits.iter().copied().chain(tail.iter().map(|step| JointWait::Success(*step))).collect();
             let start = self.steps.len();
             let made = self.dependency(dep, path, shared, scope, &waits);
             if of.task.in_order {
@@ -146,7 +160,7 @@ impl<'b> Compiler<'b> {
                 }
                 tail.extend(&made);
             }
-            before.extend(made.into_iter().map(Wait::Dependency));
+            before.extend(made.into_iter().map(JointWait::Dependency));
         }
         self.resolving.pop();
         // The step keeps its place in the order, even if all of its dependencies exist already.
@@ -156,12 +170,12 @@ impl<'b> Compiler<'b> {
 
     /// Finds a task by name, for the file at `path`. `is_step` is true for a step, and false for a
     /// dependency of a task.
-    fn find_task(&mut self, named: &Named, path: &str, scope: &Scope<'b>, is_step: bool) -> Option<Found<'b>> {
+    fn find_task(&mut self, named: &NamedSpan, path: &str, scope: &Scope<'b>, is_step: bool) -> Option<Found<'b>> {
         let book = self.book;
         if let Some((name, task)) = scope.tasks.get_key_value(&named.name) {
             return Some(Found { name, task, path: None });
         }
-        if let Some((name, Shared { path, task, is_doubtful })) = book.tasks.get_key_value(&named.name) {
+        if let Some((name, SharedTask { path, task, is_doubtful })) = book.tasks.get_key_value(&named.name) {
             if *is_doubtful {
                 self.fault.merge(&self.book.doubts());
             }
@@ -196,11 +210,11 @@ impl<'b> Compiler<'b> {
 }
 
 /// Returns the hint for a lane that is named in the place of a task.
-fn lane_hint(name: &str, form: Form, is_step: bool) -> String {
+fn lane_hint(name: &str, form: LaneForm, is_step: bool) -> String {
     match (form, is_step) {
         (_, false) => "a task depends on tasks alone".into(),
-        (Form::Yaml, true) => format!("write `{{ lane: {name} }}`"),
-        (Form::Toml, true) => {
+        (LaneForm::Yaml, true) => format!("write `{{ lane: {name} }}`"),
+        (LaneForm::Toml, true) => {
             format!(
                 "a lane inside of another one is written in `lanes/<name>.yaml`, with the step `{{ lane: {name} }}`"
             )
@@ -208,7 +222,7 @@ fn lane_hint(name: &str, form: Form, is_step: bool) -> String {
     }
 }
 
-impl Wait {
+impl JointWait {
     fn dependency(&self) -> Option<usize> {
         match self {
             Self::Dependency(number) => Some(*number),

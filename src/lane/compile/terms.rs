@@ -3,13 +3,13 @@
 
 use super::{Compiler, Scope};
 use crate::lane::Step;
-use crate::lane::draft::{Item, Named};
+use crate::lane::draft::{NamedSpan, StepItem};
 use crate::yaml::{Problem, excerpt};
 use std::time::Duration;
 
 impl<'b> Compiler<'b> {
     /// Compiles the commands of `setup`. Each one waits for the success of the previous one.
-    pub(super) fn setup(&mut self, items: &[Item], scope: &Scope<'b>) -> Vec<Step> {
+    pub(super) fn setup(&mut self, items: &[StepItem], scope: &Scope<'b>) -> Vec<Step> {
         let mut own = Compiler::new(self.book);
         own.including.clone_from(&self.including);
         own.items(items, scope, &[]);
@@ -22,7 +22,7 @@ impl<'b> Compiler<'b> {
         steps.into_iter().enumerate().map(chained).collect()
     }
 
-    pub(super) fn refuse_unknown_canary(&mut self, named: Option<&Named>, steps: &[Step], path: &str) {
+    pub(super) fn refuse_unknown_canary(&mut self, named: Option<&NamedSpan>, steps: &[Step], path: &str) {
         let names = || steps.iter().map(|step| step.name.as_str());
         let Some(named) = named.filter(|named| !names().any(|name| name == named.name)) else { return };
         let problem = Problem::at(named.place, format!("there is no step `{}`", excerpt(&named.name)));

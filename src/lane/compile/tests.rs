@@ -1,10 +1,10 @@
 //! Tests of lanes with several files, tasks and `needs`.
 
-use crate::lane::{Book, Entry, EntryKind, Lane, LaneFault, Member};
+use crate::lane::{EntryKind, GroupMember, Lane, LaneError, LaneFiles, StepEntry};
 use std::time::Duration;
 
-fn lane(files: &[(&str, &str)]) -> Result<Lane, LaneFault> {
-    let mut book = Book::default();
+fn lane(files: &[(&str, &str)]) -> Result<Lane, LaneError> {
+    let mut book = LaneFiles::default();
     for (name, text) in files {
         match *name {
             "fledge.yaml" => book.add_tasks(name, text),
@@ -108,18 +108,18 @@ steps:
     let entry = |name: &str, kind, steps: &[usize], needed: &[usize]| {
         let (steps, needed, items) = (steps.to_vec(), needed.to_vec(), Vec::new());
         let (when, timeout, retries, retry_delay) = (None, None, None, None);
-        Entry { name: name.into(), kind, items, steps, needed, when, timeout, retries, retry_delay }
+        StepEntry { name: name.into(), kind, items, steps, needed, when, timeout, retries, retry_delay }
     };
-    let member = |name: &str, kind, step| Member { name: name.into(), kind, steps: vec![step] };
+    let member = |name: &str, kind, step| GroupMember { name: name.into(), kind, steps: vec![step] };
     let entries = [
-        Entry {
+        StepEntry {
             when: Some("CI, !FAST".into()),
             timeout: Some(Duration::from_secs(10)),
             retries: Some(2),
             retry_delay: Some(Duration::from_secs(1)),
             ..entry("lint", EntryKind::Task, &[0, 1], &[])
         },
-        Entry {
+        StepEntry {
             items: vec![member("make docs --quiet", EntryKind::Inline, 2), member("unit", EntryKind::Task, 3)],
             ..entry("parallel(make docs --quiet, unit)", EntryKind::Parallel, &[2, 3], &[0])
         },
@@ -196,7 +196,7 @@ fn a_graph_of_a_thousand_steps_is_made_in_no_time() {
 
 /// Creates lanes `l0` to `l23`. Each has `steps`, with `NEXT` replaced by the name of the next
 /// lane; the last one has `last`.
-fn tower(steps: &str, last: &str) -> Result<Lane, LaneFault> {
+fn tower(steps: &str, last: &str) -> Result<Lane, LaneError> {
     let name = |depth: usize| format!("l{depth}");
     let text = |depth| if depth == 23 { last.to_owned() } else { steps.replace("NEXT", &name(depth + 1)) };
     let files: Vec<(String, String)> = (0..24).map(|depth| (name(depth), text(depth))).collect();
@@ -302,7 +302,7 @@ steps:
 
 #[test]
 fn what_an_included_lane_says_for_itself_and_cannot_hold_is_said_where_it_is_included() {
-    let mut book = Book::default();
+    let mut book = LaneFiles::default();
     book.add_lane("a", "lanes/a.yaml", "jobs: 2\nsteps: [{ lane: b }, { parallel: [{ run: x }, { lane: c }] }]");
     book.add_lane("b", "lanes/b.yaml", "jobs: 3\nfail_fast: false\nsteps: [{ lane: c }]");
     book.add_lane("c", "lanes/c.yaml", "jobs: 2\nfail_fast: true\nsteps: [{ run: x }]");

@@ -1,8 +1,8 @@
 //! The choice of checks to keep besides those that the project's own CI runs. Pure.
 
-use super::ci::{self, Own};
-use super::facts::Facts;
-use super::{Check, Effect, Findings};
+use super::ci::{self, CiChecks};
+use super::facts::ProjectFacts;
+use super::{CheckEffect, DetectedCheck, Findings};
 
 /// The stack of the steps that come from the project's CI.
 pub(super) const OWN: &str = "own";
@@ -14,10 +14,10 @@ const UNASKED: [&str; 4] = ["cargo fmt", "cargo clippy", "gofmt", "go vet"];
 const NOT_ASKED: &str = "the project does not ask for it; delete `allow_failure` to require it";
 
 /// Removes checks of a stack that the project's CI replaces, and lints that the CI does not run.
-pub(super) fn yield_to(findings: &mut Findings, own: &Own, facts: &Facts) {
+pub(super) fn yield_to(findings: &mut Findings, own: &CiChecks, facts: &ProjectFacts) {
     let stack = findings.stack;
     let (is_tested, is_known) = (own.tests(stack), own.knows(stack));
-    let is_built = own.has(stack, Effect::Builds);
+    let is_built = own.has(stack, CheckEffect::Builds);
     let lost = findings.unless_by_ci.take().filter(|_| !is_known);
     findings.remarks.extend(lost);
     let mut unused = Vec::new();
@@ -28,8 +28,8 @@ pub(super) fn yield_to(findings: &mut Findings, own: &Own, facts: &Facts) {
             return false;
         }
         match check.effect {
-            Effect::Tests => !is_tested,
-            Effect::Builds if !is_lint => !(is_tested || is_built),
+            CheckEffect::Tests => !is_tested,
+            CheckEffect::Builds if !is_lint => !(is_tested || is_built),
             _ if own.tools.contains(&tool) => !own.has_tool(&tool),
             _ if is_known => {
                 unused.push(format!("`{}`", check.run));
@@ -56,7 +56,7 @@ const TWINS: [[(&str, &str, [&str; 2]); 2]; 2] = [
 ];
 
 /// Keeps one of two build systems: the one that the project's CI runs, otherwise the installed one.
-pub(super) fn one_of_two_builds(found: &mut [Findings], own: &Own, facts: &Facts) {
+pub(super) fn one_of_two_builds(found: &mut [Findings], own: &CiChecks, facts: &ProjectFacts) {
     for twins in &TWINS {
         let has_checks =
             |stack: &str| found.iter().any(|findings| findings.stack == stack && !findings.checks.is_empty());
@@ -78,7 +78,7 @@ pub(super) fn one_of_two_builds(found: &mut [Findings], own: &Own, facts: &Facts
 }
 
 /// Returns the tool of a check. For a script of `package.json`, this is the script.
-fn tool_of(check: &Check, facts: &Facts) -> String {
+fn tool_of(check: &DetectedCheck, facts: &ProjectFacts) -> String {
     if check.run.contains("gofmt") {
         return "gofmt".into();
     }
@@ -92,7 +92,7 @@ fn tool_of(check: &Check, facts: &Facts) -> String {
 }
 
 /// Turns the steps of the project's CI into findings like those of a stack.
-pub(super) fn findings(own: Own) -> Findings {
+pub(super) fn findings(own: CiChecks) -> Findings {
     let mut findings = Findings::new(OWN, "");
     findings.remarks = own.remarks;
     findings.checks = own.checks.into_iter().map(|own| own.check).collect();

@@ -1,11 +1,11 @@
 //! The question whether checks of the root cover a module of the same kind in a folder below. Pure.
 
-use super::facts::{Facts, has_table};
+use super::facts::{ProjectFacts, has_table};
 use toml::de::{DeTable, DeValue};
 
 /// Returns true if checks of the root cover a folder with this marker. The root must have checks of
 /// this kind.
-pub(super) fn covers(root: &Facts, folder: &str, marker: &str) -> bool {
+pub(super) fn covers(root: &ProjectFacts, folder: &str, marker: &str) -> bool {
     match marker {
         "Cargo.toml" => is_cargo_member(root.text("Cargo.toml"), folder),
         "package.json" => {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The facts about a project. Paths are relative to its root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct ProjectFacts {
     /// The entries of the [`FOLDERS`].
     pub paths: BTreeSet<String>,
     /// The texts of files in `paths` for which [`is_read`] is true.
@@ -22,7 +22,7 @@ pub struct Facts {
     pub editable: BTreeSet<String>,
     /// Subfolders with a [marker](MARKERS), each with its own facts. These have no further
     /// subfolders.
-    pub below: BTreeMap<String, Facts>,
+    pub below: BTreeMap<String, ProjectFacts>,
 }
 
 /// Files that identify the kind of a project.
@@ -123,7 +123,7 @@ fn is_script(path: &str) -> bool {
     super::recipes::SCRIPTS.iter().any(|(_, paths)| paths.contains(&path))
 }
 
-impl Facts {
+impl ProjectFacts {
     pub(super) fn has(&self, path: &str) -> bool {
         self.paths.contains(path)
     }

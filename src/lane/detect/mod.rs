@@ -19,12 +19,12 @@ mod style;
 mod toolchains;
 
 pub use facts::{
-    ACTIONS, ENVIRONMENTS, FOLDERS, Facts, GATHERING, MARKERS, is_looked_into, is_read, is_started, programs,
+    ACTIONS, ENVIRONMENTS, FOLDERS, GATHERING, MARKERS, ProjectFacts, is_looked_into, is_read, is_started, programs,
 };
 
-pub use style::Style;
+pub use style::YamlStyle;
 
-use super::{Lane, LaneFault};
+use super::{Lane, LaneError};
 use crate::yaml::listed;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,25 +33,25 @@ pub const DETECTED_LANE: &str = "verify";
 
 /// The checks detected in a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Detected {
+pub struct DetectedLane {
     /// The files that led to steps: `Cargo.toml`, `web/package.json`.
     pub markers: Vec<String>,
     /// Omitted checks with the reasons, and necessary preparations, one line each.
     pub remarks: Vec<String>,
-    checks: Vec<Check>,
+    checks: Vec<DetectedCheck>,
     /// Ignored files that the room needs, each with the checks that read it.
     included: BTreeMap<String, BTreeSet<String>>,
     /// The form of the written file.
-    pub style: Style,
+    pub style: YamlStyle,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Check {
+struct DetectedCheck {
     name: String,
     run: String,
     /// The folder of the check; `None` for the root.
     dir: Option<String>,
-    effect: Effect,
+    effect: CheckEffect,
     /// The reason why a failure is only reported.
     may_fail: Option<String>,
     env: BTreeMap<String, String>,
@@ -62,7 +62,7 @@ struct Check {
 /// The effect of a check on files, which decides about parallel checks. Checks run in the order of
 /// the variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Effect {
+enum CheckEffect {
     /// Reads the sources, and writes only to caches with locks.
     Reads,
     /// May write anywhere, so it runs alone.
@@ -76,14 +76,14 @@ enum Effect {
 struct Findings {
     stack: &'static str,
     marker: String,
-    checks: Vec<Check>,
+    checks: Vec<DetectedCheck>,
     remarks: Vec<String>,
     /// A remark on an omission that steps of the project's CI may compensate.
     unless_by_ci: Option<String>,
 }
 
 /// The stacks, each with its detection function.
-const STACKS: [fn(&Facts) -> Option<Findings>; 8] = [
+const STACKS: [fn(&ProjectFacts) -> Option<Findings>; 8] = [
     toolchains::cargo,
     node::look,
     python::look,
@@ -96,12 +96,12 @@ const STACKS: [fn(&Facts) -> Option<Findings>; 8] = [
 
 /// Detects the checks of every stack. Without checks in the root, it searches the subfolders.
 /// Otherwise it names the subfolders with separate projects.
-pub fn detect(facts: &Facts) -> Detected {
+pub fn detect(facts: &ProjectFacts) -> DetectedLane {
     let mut detected = one_folder(facts);
     node::leave_out_unable(&mut detected, facts);
-    detected.style = Style::of(facts);
+    detected.style = YamlStyle::detect(facts);
     if detected.checks.iter().any(|check| check.run.contains("yamllint")) {
-        detected.style = Style { is_for_yamllint: true, has_spaced_braces: false, ..detected.style };
+        detected.style = YamlStyle { is_for_yamllint: true, has_spaced_braces: false, ..detected.style };
     }
     let below = facts.below.iter().map(|(folder, facts)| (folder, one_folder(facts)));
     if detected.is_empty() {
@@ -111,7 +111,7 @@ pub fn detect(facts: &Facts) -> Detected {
     }
     let is_checked =
         |folder: &str, marker: &String| detected.markers.contains(marker) && covers::covers(facts, folder, marker);
-    let in_folder = |(folder, found): (&String, Detected)| -> Vec<String> {
+    let in_folder = |(folder, found): (&String, DetectedLane)| -> Vec<String> {
         let others = found.markers.into_iter().filter(|marker| !is_checked(folder, marker));
         others.map(|marker| format!("{folder}/{marker}")).collect()
     };
@@ -128,7 +128,7 @@ pub fn detect(facts: &Facts) -> Detected {
 /// Detects the checks of one folder. Recipes (just, make, scripts) are used only if no stack has
 /// tests, because they usually run the same tests. Without any other check, Python tests are
 /// detected by their names.
-fn one_folder(facts: &Facts) -> Detected {
+fn one_folder(facts: &ProjectFacts) -> DetectedLane {
     let own = ci::look(facts);
     let mut found: Vec<Findings> = STACKS.iter().filter_map(|look| look(facts)).collect();
     found.extend(native::look(facts, &own.native));
@@ -165,9 +165,9 @@ fn one_folder(facts: &Facts) -> Detected {
 
 /// Gathers all checks into one list, in the order of their effects. Checks of several stacks get
 /// distinct names.
-fn gather(found: Vec<Findings>) -> Detected {
+fn gather(found: Vec<Findings>) -> DetectedLane {
     let is_mixed = found.iter().filter(|findings| !findings.checks.is_empty()).count() > 1;
-    let mut detected = Detected::default();
+    let mut detected = DetectedLane::default();
     for findings in found {
         let is_own = findings.stack == choose::OWN;
         if is_own {
@@ -182,7 +182,7 @@ fn gather(found: Vec<Findings>) -> Detected {
         }
         for check in findings.checks {
             let name = if is_mixed && !is_own { format!("{}-{}", findings.stack, check.name) } else { check.name };
-            detected.checks.push(Check { name, ..check });
+            detected.checks.push(DetectedCheck { name, ..check });
         }
         detected.remarks.extend(findings.remarks);
     }
@@ -192,7 +192,7 @@ fn gather(found: Vec<Findings>) -> Detected {
     detected
 }
 
-impl Detected {
+impl DetectedLane {
     /// Returns true if no check was found.
     pub fn is_empty(&self) -> bool {
         self.checks.is_empty()
@@ -204,7 +204,7 @@ impl Detected {
         self.remarks.extend(found.remarks.into_iter().map(|remark| format!("{folder}: {remark}")));
         let dir = Some(folder.to_owned());
         let checks = found.checks.into_iter();
-        self.checks.extend(checks.map(|check| Check {
+        self.checks.extend(checks.map(|check| DetectedCheck {
             name: format!("{folder}/{}", check.name),
             dir: dir.clone(),
             ..check
@@ -225,11 +225,11 @@ impl Detected {
     /// Leaves a check out, with the reason. A test is kept, and so is the only check. Returns true
     /// if the check was left out.
     pub fn leave_out(&mut self, name: &str, why: &str) -> bool {
-        let is_it = |check: &mut Check| check.name == name && check.effect != Effect::Tests;
+        let is_it = |check: &mut DetectedCheck| check.name == name && check.effect != CheckEffect::Tests;
         if self.checks.iter().all(|check| check.name == name) {
             return false;
         }
-        let left_out: Vec<Check> = self.checks.extract_if(.., is_it).collect();
+        let left_out: Vec<DetectedCheck> = self.checks.extract_if(.., is_it).collect();
         self.remarks.extend(left_out.iter().map(|check| format!("left out: `{}`, because {why}", check.run)));
         !left_out.is_empty()
     }
@@ -260,16 +260,17 @@ impl Detected {
     /// # Errors
     ///
     /// When there are no steps, as for every lane without steps.
-    pub fn lane(&self) -> Result<Lane, LaneFault> {
+    pub fn lane(&self) -> Result<Lane, LaneError> {
         super::parse(DETECTED_LANE, "(detected)", &self.yaml())
     }
 }
 
-impl Check {
+impl DetectedCheck {
     /// Returns true if the check judges the form of the sources, not their behavior.
     fn is_lint(&self) -> bool {
         let is_lint = |part: &str| ["fmt", "format", "lint", "types", "typecheck", "typing", "vet"].contains(&part);
-        self.effect == Effect::Reads || (self.effect == Effect::Builds && self.name.split(['-', '/']).any(is_lint))
+        self.effect == CheckEffect::Reads
+            || (self.effect == CheckEffect::Builds && self.name.split(['-', '/']).any(is_lint))
     }
 }
 
@@ -278,8 +279,8 @@ impl Findings {
         Self { stack, marker: marker.into(), checks: Vec::new(), remarks: Vec::new(), unless_by_ci: None }
     }
 
-    fn check(&mut self, effect: Effect, name: &str, run: impl Into<String>) {
-        self.checks.push(Check {
+    fn check(&mut self, effect: CheckEffect, name: &str, run: impl Into<String>) {
+        self.checks.push(DetectedCheck {
             name: name.into(),
             run: run.into(),
             dir: None,
@@ -291,7 +292,14 @@ impl Findings {
     }
 
     /// Adds a check that needs this program. Without the program, the check is left out.
-    fn check_by(&mut self, facts: &Facts, program: &str, effect: Effect, name: &str, run: impl Into<String>) {
+    fn check_by(
+        &mut self,
+        facts: &ProjectFacts,
+        program: &str,
+        effect: CheckEffect,
+        name: &str,
+        run: impl Into<String>,
+    ) {
         let run = run.into();
         if facts.has_program(program) {
             self.check(effect, name, run);
@@ -314,7 +322,7 @@ impl Findings {
     }
 
     fn has_tests(&self) -> bool {
-        self.checks.iter().any(|check| check.effect == Effect::Tests)
+        self.checks.iter().any(|check| check.effect == CheckEffect::Tests)
     }
 }
 

@@ -1,17 +1,17 @@
 //! C and C++ projects that are built by CMake or Meson.
 
-use super::facts::{Facts, names};
-use super::{Effect, Findings, ci};
+use super::facts::{ProjectFacts, names};
+use super::{CheckEffect, Findings, ci};
 use std::collections::BTreeMap;
 
 /// The options with which the project's CI configures a build, and the file that sets them.
 type Options = BTreeMap<&'static str, (Vec<String>, String)>;
 
-pub(super) fn look(facts: &Facts, options: &Options) -> Vec<Findings> {
+pub(super) fn look(facts: &ProjectFacts, options: &Options) -> Vec<Findings> {
     [cmake(facts, options), meson(facts, options)].into_iter().flatten().collect()
 }
 
-fn cmake(facts: &Facts, options: &Options) -> Option<Findings> {
+fn cmake(facts: &ProjectFacts, options: &Options) -> Option<Findings> {
     let text = facts.text(facts.first(&["CMakeLists.txt"])?);
     if !text.to_ascii_lowercase().contains("project") || has_better(facts) {
         return None;
@@ -25,19 +25,25 @@ fn cmake(facts: &Facts, options: &Options) -> Option<Findings> {
     found.check_by(
         facts,
         "cmake",
-        Effect::Builds,
+        CheckEffect::Builds,
         "build",
         format!("cmake -B {build} -S .{option} && {hide}cmake --build {build}"),
     );
     let tests = ["enable_testing", "add_test", "CTest"].iter().any(|word| names(text, word));
     if tests && found.has("build") {
-        found.check_by(facts, "ctest", Effect::Tests, "test", format!("ctest --test-dir {build} --output-on-failure"));
+        found.check_by(
+            facts,
+            "ctest",
+            CheckEffect::Tests,
+            "test",
+            format!("ctest --test-dir {build} --output-on-failure"),
+        );
     }
     note_source(&mut found, options, "cmake");
     Some(found)
 }
 
-fn meson(facts: &Facts, options: &Options) -> Option<Findings> {
+fn meson(facts: &ProjectFacts, options: &Options) -> Option<Findings> {
     let text = facts.text(facts.first(&["meson.build"])?);
     if !names(text, "project") || has_better(facts) {
         return None;
@@ -47,25 +53,25 @@ fn meson(facts: &Facts, options: &Options) -> Option<Findings> {
     found.check_by(
         facts,
         "meson",
-        Effect::Builds,
+        CheckEffect::Builds,
         "build",
         format!("meson setup {build}{option} && meson compile -C {build}"),
     );
     if found.has("build") {
-        found.check(Effect::Tests, "test", format!("meson test -C {build}"));
+        found.check(CheckEffect::Tests, "test", format!("meson test -C {build}"));
     }
     note_source(&mut found, options, "meson");
     Some(found)
 }
 
 /// Returns true if another build system of the project calls this one.
-fn has_better(facts: &Facts) -> bool {
+fn has_better(facts: &ProjectFacts) -> bool {
     facts.first(&["Cargo.toml", "package.json", "pyproject.toml", "setup.py", "go.mod"]).is_some()
 }
 
 /// Returns the build folder, and whether git ignores it. The folder is one that git ignores, or one
 /// that does not exist yet.
-fn folder(facts: &Facts) -> (&'static str, bool) {
+fn folder(facts: &ProjectFacts) -> (&'static str, bool) {
     let ignored = [".gitignore", ".git/info/exclude"].iter().flat_map(|file| facts.text(file).lines());
     let mut ignored = ignored.map(|line| line.trim().trim_matches('/').trim_end_matches('*').trim_end_matches('/'));
     match ignored.any(|line| line == "build") {

@@ -1,30 +1,30 @@
 //! JavaScript and TypeScript projects: the scripts of `package.json`, run by the project's package
 //! manager, otherwise installed tools.
 
-use super::facts::Facts;
-use super::{Check, Detected, Effect, Findings, lacking};
+use super::facts::ProjectFacts;
+use super::{CheckEffect, DetectedCheck, DetectedLane, Findings, lacking};
 use serde_json::Value;
 
 /// The steps, each with its name and suitable scripts, the best first.
 #[rustfmt::skip]
-const SCRIPTS: [(&str, Effect, &[&str]); 6] = [
-    ("fmt", Effect::Reads, &["format:check", "fmt:check", "check:format", "check-format", "format-check", "prettier:check"]),
-    ("lint", Effect::Reads, &["lint:check", "lint:ci", "lint"]),
-    ("types", Effect::Reads, &["typecheck", "type-check", "check-types", "check:types"]),
-    ("check", Effect::Builds, &["check"]),
-    ("build", Effect::Builds, &["build"]),
-    ("test", Effect::Tests, &["test", "test:ci", "test:unit"]),
+const SCRIPTS: [(&str, CheckEffect, &[&str]); 6] = [
+    ("fmt", CheckEffect::Reads, &["format:check", "fmt:check", "check:format", "check-format", "format-check", "prettier:check"]),
+    ("lint", CheckEffect::Reads, &["lint:check", "lint:ci", "lint"]),
+    ("types", CheckEffect::Reads, &["typecheck", "type-check", "check-types", "check:types"]),
+    ("check", CheckEffect::Builds, &["check"]),
+    ("build", CheckEffect::Builds, &["build"]),
+    ("test", CheckEffect::Tests, &["test", "test:ci", "test:unit"]),
 ];
 
 /// The tools for steps without a script, each with its arguments and the prefixes of its
 /// configuration files.
-const TOOLS: [(&str, Effect, &str, &str, &[&str]); 6] = [
-    ("fmt", Effect::Reads, "prettier", " --check .", &[".prettierrc", "prettier.config."]),
-    ("lint", Effect::Reads, "eslint", " .", &["eslint.config.", ".eslintrc"]),
-    ("lint", Effect::Reads, "biome", " ci .", &["biome.json"]),
-    ("types", Effect::Reads, "tsc", " --noEmit", &["tsconfig.json"]),
-    ("test", Effect::Tests, "vitest", " run", &["vitest.config."]),
-    ("test", Effect::Tests, "jest", "", &["jest.config."]),
+const TOOLS: [(&str, CheckEffect, &str, &str, &[&str]); 6] = [
+    ("fmt", CheckEffect::Reads, "prettier", " --check .", &[".prettierrc", "prettier.config."]),
+    ("lint", CheckEffect::Reads, "eslint", " .", &["eslint.config.", ".eslintrc"]),
+    ("lint", CheckEffect::Reads, "biome", " ci .", &["biome.json"]),
+    ("types", CheckEffect::Reads, "tsc", " --noEmit", &["tsconfig.json"]),
+    ("test", CheckEffect::Tests, "vitest", " run", &["vitest.config."]),
+    ("test", CheckEffect::Tests, "jest", "", &["jest.config."]),
 ];
 
 /// Package managers and their lock files.
@@ -35,7 +35,7 @@ const LOCKS: [(&str, &[&str]); 4] = [
     ("npm", &["package-lock.json", "npm-shrinkwrap.json"]),
 ];
 
-pub(super) fn look(facts: &Facts) -> Option<Findings> {
+pub(super) fn look(facts: &ProjectFacts) -> Option<Findings> {
     facts.first(&["package.json"])?;
     let mut found = Findings::new("node", "package.json");
     let text = facts.texts.get("package.json")?;
@@ -61,7 +61,7 @@ pub(super) fn look(facts: &Facts) -> Option<Findings> {
 }
 
 /// Returns the package manager of the manifest, otherwise that of the lock file, otherwise npm.
-fn manager(manifest: &Value, facts: &Facts) -> Option<&'static str> {
+fn manager(manifest: &Value, facts: &ProjectFacts) -> Option<&'static str> {
     if let Some(named) = manifest["packageManager"].as_str() {
         let name = named.split('@').next().unwrap_or_default();
         return LOCKS.iter().map(|(manager, _)| *manager).find(|manager| *manager == name);
@@ -70,7 +70,7 @@ fn manager(manifest: &Value, facts: &Facts) -> Option<&'static str> {
     Some(locked.map_or("npm", |(manager, _)| manager))
 }
 
-fn scripts(found: &mut Findings, manifest: &Value, manager: &str, facts: &Facts) {
+fn scripts(found: &mut Findings, manifest: &Value, manager: &str, facts: &ProjectFacts) {
     let is_there = facts.has_program(manager);
     let mut lost = Vec::new();
     for (name, effect, candidates) in SCRIPTS {
@@ -84,8 +84,8 @@ fn scripts(found: &mut Findings, manifest: &Value, manager: &str, facts: &Facts)
             Some((_, text)) if name == "check" && text.contains("run ") => {} // its parts are steps already
             Some((script, _)) if is_there => {
                 // A script that may write runs alone.
-                let is_safe = effect != Effect::Reads || super::ci::script_only_reads(manifest, script);
-                let effect = if is_safe { effect } else { Effect::Builds };
+                let is_safe = effect != CheckEffect::Reads || super::ci::script_only_reads(manifest, script);
+                let effect = if is_safe { effect } else { CheckEffect::Builds };
                 found.check(effect, name, format!("{manager} run {script}"));
             }
             Some((script, _)) => lost.push(format!("`{script}`")),
@@ -98,12 +98,12 @@ fn scripts(found: &mut Findings, manifest: &Value, manager: &str, facts: &Facts)
 
 /// Leaves out steps that run a script of the root whose program is neither an installed package nor
 /// in the search path.
-pub(super) fn leave_out_unable(detected: &mut Detected, facts: &Facts) {
+pub(super) fn leave_out_unable(detected: &mut DetectedLane, facts: &ProjectFacts) {
     if !facts.has("node_modules") {
         return; // another remark covers packages that are not installed
     }
     let manifest = manifest(facts);
-    let lacked = |check: &Check| {
+    let lacked = |check: &DetectedCheck| {
         let [manager, "run", script] = check.run.split_whitespace().collect::<Vec<_>>()[..] else { return None };
         LOCKS.iter().find(|(name, _)| *name == manager)?;
         let commands = manifest["scripts"][script].as_str()?.split("&&");
@@ -123,7 +123,7 @@ pub(super) fn leave_out_unable(detected: &mut Detected, facts: &Facts) {
 
 /// Adds the checks among the commands of a test script that also changes files. Returns true if
 /// there are any.
-fn parts(found: &mut Findings, manifest: &Value, script: &str, manager: &str, facts: &Facts) -> bool {
+fn parts(found: &mut Findings, manifest: &Value, script: &str, manager: &str, facts: &ProjectFacts) -> bool {
     let parts = super::ci::script_parts(manifest, script);
     let before = found.checks.len();
     for words in parts.checks {
@@ -136,7 +136,7 @@ fn parts(found: &mut Findings, manifest: &Value, script: &str, manager: &str, fa
         };
         let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         if !found.has(&name) && !found.checks.iter().any(|check| check.run == run) {
-            found.check(Effect::Tests, &name, run);
+            found.check(CheckEffect::Tests, &name, run);
         }
     }
     for (other, why) in parts.others {
@@ -159,13 +159,13 @@ pub(super) fn obstacle(text: &str) -> Option<&'static str> {
     }
 }
 
-fn tools(found: &mut Findings, manifest: &Value, facts: &Facts) {
+fn tools(found: &mut Findings, manifest: &Value, facts: &ProjectFacts) {
     for (name, effect, tool, arguments, configs) in TOOLS {
         let builds_with_it =
             tool == "tsc" && manifest["scripts"]["build"].as_str().is_some_and(|text| text.contains(tool));
         let is_used = configs.iter().any(|start| facts.has_prefix(start))
             || manifest.get(format!("{tool}Config")).is_some()
-            || (effect == Effect::Tests && is_package(manifest, tool));
+            || (effect == CheckEffect::Tests && is_package(manifest, tool));
         if !is_used || found.has(name) || builds_with_it {
             continue;
         }
@@ -179,7 +179,7 @@ fn tools(found: &mut Findings, manifest: &Value, facts: &Facts) {
 }
 
 /// Returns the manifest of a project, or `null` if it cannot be read.
-pub(super) fn manifest(facts: &Facts) -> Value {
+pub(super) fn manifest(facts: &ProjectFacts) -> Value {
     serde_json::from_str(facts.text("package.json").trim_start_matches('\u{feff}')).unwrap_or_default()
 }
 
@@ -188,7 +188,7 @@ pub(super) fn manifest(facts: &Facts) -> Value {
 /// # Errors
 ///
 /// The reason why the tool cannot be started.
-pub(super) fn started(facts: &Facts, words: &[String]) -> Result<String, String> {
+pub(super) fn started(facts: &ProjectFacts, words: &[String]) -> Result<String, String> {
     let tool = words.first().map(|word| word.rsplit('/').next().unwrap_or(word)).unwrap_or_default();
     let program = format!("node_modules/.bin/{tool}");
     let package = if tool == "tsc" { "typescript" } else { tool };

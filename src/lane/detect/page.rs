@@ -1,7 +1,7 @@
 //! The file of a detected lane, written for users: its sources, omitted checks, and the steps in
 //! block style.
 
-use super::{Check, Detected, Effect, Style};
+use super::{CheckEffect, DetectedCheck, DetectedLane, YamlStyle};
 use crate::yaml::listed;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ const CI: &str = "env:\n{indent}CI: '1'{mark} test runners do not watch for chan
 const LONGEST: usize = 80;
 
 /// Writes the whole file. Without checks, the file has no steps and is not a lane.
-pub(super) fn write(detected: &Detected) -> String {
+pub(super) fn write(detected: &DetectedLane) -> String {
     let style = detected.style;
     let level = " ".repeat(style.indent);
     let markers = listed(detected.markers.iter().map(String::as_str));
@@ -35,7 +35,8 @@ pub(super) fn write(detected: &Detected) -> String {
             String::new()
         }
     );
-    let (together, alone) = detected.checks.split_at(detected.checks.partition_point(|c| c.effect == Effect::Reads));
+    let (together, alone) =
+        detected.checks.split_at(detected.checks.partition_point(|c| c.effect == CheckEffect::Reads));
     let indent = if together.len() > 1 { 2 * style.indent + 2 } else { style.indent };
     if together.len() > 1 {
         let _to_text = writeln!(page, "{level}- parallel:{mark} these only read");
@@ -46,7 +47,7 @@ pub(super) fn write(detected: &Detected) -> String {
 }
 
 /// Writes the ignored files for the room, with the checks that read them.
-fn included(detected: &Detected, level: &str) -> String {
+fn included(detected: &DetectedLane, level: &str) -> String {
     let mut text = String::new();
     if !detected.included.is_empty() {
         let names: BTreeSet<String> = detected.included.values().flatten().map(|name| format!("`{name}`")).collect();
@@ -78,24 +79,24 @@ fn folded(start: &str, text: &str) -> String {
 }
 
 /// Returns the sign before a trailing comment.
-fn mark(style: Style) -> &'static str {
+fn mark(style: YamlStyle) -> &'static str {
     if style.is_for_yamllint { "  #" } else { " #" }
 }
 
 /// Returns true if the lane uses Node.
-fn is_node(detected: &Detected) -> bool {
-    let starts = |check: &Check| {
+fn is_node(detected: &DetectedLane) -> bool {
+    let starts = |check: &DetectedCheck| {
         ["npm ", "pnpm ", "yarn ", "bun ", "node_modules/"].iter().any(|start| check.run.starts_with(start))
     };
     detected.markers.iter().any(|marker| marker.ends_with("package.json")) || detected.checks.iter().any(starts)
 }
 
-fn step(page: &mut String, check: &Check, column: usize, style: Style) {
+fn step(page: &mut String, check: &DetectedCheck, column: usize, style: YamlStyle) {
     let (indent, is_single) = (" ".repeat(column), style.has_single_quotes);
     let below = " ".repeat(column + 2 + style.indent);
     let timeout = match check.effect {
-        Effect::Reads => "10m",
-        Effect::Builds | Effect::Tests => "20m",
+        CheckEffect::Reads => "10m",
+        CheckEffect::Builds | CheckEffect::Tests => "20m",
     };
     let (name, run) = (scalar(&check.name, is_single), block(&check.run, column + 2, "run".len(), style));
     let dir = check.dir.as_ref().map(|dir| format!("{indent}  dir: {}\n", scalar(dir, is_single))).unwrap_or_default();
@@ -121,7 +122,7 @@ fn step(page: &mut String, check: &Check, column: usize, style: Style) {
 /// Writes a text as the value of a key of this length in this column. A text without special
 /// meaning in YAML is plain, any other text is a block. Formatters do not change either form,
 /// except that they may fold long plain text.
-fn block(text: &str, column: usize, key: usize, style: Style) -> String {
+fn block(text: &str, column: usize, key: usize, style: YamlStyle) -> String {
     let is_folded = (style.folds || style.is_for_yamllint) && column + key + ": ".len() + text.len() > LONGEST;
     if is_plain(text) && !is_folded {
         return text.into();

@@ -1,9 +1,9 @@
 //! Python projects: the tools that the project configures, and its tests with pytest or unittest,
 //! in the project's own environment.
 
-use super::environments::{self, Environment};
-use super::facts::{Facts, has_table, is_python_test, names};
-use super::{Effect, Findings};
+use super::environments::{self, VirtualEnvironment};
+use super::facts::{ProjectFacts, has_table, is_python_test, names};
+use super::{CheckEffect, Findings};
 
 #[rustfmt::skip]
 const MARKERS: [&str; 7] = [
@@ -42,17 +42,17 @@ const NAMING: [(&str, &[&str]); 3] = [
 const LOCKS: [(&str, &str); 4] =
     [("uv", "uv.lock"), ("poetry", "poetry.lock"), ("pdm", "pdm.lock"), ("pipenv", "Pipfile.lock")];
 
-pub(super) fn look(facts: &Facts) -> Option<Findings> {
+pub(super) fn look(facts: &ProjectFacts) -> Option<Findings> {
     facts.first(&MARKERS).map(|marker| found(facts, marker))
 }
 
 /// Detects the tests of a folder without a Python marker file.
-pub(super) fn of_tests(facts: &Facts) -> Option<Findings> {
+pub(super) fn of_tests(facts: &ProjectFacts) -> Option<Findings> {
     let test = facts.paths.iter().find(|path| is_python_test(path)).filter(|_| facts.first(&MARKERS).is_none());
     test.map(|test| found(facts, test))
 }
 
-fn found(facts: &Facts, marker: &str) -> Findings {
+fn found(facts: &ProjectFacts, marker: &str) -> Findings {
     let mut found = Findings::new("python", marker);
     let locked = LOCKS.iter().find(|(_, lock)| facts.has(lock)).map(|(manager, _)| *manager);
     let project = Project::open(facts);
@@ -71,7 +71,9 @@ fn found(facts: &Facts, marker: &str) -> Findings {
             continue;
         }
         match project.program(tool.program) {
-            Some(program) => found.check(Effect::Reads, tool.name, format!("{program}{}", project.arguments(tool))),
+            Some(program) => {
+                found.check(CheckEffect::Reads, tool.name, format!("{program}{}", project.arguments(tool)))
+            }
             None => found.remark(format!("left out: `{}`, because it is configured but not installed", tool.program)),
         }
     }
@@ -85,7 +87,7 @@ fn has_lines(text: &str) -> bool {
 }
 
 impl<'f> Project<'f> {
-    fn open(facts: &'f Facts) -> Self {
+    fn open(facts: &'f ProjectFacts) -> Self {
         let locked = LOCKS.iter().find(|(_, lock)| facts.has(lock)).map(|(manager, _)| *manager);
         let is_used =
             |manager: &&str| facts.has_program(manager) && !(*manager == "uv" && environments::is_foreign_to_uv(facts));
@@ -100,7 +102,7 @@ impl<'f> Project<'f> {
 /// # Errors
 ///
 /// The reason why there is none.
-pub(super) fn interpreter(facts: &Facts) -> Result<String, String> {
+pub(super) fn interpreter(facts: &ProjectFacts) -> Result<String, String> {
     Project::open(facts).python().ok_or_else(no_python)
 }
 
@@ -113,7 +115,7 @@ fn no_python() -> String {
 /// # Errors
 ///
 /// The reason why the tool cannot be started.
-pub(super) fn started(facts: &Facts, words: &[String]) -> Result<String, String> {
+pub(super) fn started(facts: &ProjectFacts, words: &[String]) -> Result<String, String> {
     let project = Project::open(facts);
     let python = project.python().ok_or_else(no_python)?;
     let (tool, arguments) = words.split_first().ok_or_else(String::new)?;
@@ -138,11 +140,11 @@ fn table<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
 }
 
 struct Project<'f> {
-    facts: &'f Facts,
+    facts: &'f ProjectFacts,
     /// The environment manager that the project uses, if installed.
     manager: Option<&'static str>,
     /// The environment for tests, if no manager provides it.
-    environment: Option<Environment<'f>>,
+    environment: Option<VirtualEnvironment<'f>>,
 }
 
 impl Project<'_> {
@@ -190,12 +192,16 @@ impl Project<'_> {
         match (self.python(), wants_pytest || in_venv) {
             (None, _) => found.lacks("Python's tests", "python3"),
             (Some(python), true) => match self.pytest(&python) {
-                Some(pytest) => found.check(Effect::Tests, "test", pytest),
+                Some(pytest) => found.check(CheckEffect::Tests, "test", pytest),
                 None => found.lacks("its tests", "pytest"),
             },
             (Some(python), false) if !files.is_empty() => {
                 let place = self.place_of(&files);
-                found.check(Effect::Tests, "test", format!("{}{python} -m unittest discover{place}", self.sources()));
+                found.check(
+                    CheckEffect::Tests,
+                    "test",
+                    format!("{}{python} -m unittest discover{place}", self.sources()),
+                );
             }
             (Some(_), false) => {}
         }

@@ -1,16 +1,16 @@
 //! Checks that a project defines itself: recipes of a justfile, targets of a Makefile, and scripts.
 
-use super::facts::Facts;
-use super::{Effect, Findings};
+use super::facts::ProjectFacts;
+use super::{CheckEffect, Findings};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The recipes that are checks, in the order in which they run.
-const WANTED: [(&str, Effect); 5] = [
-    ("fmt-check", Effect::Builds),
-    ("format-check", Effect::Builds),
-    ("lint", Effect::Builds),
-    ("check", Effect::Tests),
-    ("test", Effect::Tests),
+const WANTED: [(&str, CheckEffect); 5] = [
+    ("fmt-check", CheckEffect::Builds),
+    ("format-check", CheckEffect::Builds),
+    ("lint", CheckEffect::Builds),
+    ("check", CheckEffect::Tests),
+    ("test", CheckEffect::Tests),
 ];
 
 /// Other names of checks. The first that exists is used if none of `WANTED` does.
@@ -40,10 +40,10 @@ const TASKFILES: [&str; 4] = ["Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "
 type Recipes<'t> = BTreeMap<&'t str, Vec<&'t str>>;
 
 /// Returns the findings of the first kind of recipes that has any.
-pub(super) fn look(facts: &Facts) -> Vec<Findings> {
-    let just = facts.first(&JUSTFILES).map(|file| of(facts, "just", file, &just_recipes(facts.text(file))));
-    let task = facts.first(&TASKFILES).map(|file| of(facts, "task", file, &task_names(facts.text(file))));
-    let make = facts.first(&MAKEFILES).map(|file| of(facts, "make", file, &make_targets(facts.text(file))));
+pub(super) fn look(facts: &ProjectFacts) -> Vec<Findings> {
+    let just = facts.first(&JUSTFILES).map(|file| find_recipes(facts, "just", file, &just_recipes(facts.text(file))));
+    let task = facts.first(&TASKFILES).map(|file| find_recipes(facts, "task", file, &task_names(facts.text(file))));
+    let make = facts.first(&MAKEFILES).map(|file| find_recipes(facts, "make", file, &make_targets(facts.text(file))));
     let make = make.or_else(|| {
         let why = obstacle(facts, "make").filter(|_| facts.first(&["configure", "configure.ac"]).is_some())?;
         let mut found = Findings::new("make", "configure");
@@ -54,7 +54,7 @@ pub(super) fn look(facts: &Facts) -> Vec<Findings> {
 }
 
 /// Returns the names of a program's recipes, if its file exists.
-pub(super) fn names<'f>(facts: &'f Facts, program: &str) -> Option<BTreeSet<&'f str>> {
+pub(super) fn names<'f>(facts: &'f ProjectFacts, program: &str) -> Option<BTreeSet<&'f str>> {
     let recipes = match program {
         "make" => make_targets(facts.text(facts.first(&MAKEFILES)?)),
         "just" => just_recipes(facts.text(facts.first(&JUSTFILES)?)),
@@ -64,15 +64,15 @@ pub(super) fn names<'f>(facts: &'f Facts, program: &str) -> Option<BTreeSet<&'f 
 }
 
 /// Returns the reason why no recipe of a program can run.
-pub(super) fn obstacle(facts: &Facts, program: &str) -> Option<&'static str> {
+pub(super) fn obstacle(facts: &ProjectFacts, program: &str) -> Option<&'static str> {
     let made = ["configure", "configure.ac", "configure.in", "Makefile.in", "Makefile.am"];
     (program == "make" && facts.first(&made).is_some())
         .then_some("`./configure` makes the Makefile, and a clean room has none that is made")
 }
 
-fn of(facts: &Facts, program: &'static str, file: &'static str, recipes: &Recipes<'_>) -> Findings {
+fn find_recipes(facts: &ProjectFacts, program: &'static str, file: &'static str, recipes: &Recipes<'_>) -> Findings {
     let mut found = Findings::new(program, file);
-    let mut chosen: Vec<(&str, Effect)> = Vec::new();
+    let mut chosen: Vec<(&str, CheckEffect)> = Vec::new();
     for (name, effect) in WANTED.into_iter().rev().filter(|(name, _)| recipes.contains_key(name)) {
         chosen.retain(|(other, _)| !runs(recipes, name, other));
         if !chosen.iter().any(|(other, _)| runs(recipes, other, name)) {
@@ -80,7 +80,8 @@ fn of(facts: &Facts, program: &'static str, file: &'static str, recipes: &Recipe
         }
     }
     if chosen.is_empty() {
-        chosen.extend(OTHERS.into_iter().find(|name| recipes.contains_key(name)).map(|name| (name, Effect::Tests)));
+        chosen
+            .extend(OTHERS.into_iter().find(|name| recipes.contains_key(name)).map(|name| (name, CheckEffect::Tests)));
     }
     if let (Some(why), false) = (obstacle(facts, program), chosen.is_empty()) {
         let names: Vec<String> = chosen.iter().map(|(name, _)| format!("`{program} {name}`")).collect();
@@ -102,7 +103,7 @@ fn of(facts: &Facts, program: &'static str, file: &'static str, recipes: &Recipe
     if program == "make" && found.checks.is_empty() && has_goal && is_c && obstacle(facts, program).is_none() {
         let goal = BUILDING.into_iter().find(|name| recipes.contains_key(name));
         let command = goal.map_or_else(|| program.to_owned(), |goal| format!("{program} {goal}"));
-        found.check_by(facts, program, Effect::Builds, "build", command);
+        found.check_by(facts, program, CheckEffect::Builds, "build", command);
         found.remark(format!("{file} has no target that tests: this lane only builds"));
     }
     found
@@ -168,11 +169,11 @@ fn task_names(text: &str) -> Recipes<'_> {
     below.filter_map(|line| Some((line.trim().split_once(':')?.0, Vec::new()))).collect()
 }
 
-fn scripts(facts: &Facts) -> Option<Findings> {
+fn scripts(facts: &ProjectFacts) -> Option<Findings> {
     let mut found: Option<Findings> = None;
     for (name, paths) in SCRIPTS {
         if let Some(path) = facts.first(paths) {
-            let effect = if name == "lint" { Effect::Builds } else { Effect::Tests };
+            let effect = if name == "lint" { CheckEffect::Builds } else { CheckEffect::Tests };
             found.get_or_insert_with(|| Findings::new("script", path)).check(effect, name, shell(facts, path));
         }
     }
@@ -182,7 +183,7 @@ fn scripts(facts: &Facts) -> Option<Findings> {
             |folder: &str| facts.paths.iter().any(|path| path.starts_with(folder) && path.ends_with(".bats"));
         if let Some((folder, run)) = folders.into_iter().find(|(folder, _)| has_bats(folder)) {
             let found = found.get_or_insert_with(|| Findings::new("script", folder));
-            found.check_by(facts, "bats", Effect::Tests, "bats", run);
+            found.check_by(facts, "bats", CheckEffect::Tests, "bats", run);
         }
     }
     found
@@ -190,7 +191,7 @@ fn scripts(facts: &Facts) -> Option<Findings> {
 
 /// Returns the start of a script: directly if it is executable, otherwise by the shell for which it
 /// was written.
-fn shell(facts: &Facts, path: &str) -> String {
+fn shell(facts: &ProjectFacts, path: &str) -> String {
     let first = facts.text(path).lines().next().unwrap_or_default();
     match first.starts_with("#!") {
         true if facts.has_program(&format!("./{path}")) => format!("./{path}"),

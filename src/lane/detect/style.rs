@@ -1,10 +1,10 @@
 //! The Prettier options that affect the files written by detection. Pure.
 
-use super::facts::Facts;
+use super::facts::ProjectFacts;
 
 /// The form of a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Style {
+pub struct YamlStyle {
     /// True if texts have single quotes.
     pub has_single_quotes: bool,
     /// The number of spaces for each level.
@@ -17,7 +17,7 @@ pub struct Style {
     pub is_for_yamllint: bool,
 }
 
-impl Default for Style {
+impl Default for YamlStyle {
     fn default() -> Self {
         Self { has_single_quotes: false, indent: 2, has_spaced_braces: true, folds: false, is_for_yamllint: false }
     }
@@ -48,10 +48,10 @@ pub(super) const EDITORS: &str = ".editorconfig";
 /// The maximum supported indentation.
 const MOST: usize = 8;
 
-impl Style {
+impl YamlStyle {
     /// Reads the style of a project from its `.editorconfig` and its Prettier configuration, which
     /// takes precedence.
-    pub(super) fn of(facts: &Facts) -> Self {
+    pub(super) fn detect(facts: &ProjectFacts) -> Self {
         let mut style = Self::default();
         style.read_editors(facts.text(EDITORS));
         for file in FILES {
@@ -118,7 +118,7 @@ mod tests {
 
     fn style(files: &[(&str, &str)]) -> (bool, usize, bool, bool) {
         let texts = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-        let style = Style::of(&Facts { texts, ..Facts::default() });
+        let style = YamlStyle::detect(&ProjectFacts { texts, ..ProjectFacts::default() });
         (style.has_single_quotes, style.indent, style.has_spaced_braces, style.folds)
     }
 

@@ -7,8 +7,8 @@ use super::*;
 use crate::lane::Step;
 
 /// Creates a project with these files and their folders, on a machine with these programs.
-fn project(files: &[(&str, &str)], programs: &str) -> Facts {
-    let mut facts = Facts::default();
+fn project(files: &[(&str, &str)], programs: &str) -> ProjectFacts {
+    let mut facts = ProjectFacts::default();
     for (path, text) in files {
         let folder = path.split('/').next().unwrap_or_default();
         facts.paths.extend([(*path).to_owned(), folder.to_owned()]);
@@ -23,7 +23,7 @@ fn project(files: &[(&str, &str)], programs: &str) -> Facts {
 }
 
 /// Formats the detected checks, one line each. Parallel steps start with `|`.
-fn told(detected: &Detected) -> String {
+fn told(detected: &DetectedLane) -> String {
     let Ok(lane) = detected.lane() else { return format!("nothing\n{}", lines("  # ", &detected.remarks)) };
     let is_beside = |step: &Step| {
         lane.steps.iter().filter(|other| (&other.after, &other.joints) == (&step.after, &step.joints)).count() > 1
@@ -264,7 +264,7 @@ fn folders_below_are_checked_where_the_root_is_not_and_else_named() {
     facts.below.insert("true".into(), project(&[("Makefile", "test:\n")], "make"));
     facts.below.insert("ops".into(), project(&[("Makefile", "test:\n")], ""));
     let below = detect(&facts);
-    let mut facts = Facts { below: facts.below, ..project(&[("Cargo.toml", "[workspace]")], RUST) };
+    let mut facts = ProjectFacts { below: facts.below, ..project(&[("Cargo.toml", "[workspace]")], RUST) };
     facts.below.remove("ops");
     insta::assert_snapshot!(format!("{}\n{}", below.yaml(), told(&detect(&facts))));
     assert_eq!(below.lane().unwrap().steps.len(), below.checks.len());

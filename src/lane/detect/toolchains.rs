@@ -1,94 +1,94 @@
 //! Ecosystems with one tool that can check a project: cargo, go, bundler, swift, gradle, maven.
 
-use super::facts::{Facts, has_table, names};
-use super::{Effect, Findings};
+use super::facts::{ProjectFacts, has_table, names};
+use super::{CheckEffect, Findings};
 
-pub(super) fn cargo(facts: &Facts) -> Option<Findings> {
-    let mut found = begin(facts, "rust", &["Cargo.toml"])?;
+pub(super) fn cargo(facts: &ProjectFacts) -> Option<Findings> {
+    let mut found = find_stack(facts, "rust", &["Cargo.toml"])?;
     if !facts.has_program("cargo") {
         found.lacks("Rust", "cargo");
         return Some(found);
     }
     let (all, workspace) =
         if has_table(facts.text("Cargo.toml"), "workspace") { (" --all", " --workspace") } else { ("", "") };
-    found.check_by(facts, "cargo-fmt", Effect::Reads, "fmt", format!("cargo fmt{all} --check"));
+    found.check_by(facts, "cargo-fmt", CheckEffect::Reads, "fmt", format!("cargo fmt{all} --check"));
     let clippy = format!("cargo clippy{workspace} --all-targets -- -D warnings");
-    found.check_by(facts, "cargo-clippy", Effect::Reads, "lint", clippy);
-    found.check(Effect::Tests, "test", format!("cargo test{workspace}"));
+    found.check_by(facts, "cargo-clippy", CheckEffect::Reads, "lint", clippy);
+    found.check(CheckEffect::Tests, "test", format!("cargo test{workspace}"));
     Some(found)
 }
 
-pub(super) fn go(facts: &Facts) -> Option<Findings> {
-    let mut found = begin(facts, "go", &["go.mod"])?;
+pub(super) fn go(facts: &ProjectFacts) -> Option<Findings> {
+    let mut found = find_stack(facts, "go", &["go.mod"])?;
     if !facts.has_program("go") {
         found.lacks("Go", "go");
         return Some(found);
     }
     // gofmt exits with 0 for unformatted files, and fails only for files that it cannot read.
     let fmt = "out=$(gofmt -l .) && ! printf '%s\\n' \"$out\" | grep -v -e '^vendor/' -e '^$'";
-    found.check_by(facts, "gofmt", Effect::Reads, "fmt", fmt);
+    found.check_by(facts, "gofmt", CheckEffect::Reads, "fmt", fmt);
     if facts.has_prefix(".golangci.") {
-        found.check_by(facts, "golangci-lint", Effect::Reads, "lint", "golangci-lint run");
+        found.check_by(facts, "golangci-lint", CheckEffect::Reads, "lint", "golangci-lint run");
     }
-    found.check(Effect::Reads, "vet", "go vet ./...");
-    found.check(Effect::Tests, "test", "go test ./...");
+    found.check(CheckEffect::Reads, "vet", "go vet ./...");
+    found.check(CheckEffect::Tests, "test", "go test ./...");
     Some(found)
 }
 
-pub(super) fn ruby(facts: &Facts) -> Option<Findings> {
-    let mut found = begin(facts, "ruby", &["Gemfile"])?;
+pub(super) fn ruby(facts: &ProjectFacts) -> Option<Findings> {
+    let mut found = find_stack(facts, "ruby", &["Gemfile"])?;
     if !facts.has_program("bundle") {
         found.lacks("Ruby", "bundle");
         return Some(found);
     }
     let gems = facts.text("Gemfile");
     if facts.has(".rubocop.yml") && names(gems, "rubocop") {
-        found.check(Effect::Reads, "lint", "bundle exec rubocop");
+        found.check(CheckEffect::Reads, "lint", "bundle exec rubocop");
     } else if facts.has(".rubocop.yml") {
         found.remark("left out: rubocop, because it is configured but not in the Gemfile");
     }
     if facts.has(".rspec") || names(gems, "rspec") || names(gems, "rspec-rails") {
-        found.check(Effect::Tests, "test", "bundle exec rspec");
+        found.check(CheckEffect::Tests, "test", "bundle exec rspec");
     } else if facts.has_program("./bin/rails") && facts.has("test") {
-        found.check(Effect::Tests, "test", "./bin/rails test");
+        found.check(CheckEffect::Tests, "test", "./bin/rails test");
     } else if names(facts.text("Rakefile"), "TestTask") || names(facts.text("Rakefile"), "test") {
-        found.check(Effect::Tests, "test", "bundle exec rake test");
+        found.check(CheckEffect::Tests, "test", "bundle exec rake test");
     }
     Some(found)
 }
 
-pub(super) fn swift(facts: &Facts) -> Option<Findings> {
-    let mut found = begin(facts, "swift", &["Package.swift"])?;
+pub(super) fn swift(facts: &ProjectFacts) -> Option<Findings> {
+    let mut found = find_stack(facts, "swift", &["Package.swift"])?;
     if !facts.has_program("swift") {
         found.lacks("Swift", "swift");
         return Some(found);
     }
     if facts.has(".swiftlint.yml") {
-        found.check_by(facts, "swiftlint", Effect::Reads, "lint", "swiftlint lint --strict");
+        found.check_by(facts, "swiftlint", CheckEffect::Reads, "lint", "swiftlint lint --strict");
     }
-    found.check(Effect::Builds, "build", "swift build");
+    found.check(CheckEffect::Builds, "build", "swift build");
     if facts.has("Tests") {
-        found.check(Effect::Tests, "test", "swift test");
+        found.check(CheckEffect::Tests, "test", "swift test");
     }
     Some(found)
 }
 
-pub(super) fn gradle(facts: &Facts) -> Option<Findings> {
+pub(super) fn gradle(facts: &ProjectFacts) -> Option<Findings> {
     let markers = ["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"];
-    let mut found = begin(facts, "gradle", &markers)?;
+    let mut found = find_stack(facts, "gradle", &markers)?;
     match wrapped(facts, "gradlew", "gradle") {
-        Some(gradle) => found.check(Effect::Tests, "test", format!("{gradle} --console=plain check")),
+        Some(gradle) => found.check(CheckEffect::Tests, "test", format!("{gradle} --console=plain check")),
         None => found.lacks("Gradle", "gradle"),
     }
     Some(found)
 }
 
-pub(super) fn maven(facts: &Facts) -> Option<Findings> {
-    let mut found = begin(facts, "maven", &["pom.xml"])?;
+pub(super) fn maven(facts: &ProjectFacts) -> Option<Findings> {
+    let mut found = find_stack(facts, "maven", &["pom.xml"])?;
     match wrapped(facts, "mvnw", "mvn") {
         Some(maven) => {
             let skipped = if signs(facts.text("pom.xml")) { " -Dgpg.skip" } else { "" };
-            found.check(Effect::Tests, "test", format!("{maven} --batch-mode verify{skipped}"));
+            found.check(CheckEffect::Tests, "test", format!("{maven} --batch-mode verify{skipped}"));
         }
         None => found.lacks("Maven", "mvn"),
     }
@@ -108,12 +108,12 @@ fn signs(pom: &str) -> bool {
     outside.contains("maven-gpg-plugin")
 }
 
-fn begin(facts: &Facts, stack: &'static str, markers: &[&'static str]) -> Option<Findings> {
+fn find_stack(facts: &ProjectFacts, stack: &'static str, markers: &[&'static str]) -> Option<Findings> {
     facts.first(markers).map(|marker| Findings::new(stack, marker))
 }
 
 /// Returns the project's own wrapper script, otherwise the program.
-fn wrapped(facts: &Facts, wrapper: &str, program: &str) -> Option<String> {
+fn wrapped(facts: &ProjectFacts, wrapper: &str, program: &str) -> Option<String> {
     if facts.has_program(&format!("./{wrapper}")) {
         Some(format!("./{wrapper}"))
     } else if facts.has(wrapper) {

@@ -7,11 +7,11 @@ mod tree;
 
 pub use tree::parse_toml;
 
-use super::draft::{Draft, Form, Item, Kind, Named, Options, Task};
-use super::reading::{LATER, LONGEST_NAME, LONGEST_TIME, Reading};
+use super::draft::{CommandOptions, LaneDraft, LaneForm, LaneTask, NamedSpan, StepItem, StepKind};
+use super::reading::{LATER, LONGEST_NAME, LONGEST_TIME, LaneReading};
 use super::terms::TERMS;
-use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value, excerpt, nearest};
-use nodes::Top;
+use crate::yaml::{FilePlace, Problem, Problems, TableReader, YamlKey, YamlNode, YamlValue, excerpt, nearest};
+use nodes::TomlTop;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -24,17 +24,17 @@ const OPTIONS: [&str; 4] = ["when", "timeout", "retries", "retry_delay"];
 
 /// The tasks and lanes of a file.
 #[derive(Debug, Default)]
-pub(super) struct Page {
-    pub(super) tasks: BTreeMap<String, Read<Task>>,
-    pub(super) lanes: BTreeMap<String, Read<Draft>>,
+pub(super) struct TomlPage {
+    pub(super) tasks: BTreeMap<String, TomlItem<LaneTask>>,
+    pub(super) lanes: BTreeMap<String, TomlItem<LaneDraft>>,
     pub(super) warnings: Problems,
 }
 
 /// A task or lane from a file.
 #[derive(Debug)]
-pub(super) struct Read<T> {
+pub(super) struct TomlItem<T> {
     /// The place of its name.
-    pub(super) place: Place,
+    pub(super) place: FilePlace,
     /// The value, as far as it could be read.
     pub(super) what: Option<T>,
     /// The problems of this task or lane.
@@ -43,17 +43,17 @@ pub(super) struct Read<T> {
 }
 
 /// Reads a file. An error concerns the whole file.
-pub(super) fn read(text: &str) -> Result<Page, Problems> {
-    let Top { wanted, others } = nodes::top(text, &TABLES)?;
-    let (mut page, mut problems) = (Page::default(), Problems::default());
-    for Key { text, place } in others {
+pub(super) fn read(text: &str) -> Result<TomlPage, Problems> {
+    let TomlTop { wanted, others } = nodes::top(text, &TABLES)?;
+    let (mut page, mut problems) = (TomlPage::default(), Problems::default());
+    for YamlKey { text, place } in others {
         if let Some(near) = nearest(&text, TABLES) {
             let problem = Problem::at(place, format!("the table `{}` is not read", excerpt(&text)));
             page.warnings.push(problem.hint(format!("did you mean `{near}`?")));
         }
     }
     for (key, node) in &wanted {
-        let Value::Map(entries) = &node.value else {
+        let YamlValue::Map(entries) = &node.value else {
             let message = format!("expected `{}` to be a table, found {}", key.text, node.describe());
             problems.push(Problem::at(node.place, message).hint(format!("write `[{}]`", key.text)));
             continue;
@@ -69,26 +69,26 @@ pub(super) fn read(text: &str) -> Result<Page, Problems> {
     if problems.is_empty() { Ok(page) } else { Err(problems) }
 }
 
-fn one<T>(name: &Key, read: impl FnOnce(&mut Reading) -> Option<T>) -> Read<T> {
-    let mut reading = Reading { form: Form::Toml, ..Reading::default() };
+fn one<T>(name: &YamlKey, read: impl FnOnce(&mut LaneReading) -> Option<T>) -> TomlItem<T> {
+    let mut reading = LaneReading { form: LaneForm::Toml, ..LaneReading::default() };
     let what = read(&mut reading);
-    Read { place: name.place, what, problems: reading.problems, warnings: reading.warnings }
+    TomlItem { place: name.place, what, problems: reading.problems, warnings: reading.warnings }
 }
 
-impl Reading {
-    fn lane_table(&mut self, name: &Key, node: &Node) -> Option<Draft> {
+impl LaneReading {
+    fn lane_table(&mut self, name: &YamlKey, node: &YamlNode) -> Option<LaneDraft> {
         if !is_lane_name(&name.text) {
             let message = format!("`{}` cannot name a lane", excerpt(&name.text));
             let hint = format!("one line of {LONGEST_NAME} characters at most, without `/`, and no dot first");
             self.complain(name.place, message, &hint);
         }
-        if !matches!(node.value, Value::Map(_)) {
+        if !matches!(node.value, YamlValue::Map(_)) {
             let name = excerpt(&name.text);
             let message = format!("expected the lane `{name}` to be a table, found {}", node.describe());
             self.complain(node.place, message, &format!("write `[lanes.{name}]`, and below it `steps = [\"…\"]`"));
             return None;
         }
-        let mut table = Table::open(node, "a lane", &mut self.problems)?;
+        let mut table = TableReader::open(node, "a lane", &mut self.problems)?;
         let description = table.any_text("description", &mut self.problems).unwrap_or_default().to_owned();
         let fail_fast = table.flag("fail_fast", &mut self.problems);
         let items = match table.take("steps") {
@@ -107,11 +107,11 @@ impl Reading {
         }
         table.later(&LATER, &mut self.warnings);
         self.finish(table);
-        Some(Draft { form: Form::Toml, description, fail_fast, items, ..Draft::default() })
+        Some(LaneDraft { form: LaneForm::Toml, description, fail_fast, items, ..LaneDraft::default() })
     }
 
-    fn steps(&mut self, node: &Node, key: &str, in_group: bool) -> Vec<Item> {
-        let Value::List(items) = &node.value else {
+    fn steps(&mut self, node: &YamlNode, key: &str, in_group: bool) -> Vec<StepItem> {
+        let YamlValue::List(items) = &node.value else {
             let message = format!("expected `{key}` to be a list of steps, found {}", node.describe());
             self.complain(node.place, message, &format!("write `{key} = [\"a task\", {{ run = \"a command\" }}]`"));
             return Vec::new();
@@ -122,14 +122,14 @@ impl Reading {
         items.iter().filter_map(|item| self.step(item, in_group)).collect()
     }
 
-    fn step(&mut self, node: &Node, in_group: bool) -> Option<Item> {
-        let item = |kind, options| Item { place: node.place, name: None, kind, needs: None, options };
+    fn step(&mut self, node: &YamlNode, in_group: bool) -> Option<StepItem> {
+        let item = |kind, options| StepItem { place: node.place, name: None, kind, needs: None, options };
         if let Some(name) = node.as_text().filter(|name| !name.trim().is_empty()) {
-            let named = Named { name: name.to_owned(), place: node.place };
-            return Some(item(Kind::Task(named), Options::default()));
+            let named = NamedSpan { name: name.to_owned(), place: node.place };
+            return Some(item(StepKind::Task(named), CommandOptions::default()));
         }
-        if !matches!(node.value, Value::Map(_)) {
-            let hint = if matches!(node.value, Value::List(_)) && !in_group {
+        if !matches!(node.value, YamlValue::Map(_)) {
+            let hint = if matches!(node.value, YamlValue::List(_)) && !in_group {
                 "steps that run at the same time are written `{ parallel = [\"a\", \"b\"] }`"
             } else {
                 "write the name of a task in quotes, or `{ run = \"a command\" }`"
@@ -137,15 +137,16 @@ impl Reading {
             self.complain(node.place, format!("expected a step, found {}", node.describe()), hint);
             return None;
         }
-        let mut table = Table::open(node, if in_group { "a step of a group" } else { "a step" }, &mut self.problems)?;
+        let mut table =
+            TableReader::open(node, if in_group { "a step of a group" } else { "a step" }, &mut self.problems)?;
         let options = if in_group { self.no_options(&mut table) } else { self.step_options(&mut table) };
         let kind = self.step_kind(node, &mut table, &options, in_group);
         self.finish(table);
-        Some(item(kind.unwrap_or_else(Kind::unknown), options))
+        Some(item(kind.unwrap_or_else(StepKind::unknown), options))
     }
 
     /// Warns about settings of a step in a group; they have no effect.
-    fn no_options(&mut self, table: &mut Table<'_>) -> Options {
+    fn no_options(&mut self, table: &mut TableReader<'_>) -> CommandOptions {
         for key in OPTIONS {
             table.take(key);
             if let Some(place) = table.place_of(key) {
@@ -153,10 +154,10 @@ impl Reading {
                 self.warnings.push(problem.hint("give it to the group"));
             }
         }
-        Options::default()
+        CommandOptions::default()
     }
 
-    fn step_options(&mut self, table: &mut Table<'_>) -> Options {
+    fn step_options(&mut self, table: &mut TableReader<'_>) -> CommandOptions {
         let most = i64::try_from(LONGEST_TIME.as_secs()).unwrap_or(i64::MAX);
         let mut seconds = |key, least| {
             let seconds = table.int(key, least..=most, &mut self.problems)?;
@@ -165,14 +166,20 @@ impl Reading {
         let (timeout, retry_delay) = (seconds("timeout", 1), seconds("retry_delay", 0));
         let retries = table.int("retries", 0..=u32::MAX.into(), &mut self.problems);
         let retries = retries.and_then(|retries| u32::try_from(retries).ok());
-        Options { timeout, retries, retry_delay, when: self.when(table), ..Options::default() }
+        CommandOptions { timeout, retries, retry_delay, when: self.when(table), ..CommandOptions::default() }
     }
 
     /// Reads the kind of a step. Exactly one must be given. Settings of a group apply to each of
     /// its members.
-    fn step_kind(&mut self, node: &Node, table: &mut Table<'_>, options: &Options, in_group: bool) -> Option<Kind> {
+    fn step_kind(
+        &mut self,
+        node: &YamlNode,
+        table: &mut TableReader<'_>,
+        options: &CommandOptions,
+        in_group: bool,
+    ) -> Option<StepKind> {
         let kinds = KINDS.iter().filter_map(|kind| Some((*kind, table.place_of(kind)?)));
-        let present: Vec<(&str, Place)> = kinds.collect();
+        let present: Vec<(&str, FilePlace)> = kinds.collect();
         for kind in KINDS {
             table.take(kind);
         }
@@ -199,15 +206,17 @@ impl Reading {
                 );
                 None
             }
-            [("run", _)] => self.command(table, "run").map(Kind::Run),
-            [("task", _)] => self.named(table, "task").map(Kind::Task),
+            [("run", _)] => self.command(table, "run").map(StepKind::Run),
+            [("task", _)] => self.named(table, "task").map(StepKind::Task),
             [(_, place)] if in_group => {
                 self.complain(*place, "`parallel` inside of `parallel`", "put its steps into the outer group");
                 None
             }
             [_] => {
                 let members = self.steps(table.take("parallel")?, "parallel", true);
-                Some(Kind::Group(members.into_iter().map(|item| Item { options: options.clone(), ..item }).collect()))
+                Some(StepKind::Group(
+                    members.into_iter().map(|item| StepItem { options: options.clone(), ..item }).collect(),
+                ))
             }
         }
     }

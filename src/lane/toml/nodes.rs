@@ -1,6 +1,6 @@
 //! TOML as nodes with places, in the form that the YAML readers use.
 
-use crate::yaml::{Key, MAX_VALUES, Node, Place, Problem, Problems, Value, excerpt};
+use crate::yaml::{FilePlace, MAX_VALUES, Problem, Problems, YamlKey, YamlNode, YamlValue, excerpt};
 use ::toml::Spanned;
 use ::toml::de::{DeString, DeTable, DeValue, Error};
 
@@ -9,15 +9,15 @@ const PIECE: usize = 256;
 
 /// The top level of a file.
 #[derive(Debug, Default)]
-pub(super) struct Top {
+pub(super) struct TomlTop {
     /// The tables requested by name.
-    pub(super) wanted: Vec<(Key, Node)>,
+    pub(super) wanted: Vec<(YamlKey, YamlNode)>,
     /// The other tables.
-    pub(super) others: Vec<Key>,
+    pub(super) others: Vec<YamlKey>,
 }
 
 /// Reads a file, and the content of the tables with these names.
-pub(super) fn top(text: &str, wanted: &[&str]) -> Result<Top, Problems> {
+pub(super) fn top(text: &str, wanted: &[&str]) -> Result<TomlTop, Problems> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(end, _)| end + 1)).collect();
     let mut reader = Reader { text, lines, chars: chars(text), values: 0, problems: Problems::default() };
@@ -26,10 +26,10 @@ pub(super) fn top(text: &str, wanted: &[&str]) -> Result<Top, Problems> {
     if !reader.problems.is_empty() {
         return Err(reader.problems);
     }
-    let mut top = Top::default();
+    let mut top = TomlTop::default();
     for (key, value) in document.get_ref() {
         let place = reader.place(key.span().start);
-        let key = Key { text: key.get_ref().to_string(), place };
+        let key = YamlKey { text: key.get_ref().to_string(), place };
         if wanted.contains(&key.text.as_str()) {
             let node = reader.node(value);
             top.wanted.push((key, node));
@@ -51,38 +51,39 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    fn node(&mut self, value: &Spanned<DeValue<'_>>) -> Node {
+    fn node(&mut self, value: &Spanned<DeValue<'_>>) -> YamlNode {
         let place = self.place(value.span().start);
         self.values += 1;
         if self.values == MAX_VALUES + 1 {
             self.problems.push(Problem::at(place, format!("more than {MAX_VALUES} values")).hint("split the file"));
         }
         let value = match value.get_ref() {
-            _ if self.values > MAX_VALUES => Value::Null,
-            DeValue::String(text) => Value::Text(text.to_string()),
-            DeValue::Boolean(flag) => Value::Bool(*flag),
+            _ if self.values > MAX_VALUES => YamlValue::Null,
+            DeValue::String(text) => YamlValue::Text(text.to_string()),
+            DeValue::Boolean(flag) => YamlValue::Bool(*flag),
             DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
-                Ok(number) => Value::Int(number),
+                Ok(number) => YamlValue::Int(number),
                 Err(_) => other("number", number.as_str()),
             },
             DeValue::Float(number) => match number.as_str().parse() {
-                Ok(number) => Value::Float(number),
+                Ok(number) => YamlValue::Float(number),
                 Err(_) => other("number", number.as_str()),
             },
             DeValue::Datetime(date) => other("date", &date.to_string()),
-            DeValue::Array(items) => Value::List(items.iter().map(|item| self.node(item)).collect()),
+            DeValue::Array(items) => YamlValue::List(items.iter().map(|item| self.node(item)).collect()),
             DeValue::Table(table) => {
-                let mut entries: Vec<(Key, Node)> = table.iter().map(|(key, value)| self.entry(key, value)).collect();
+                let mut entries: Vec<(YamlKey, YamlNode)> =
+                    table.iter().map(|(key, value)| self.entry(key, value)).collect();
                 entries.sort_by_key(|(key, _)| key.place); // in the order of the file
-                Value::Map(entries)
+                YamlValue::Map(entries)
             }
         };
-        Node { place, value }
+        YamlNode { place, value }
     }
 
-    fn entry(&mut self, key: &Spanned<DeString<'_>>, value: &Spanned<DeValue<'_>>) -> (Key, Node) {
+    fn entry(&mut self, key: &Spanned<DeString<'_>>, value: &Spanned<DeValue<'_>>) -> (YamlKey, YamlNode) {
         let place = self.place(key.span().start);
-        (Key { text: key.get_ref().to_string(), place }, self.node(value))
+        (YamlKey { text: key.get_ref().to_string(), place }, self.node(value))
     }
 
     fn not_toml(&mut self, error: &Error) {
@@ -91,9 +92,9 @@ impl Reader<'_> {
         self.problems.push(problem.hint("text goes in quotes, a list in [ ], and every quote and bracket is closed"));
     }
 
-    fn place(&self, offset: usize) -> Place {
+    fn place(&self, offset: usize) -> FilePlace {
         let line = self.lines.partition_point(|start| *start <= offset).max(1);
-        Place { line, column: self.chars_before(offset) - self.chars_before(self.lines[line - 1]) + 1 }
+        FilePlace { line, column: self.chars_before(offset) - self.chars_before(self.lines[line - 1]) + 1 }
     }
 
     fn chars_before(&self, offset: usize) -> usize {
@@ -105,8 +106,8 @@ impl Reader<'_> {
 
 /// Creates a value of a type that no lane key takes. It is an error only where a reader expects a
 /// value.
-fn other(what: &str, text: &str) -> Value {
-    Value::Other(format!("the {what} {}", excerpt(text)))
+fn other(what: &str, text: &str) -> YamlValue {
+    YamlValue::Other(format!("the {what} {}", excerpt(text)))
 }
 
 /// Counts the characters before each piece of a text. A column in a long line is then not counted

@@ -1,11 +1,11 @@
 //! Tests of valid and invalid TOML files, and comparisons with equivalent YAML files.
 
-use crate::lane::{Book, EntryKind, Facts, Lane, Selection, Step};
+use crate::lane::{EntryKind, Lane, LaneFiles, StartFacts, Step, StepSelection};
 use proptest::prelude::*;
 use std::time::Duration;
 
-fn book(text: &str) -> Book {
-    let mut book = Book::default();
+fn book(text: &str) -> LaneFiles {
+    let mut book = LaneFiles::default();
     book.add_toml("fledge.toml", text);
     book
 }
@@ -116,7 +116,7 @@ fn a_step_that_may_stand_there_twice_is_selected_by_its_number() {
         "tasks = { build = 'b', test = { cmd = 't', deps = ['build'] } }\nlanes.ci.steps = ['test', 'build', 'test']",
     );
     let only = |wanted: &str| {
-        let reasons = lane.left_out(&Selection::Only(wanted.into()), &Facts::default()).unwrap();
+        let reasons = lane.left_out(&StepSelection::Only(wanted.into()), &StartFacts::default()).unwrap();
         (0..reasons.len()).filter(|step| reasons[*step].is_none()).collect::<Vec<_>>()
     };
     let names: Vec<&str> = lane.steps.iter().map(|step| step.name.as_str()).collect();
@@ -172,7 +172,7 @@ fn what_is_wrong_with_one_lane_or_task_stops_no_other() {
 
 #[test]
 fn the_yaml_lane_and_task_count_and_imported_ones_fill_what_is_free() {
-    let mut book = Book::default();
+    let mut book = LaneFiles::default();
     book.add_tasks("fledge.yaml", "tasks: { fmt: yaml }");
     book.add_lane("ci", "lanes/ci.yaml", "steps: [{ task: fmt }, { task: test }, { lane: more }]");
     book.add_toml(
@@ -206,7 +206,7 @@ fn the_yaml_lane_and_task_count_and_imported_ones_fill_what_is_free() {
 
 #[test]
 fn a_file_that_cannot_be_read_at_all_stops_what_it_may_define_and_nothing_else() {
-    let mut book = Book::default();
+    let mut book = LaneFiles::default();
     book.add_tasks("fledge.yaml", "tasks: { fmt: f }");
     book.add_lane("verify", "lanes/verify.yaml", "steps: [{ run: a }, { task: fmt }]");
     book.add_lane("more", "lanes/more.yaml", "steps: [{ task: test }]");
@@ -324,7 +324,7 @@ proptest! {
         fail_fast in any::<bool>(),
     ) {
         let (toml, yaml) = twins(&tasks, &steps, fail_fast);
-        let mut other = Book::default();
+        let mut other = LaneFiles::default();
         other.add_lane("ci", "lanes/ci.yaml", &yaml);
         prop_assert_eq!(lane(&toml), other.lane("ci").unwrap_or_else(|fault| panic!("{fault}\n{yaml}")));
     }

@@ -1,7 +1,7 @@
 //! A reader that groups output lines into blocks. A block is a few lines that explain something
 //! together. The reader keeps the first and the last blocks, in bounded memory.
 
-use super::signs::{Means, Reach, Sign, sign_of};
+use super::signs::{LineMeaning, Sign, SignReach, sign_of};
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -10,7 +10,7 @@ const REMEMBERED: usize = 4096;
 
 /// A line that may be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct ExcerptLine {
     /// The number of the line. Empty lines do not count; repeated lines count once.
     pub(super) number: u64,
     /// The text of the line, shortened to a readable length.
@@ -18,62 +18,62 @@ pub(super) struct Line {
 }
 
 /// Lines that explain something together. They need not be adjacent, because noise is left out.
-pub(super) type Block = Vec<Line>;
+pub(super) type ExcerptBlock = Vec<ExcerptLine>;
 
 /// The parts of an output that were kept.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
-    pub(super) causes: Ends,
-    pub(super) names: Ends,
-    pub(super) sums: Ends,
-    pub(super) hints: Ends,
-    pub(super) warnings: Ends,
+pub(super) struct KeptBlocks {
+    pub(super) causes: EndBlocks,
+    pub(super) names: EndBlocks,
+    pub(super) sums: EndBlocks,
+    pub(super) hints: EndBlocks,
+    pub(super) warnings: EndBlocks,
     /// The last lines that are not noise.
-    pub(super) tail: VecDeque<Line>,
+    pub(super) tail: VecDeque<ExcerptLine>,
     /// The number of all lines.
     pub(super) lines: u64,
 }
 
 /// The first blocks, and the last ones if there were too many.
 #[derive(Debug, Default)]
-pub(super) struct Ends {
-    pub(super) first: Vec<Block>,
-    pub(super) last: VecDeque<Block>,
+pub(super) struct EndBlocks {
+    pub(super) first: Vec<ExcerptBlock>,
+    pub(super) last: VecDeque<ExcerptBlock>,
     first_bytes: usize,
     last_bytes: usize,
 }
 
 /// Reads lines into blocks.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct BlockReader {
     /// The number of bytes kept of each kind, at each end.
     room: usize,
-    kept: Kept,
+    kept: KeptBlocks,
     tail_bytes: usize,
     /// The newest line and the number of its repetitions. The reader processes it when a different
     /// line arrives.
     held: Option<(String, u64)>,
     open: Option<Open>,
-    heading: Option<(&'static str, Line)>,
+    heading: Option<(&'static str, ExcerptLine)>,
     seen: HashSet<u64>,
 }
 
 /// A block that may continue.
 #[derive(Debug)]
 struct Open {
-    means: Means,
-    reach: Reach,
+    means: LineMeaning,
+    reach: SignReach,
     /// The indentation of its first line.
     indent: usize,
     bytes: usize,
-    block: Block,
+    block: ExcerptBlock,
     /// The hash that identifies a repeated block.
     hash: DefaultHasher,
 }
 
-impl Reader {
+impl BlockReader {
     pub(super) fn new(room: usize) -> Self {
-        let (kept, seen) = (Kept::default(), HashSet::new());
+        let (kept, seen) = (KeptBlocks::default(), HashSet::new());
         Self { room, kept, tail_bytes: 0, held: None, open: None, heading: None, seen }
     }
 
@@ -96,7 +96,7 @@ impl Reader {
         self.kept.lines += lines;
     }
 
-    pub(super) fn finish(mut self) -> Kept {
+    pub(super) fn finish(mut self) -> KeptBlocks {
         self.look();
         self.close();
         self.kept
@@ -110,18 +110,18 @@ impl Reader {
             return;
         }
         let sign = sign_of(&text);
-        let mut line = Line { number: self.kept.lines, text: cut(text, self.room / 8) };
+        let mut line = ExcerptLine { number: self.kept.lines, text: cut(text, self.room / 8) };
         self.kept.lines += 1;
         if times > 1 {
             line.text.push_str(&format!(" [{times} times]"));
         }
         match sign.map(|sign| (sign, sign.means)) {
-            Some((_, Means::Noise)) => return,
-            Some((sign, Means::Heading)) => {
+            Some((_, LineMeaning::Noise)) => return,
+            Some((sign, LineMeaning::Heading)) => {
                 self.close();
                 self.heading = Some((sign.tool, line.clone()));
             }
-            Some((_, Means::More(reach))) => {
+            Some((_, LineMeaning::More(reach))) => {
                 if let Some(open) = &mut self.open {
                     (open.reach, open.indent) = (reach, indent_of(&line.text));
                     open.push(&line, self.room / 2);
@@ -129,7 +129,7 @@ impl Reader {
             }
             Some((sign, means)) if self.open.as_ref().is_none_or(|open| yields(open.means, means)) => {
                 self.close();
-                self.open = Some(self.begin(sign, &line));
+                self.open = Some(self.open_block(sign, &line));
             }
             Some(_) | None => {
                 if !self.open.as_mut().is_some_and(|open| open.takes(&line, self.room / 2)) {
@@ -143,29 +143,32 @@ impl Reader {
     /// Handles an empty line, which ends a paragraph. Empty lines are neither counted nor shown.
     fn blank(&mut self) {
         match self.open.as_ref().map(|open| open.reach) {
-            Some(Reach::Line | Reach::Paragraph(_)) => self.close(),
-            Some(Reach::Lines(_) | Reach::Deeper(_)) | None => {}
+            Some(SignReach::Line | SignReach::Paragraph(_)) => self.close(),
+            Some(SignReach::Lines(_) | SignReach::Deeper(_)) | None => {}
         }
     }
 
-    fn begin(&mut self, sign: &'static Sign, line: &Line) -> Open {
+    fn open_block(&mut self, sign: &'static Sign, line: &ExcerptLine) -> Open {
         let reach = match sign.means {
-            Means::Cause(reach) | Means::Hint(reach) | Means::Warning(reach) | Means::More(reach) => reach,
-            Means::Heading | Means::Name | Means::Sum | Means::Noise => Reach::Line,
+            LineMeaning::Cause(reach)
+            | LineMeaning::Hint(reach)
+            | LineMeaning::Warning(reach)
+            | LineMeaning::More(reach) => reach,
+            LineMeaning::Heading | LineMeaning::Name | LineMeaning::Sum | LineMeaning::Noise => SignReach::Line,
         };
         let mut open = Open {
             means: sign.means,
             reach,
             indent: indent_of(&line.text),
             bytes: 0,
-            block: Block::new(),
+            block: ExcerptBlock::new(),
             hash: DefaultHasher::new(),
         };
-        if matches!(sign.means, Means::Cause(_)) {
+        if matches!(sign.means, LineMeaning::Cause(_)) {
             open.block.extend(self.heading.take_if(|(tool, _)| *tool == sign.tool).map(|(_, heading)| heading));
         }
-        let is_near = |line: &&Line| line.text.starts_with([' ', '\t']);
-        let near: Vec<&Line> = self.kept.tail.iter().rev().take(sign.before).take_while(is_near).collect();
+        let is_near = |line: &&ExcerptLine| line.text.starts_with([' ', '\t']);
+        let near: Vec<&ExcerptLine> = self.kept.tail.iter().rev().take(sign.before).take_while(is_near).collect();
         open.block.extend(near.into_iter().rev().cloned());
         open.push(line, self.room / 2);
         open
@@ -182,17 +185,17 @@ impl Reader {
             self.seen.insert(hash);
         }
         let ends = match open.means {
-            Means::Cause(_) | Means::More(_) => &mut self.kept.causes,
-            Means::Name => &mut self.kept.names,
-            Means::Sum => &mut self.kept.sums,
-            Means::Hint(_) => &mut self.kept.hints,
-            Means::Warning(_) => &mut self.kept.warnings,
-            Means::Heading | Means::Noise => return,
+            LineMeaning::Cause(_) | LineMeaning::More(_) => &mut self.kept.causes,
+            LineMeaning::Name => &mut self.kept.names,
+            LineMeaning::Sum => &mut self.kept.sums,
+            LineMeaning::Hint(_) => &mut self.kept.hints,
+            LineMeaning::Warning(_) => &mut self.kept.warnings,
+            LineMeaning::Heading | LineMeaning::Noise => return,
         };
         ends.push(open.block, self.room);
     }
 
-    fn keep_in_tail(&mut self, line: Line) {
+    fn keep_in_tail(&mut self, line: ExcerptLine) {
         self.tail_bytes += line.text.len() + 1;
         self.kept.tail.push_back(line);
         while self.tail_bytes > self.room {
@@ -204,11 +207,11 @@ impl Reader {
 
 impl Open {
     /// Adds the line to the block if it belongs there.
-    fn takes(&mut self, line: &Line, most: usize) -> bool {
+    fn takes(&mut self, line: &ExcerptLine, most: usize) -> bool {
         let left = match &mut self.reach {
-            Reach::Line => return false,
-            Reach::Deeper(_) if indent_of(&line.text) <= self.indent => return false,
-            Reach::Lines(left) | Reach::Paragraph(left) | Reach::Deeper(left) => left,
+            SignReach::Line => return false,
+            SignReach::Deeper(_) if indent_of(&line.text) <= self.indent => return false,
+            SignReach::Lines(left) | SignReach::Paragraph(left) | SignReach::Deeper(left) => left,
         };
         if *left == 0 {
             return false;
@@ -218,8 +221,8 @@ impl Open {
         true
     }
 
-    fn push(&mut self, line: &Line, most: usize) {
-        let loose = matches!(self.means, Means::Hint(_) | Means::Warning(_));
+    fn push(&mut self, line: &ExcerptLine, most: usize) {
+        let loose = matches!(self.means, LineMeaning::Hint(_) | LineMeaning::Warning(_));
         // In blocks that may be noise, lines that differ only in digits are equal.
         line.text.bytes().filter(|byte| !(loose && byte.is_ascii_digit())).for_each(|byte| byte.hash(&mut self.hash));
         self.bytes += line.text.len() + 1;
@@ -229,8 +232,8 @@ impl Open {
     }
 }
 
-impl Ends {
-    fn push(&mut self, block: Block, room: usize) {
+impl EndBlocks {
+    fn push(&mut self, block: ExcerptBlock, room: usize) {
         let bytes = bytes_of(&block);
         if self.last.is_empty() && self.first_bytes + bytes <= room {
             self.first_bytes += bytes;
@@ -246,16 +249,18 @@ impl Ends {
 }
 
 /// Returns true if a line of kind `new` ends an open block of kind `open`.
-fn yields(open: Means, new: Means) -> bool {
+fn yields(open: LineMeaning, new: LineMeaning) -> bool {
     match new {
-        Means::Cause(_) | Means::Name | Means::Sum => true,
-        Means::Hint(_) => matches!(open, Means::Hint(_) | Means::Name | Means::Sum),
-        Means::Warning(_) => matches!(open, Means::Warning(_) | Means::Hint(_) | Means::Name | Means::Sum),
-        Means::More(_) | Means::Heading | Means::Noise => false,
+        LineMeaning::Cause(_) | LineMeaning::Name | LineMeaning::Sum => true,
+        LineMeaning::Hint(_) => matches!(open, LineMeaning::Hint(_) | LineMeaning::Name | LineMeaning::Sum),
+        LineMeaning::Warning(_) => {
+            matches!(open, LineMeaning::Warning(_) | LineMeaning::Hint(_) | LineMeaning::Name | LineMeaning::Sum)
+        }
+        LineMeaning::More(_) | LineMeaning::Heading | LineMeaning::Noise => false,
     }
 }
 
-fn bytes_of(block: &Block) -> usize {
+fn bytes_of(block: &ExcerptBlock) -> usize {
     block.iter().map(|line| line.text.len() + 1).sum()
 }
 

@@ -1,7 +1,7 @@
 //! The choice of the blocks to show within a byte limit. The chosen lines keep their original
 //! order.
 
-use super::blocks::{Block, Ends, Kept, Line};
+use super::blocks::{EndBlocks, ExcerptBlock, ExcerptLine, KeptBlocks};
 use std::collections::BTreeMap;
 
 /// Chooses lines in order of value:
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// 3. the end of the output
 /// 4. hints
 /// 5. warnings, if there are no causes
-pub(super) fn choose(kept: &Kept, limit: usize) -> String {
+pub(super) fn choose(kept: &KeptBlocks, limit: usize) -> String {
     let room = limit.saturating_sub(mark(kept.lines).len());
     let mut choice = Choice { lines: BTreeMap::new(), all: kept.lines, room };
     let has_causes = !kept.causes.first.is_empty();
@@ -41,23 +41,23 @@ struct Choice<'a> {
 impl<'a> Choice<'a> {
     /// Takes blocks in at most `share` bytes. It takes the first blocks for `from_start` bytes,
     /// then blocks from the end.
-    fn fill(&mut self, ends: &'a Ends, share: usize, from_start: usize) {
-        let all: Vec<&Block> = ends.first.iter().chain(&ends.last).collect();
+    fn fill(&mut self, ends: &'a EndBlocks, share: usize, from_start: usize) {
+        let all: Vec<&ExcerptBlock> = ends.first.iter().chain(&ends.last).collect();
         let floor = self.room.saturating_sub(share);
         let middle = self.room.saturating_sub(from_start);
         let mut next = 0;
-        while next < all.len() && self.room > middle && self.take(all[next], floor, next == 0) {
+        while next < all.len() && self.room > middle && self.add_block(all[next], floor, next == 0) {
             next += 1;
         }
         for (count, block) in all[next..].iter().rev().enumerate() {
-            if !self.take(block, floor, next == 0 && count == 0) {
+            if !self.add_block(block, floor, next == 0 && count == 0) {
                 break;
             }
         }
     }
 
     /// Takes the last lines in at most `share` bytes.
-    fn fill_tail(&mut self, kept: &'a Kept, share: usize) {
+    fn fill_tail(&mut self, kept: &'a KeptBlocks, share: usize) {
         let floor = self.room.saturating_sub(share);
         for line in kept.tail.iter().rev() {
             if !self.take_line(line, floor) {
@@ -68,7 +68,7 @@ impl<'a> Choice<'a> {
 
     /// Takes a whole block, or with `in_part` as many lines as fit. Returns false if the block is
     /// not whole.
-    fn take(&mut self, block: &'a Block, floor: usize, in_part: bool) -> bool {
+    fn add_block(&mut self, block: &'a ExcerptBlock, floor: usize, in_part: bool) -> bool {
         let before = (self.lines.clone(), self.room);
         let is_whole = block.iter().all(|line| self.take_line(line, floor));
         if !is_whole && !in_part {
@@ -78,7 +78,7 @@ impl<'a> Choice<'a> {
     }
 
     /// Takes a line, if the line and its marks leave `floor` bytes of room.
-    fn take_line(&mut self, line: &'a Line, floor: usize) -> bool {
+    fn take_line(&mut self, line: &'a ExcerptLine, floor: usize) -> bool {
         if self.lines.contains_key(&line.number) {
             return true;
         }

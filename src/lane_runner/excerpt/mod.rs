@@ -6,7 +6,7 @@ mod blocks;
 mod choice;
 mod signs;
 
-use blocks::Reader;
+use blocks::BlockReader;
 
 /// The maximum size of an excerpt that explains a failure, in bytes.
 pub(crate) const EXPLAINED: usize = 4 * 1024;
@@ -26,7 +26,7 @@ enum State {
     /// The output does not exceed the limit yet and is kept whole.
     Whole(String),
     /// The output is longer than the limit.
-    Read(Box<Reader>),
+    Read(Box<BlockReader>),
 }
 
 impl Excerpt {
@@ -47,7 +47,7 @@ impl Excerpt {
                 text.push('\n');
             }
             State::Whole(text) => {
-                let mut reader = Box::new(Reader::new(self.limit));
+                let mut reader = Box::new(BlockReader::new(self.limit));
                 text.lines().for_each(|line| reader.line(line));
                 reader.line(line);
                 self.state = State::Read(reader);

@@ -3,8 +3,8 @@
 //! The first matching row counts, so exceptions precede the general rows. Patterns match bytes:
 //! write no character outside ASCII in a class. Cover each new row with a case in `cases/`.
 
-use self::Means::{Cause, Heading, Hint, More, Name, Noise, Sum, Warning};
-use self::Reach::{Deeper, Line, Lines, Paragraph};
+use self::LineMeaning::{Cause, Heading, Hint, More, Name, Noise, Sum, Warning};
+use self::SignReach::{Deeper, Line, Lines, Paragraph};
 use regex::bytes::{RegexSet, RegexSetBuilder};
 use std::sync::LazyLock;
 
@@ -14,18 +14,18 @@ pub(super) struct Sign {
     pub(super) tool: &'static str,
     pattern: &'static str,
     /// The meaning of the line.
-    pub(super) means: Means,
+    pub(super) means: LineMeaning,
     /// The number of indented lines directly before it that belong to it.
     pub(super) before: usize,
 }
 
 /// The role of a line in an explanation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Means {
+pub(super) enum LineMeaning {
     /// Explains a failure.
-    Cause(Reach),
+    Cause(SignReach),
     /// Continues the lines above it, of any kind.
-    More(Reach),
+    More(SignReach),
     /// Gives the location of the causes below it; shown only with a cause.
     Heading,
     /// Names the failed item.
@@ -33,16 +33,16 @@ pub(super) enum Means {
     /// Summarizes the result at the end.
     Sum,
     /// May explain a failure. Similar words also occur in the output of successful steps.
-    Hint(Reach),
+    Hint(SignReach),
     /// Explains a failure only if no other line does.
-    Warning(Reach),
+    Warning(SignReach),
     /// Explains nothing: progress, passed tests, frames of a backtrace.
     Noise,
 }
 
 /// The number of lines below a line that belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum SignReach {
     /// No further line.
     Line,
     /// Exactly this number of lines.
@@ -68,7 +68,7 @@ static SET: LazyLock<RegexSet> = LazyLock::new(|| {
 });
 
 /// `_why` documents the row for readers of the table.
-const fn row(tool: &'static str, pattern: &'static str, means: Means, _why: &'static str) -> Sign {
+const fn row(tool: &'static str, pattern: &'static str, means: LineMeaning, _why: &'static str) -> Sign {
     Sign { tool, pattern, means, before: 0 }
 }
 

@@ -41,7 +41,7 @@ pub struct JunitReport {
 /// An error in the text of a JUnit report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
-pub struct Malformed {
+pub struct JunitError {
     /// The line, from 1.
     pub line: usize,
     /// The reason.
@@ -55,18 +55,18 @@ impl JunitReport {
     ///
     /// When the text is not well-formed, declares a document type, or is not a test report. Also
     /// when it has more than 100,000 tests or more than 64 nested elements.
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
+    pub fn parse(text: &str) -> Result<Self, JunitError> {
         let text = text.trim_start_matches('\u{feff}');
         let mut reader = Reader::from_str(text);
         let mut tree = Tree::default();
         loop {
             let event = reader.read_event();
             let at = if event.is_ok() { reader.buffer_position() } else { reader.error_position() };
-            let taken = event.map_err(|error| error.to_string()).and_then(|event| tree.take(event));
+            let taken = event.map_err(|error| error.to_string()).and_then(|event| tree.push(event));
             match taken {
                 Ok(true) => {}
                 Ok(false) => return Ok(tree.report),
-                Err(why) => return Err(Malformed { line: line_at(text, at), why }),
+                Err(why) => return Err(JunitError { line: line_at(text, at), why }),
             }
         }
     }
@@ -110,11 +110,11 @@ impl Element {
 
 impl Tree {
     /// Reads the next XML event. Returns false at the end of the text.
-    fn take(&mut self, event: Event<'_>) -> Result<bool, String> {
+    fn push(&mut self, event: Event<'_>) -> Result<bool, String> {
         match event {
-            Event::Start(start) => self.begin(&start)?,
+            Event::Start(start) => self.open_element(&start)?,
             Event::Empty(start) => {
-                self.begin(&start)?;
+                self.open_element(&start)?;
                 self.end();
             }
             Event::End(_) => self.end(),
@@ -141,7 +141,7 @@ impl Tree {
         Ok(true)
     }
 
-    fn begin(&mut self, start: &BytesStart<'_>) -> Result<(), String> {
+    fn open_element(&mut self, start: &BytesStart<'_>) -> Result<(), String> {
         if self.open.len() == DEEPEST {
             return Err(format!("elements are nested deeper than {DEEPEST}"));
         }

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn of(result: Value) -> (String, bool) {
+    fn text_of_result(result: Value) -> (String, bool) {
         read(serde_json::from_value(result).unwrap())
     }
 
@@ -60,16 +60,19 @@ mod tests {
         ]);
         let expected = "one\n[an image, image/png, about 6 bytes: not shown]\n[a sound, audio/wav, about 3 bytes: not shown]\n\
             file:///a:\ntwo\n[file:///b, of unknown kind, about 3 bytes: not shown]\n[a link to c: file:///c]";
-        assert_eq!(of(json!({ "content": content, "isError": true })), (expected.into(), true));
+        assert_eq!(text_of_result(json!({ "content": content, "isError": true })), (expected.into(), true));
     }
 
     #[test]
     fn structured_content_is_given_as_json_unless_a_text_says_the_same() {
         let value = json!({ "a": [1, 2.5] });
         let text = json!([{ "type": "text", "text": "{ \"a\": [1, 2.5] }" }]);
-        assert_eq!(of(json!({ "content": text, "structuredContent": value })).0, "{ \"a\": [1, 2.5] }");
-        assert_eq!(of(json!({ "content": [], "structuredContent": value })).0, "{\"a\":[1,2.5]}");
+        assert_eq!(text_of_result(json!({ "content": text, "structuredContent": value })).0, "{ \"a\": [1, 2.5] }");
+        assert_eq!(text_of_result(json!({ "content": [], "structuredContent": value })).0, "{\"a\":[1,2.5]}");
         let other = json!([{ "type": "text", "text": "see there" }]);
-        assert_eq!(of(json!({ "content": other, "structuredContent": value })).0, "see there\n{\"a\":[1,2.5]}");
+        assert_eq!(
+            text_of_result(json!({ "content": other, "structuredContent": value })).0,
+            "see there\n{\"a\":[1,2.5]}"
+        );
     }
 }

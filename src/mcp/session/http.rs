@@ -1,9 +1,9 @@
 //! The connection to a server at an address, by streamable HTTP. It follows no redirect, and uses
 //! no proxy for addresses on this machine.
 
-use super::sieve::Sieve;
+use super::filter::FilteredTransport;
 use super::{MAX_MESSAGE, short};
-use crate::causes::chain;
+use crate::error_chain::chain;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect, retry};
 use rmcp::RoleClient;
@@ -31,7 +31,7 @@ pub(super) fn transport(
         .max_sse_event_size(MAX_MESSAGE)
         .max_json_response_size(MAX_MESSAGE)
         .max_error_response_size(MAX_COMPLAINT);
-    Ok(Sieve::new(StreamableHttpClientTransport::with_client(client, config)))
+    Ok(FilteredTransport::new(StreamableHttpClientTransport::with_client(client, config)))
 }
 
 fn client(url: &Url, headers: &[(String, String)]) -> Result<Client, String> {

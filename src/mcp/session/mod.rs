@@ -3,15 +3,16 @@
 //! is read with a limit.
 
 mod answer;
+mod filter;
 mod http;
-mod sieve;
 mod stdio;
 
-use super::catalog::{Catalog, Said};
-use super::connection::Behind;
-use super::server::{Reach, Server};
-use crate::process::wall::Wall;
-use crate::process::{Aside, Dialogue, Invocation, visible};
+use super::catalog::{ServerTool, ToolCatalog};
+use super::connection::ServerSandbox;
+use super::server::{ServerConfig, ServerTransport};
+use crate::process::sandbox::Sandbox;
+use crate::process::{Dialogue, Invocation, StderrTail, visible};
+use filter::FilteredTransport;
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, Implementation, PaginatedRequestParams,
     PingRequest, ProtocolVersion,
@@ -19,7 +20,6 @@ use rmcp::model::{
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RunningService};
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
-use sieve::Sieve;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -47,11 +47,11 @@ const MAX_WHY: usize = 400;
 /// A session with a server.
 #[derive(Debug)]
 pub(super) struct Session {
-    pub(super) catalog: Catalog,
+    pub(super) catalog: ToolCatalog,
     peer: Peer<RoleClient>,
     service: Mutex<Option<Service>>,
     dialogue: Mutex<Option<Dialogue>>,
-    aside: Option<Arc<Aside>>,
+    aside: Option<Arc<StderrTail>>,
     is_lost: AtomicBool,
 }
 
@@ -59,7 +59,7 @@ type Service = RunningService<RoleClient, ClientConfig>;
 
 /// The reason why a call has no result.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum SessionError {
     /// The server or the SDK refused the call, with this message.
     Refused(String),
     /// The server is gone.
@@ -72,19 +72,19 @@ impl Session {
     ///
     /// # Errors
     /// A message that says why the server cannot be used.
-    pub(super) async fn start(server: &Server, (place, placeholders): Behind<'_>) -> Result<Self, String> {
+    pub(super) async fn start(server: &ServerConfig, (place, placeholders): ServerSandbox<'_>) -> Result<Self, String> {
         if let Some(variable) = &server.lacks {
             return Err(format!("the variable `{variable}`, which its configuration names, is not set"));
         }
         let (command, env) = match &server.reach {
-            Reach::Http { url, headers } => {
-                let begun = within(begin(http::transport(url, headers)?, newest(), &server.name)).await;
+            ServerTransport::Http { url, headers } => {
+                let begun = within(handshake(http::transport(url, headers)?, newest(), &server.name)).await;
                 return begun.map(|begun| Self::of(begun, None));
             }
-            Reach::Program { command, env } => (command, env),
+            ServerTransport::Program { command, env } => (command, env),
         };
         let inner = place.invocation(server, command, env)?;
-        let (wall, holes) = (if server.is_walled { place.wall.clone() } else { Wall::off() }, place.holes(server));
+        let (wall, holes) = (if server.is_walled { place.wall.clone() } else { Sandbox::off() }, place.holes(server));
         let mut failed = String::new();
         for outer in wall.builds(&holes, &inner, placeholders) {
             let mut mode = newest();
@@ -97,7 +97,7 @@ impl Session {
                 mode = match probed {
                     _ if failed.0.starts_with(LATE) => break failed,
                     Probed::Open => ClientLifecycleMode::Initialize, // the server ends at requests that it does not know
-                    Probed::Late => patient(),                       // the server is slow, and may end at an early request too
+                    Probed::Late => patient(), // the server is slow, and may end at an early request too
                     Probed::Unasked | Probed::Answered => break failed,
                 };
             };
@@ -115,11 +115,11 @@ impl Session {
         outer: &Invocation,
         mode: ClientLifecycleMode,
         server: &str,
-    ) -> Result<(Result<Self, (String, Option<Arc<Aside>>)>, Probed), String> {
+    ) -> Result<(Result<Self, (String, Option<Arc<StderrTail>>)>, Probed), String> {
         let dialogue = Dialogue::start_apart(outer)?;
         let (probe, is_patient) = (Arc::<Probe>::default(), matches!(mode, ClientLifecycleMode::Discover { .. }));
         let stdio = Stdio::new(dialogue.lines.clone(), dialogue.aside.clone(), probe.clone(), is_patient);
-        let why = match within(begin(Sieve::new(stdio), mode, server)).await {
+        let why = match within(handshake(FilteredTransport::new(stdio), mode, server)).await {
             Ok(begun) => return Ok((Ok(Self::of(begun, Some(dialogue))), probe.get())),
             Err(why) => why,
         };
@@ -128,7 +128,7 @@ impl Session {
         Ok((Err((why, aside)), probe.get()))
     }
 
-    fn of((service, catalog): (Service, Catalog), dialogue: Option<Dialogue>) -> Self {
+    fn of((service, catalog): (Service, ToolCatalog), dialogue: Option<Dialogue>) -> Self {
         Self {
             catalog,
             peer: service.peer().clone(),
@@ -141,7 +141,7 @@ impl Session {
 
     /// Calls a tool. Returns the text of the result, and whether the server reports an error.
     /// Dropping the call cancels it in the server.
-    pub(super) async fn call(&self, tool: &str, input: Map<String, Value>) -> Result<(String, bool), Fault> {
+    pub(super) async fn call(&self, tool: &str, input: Map<String, Value>) -> Result<(String, bool), SessionError> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(input);
         let answer = tokio::select! {
             biased;
@@ -150,18 +150,18 @@ impl Session {
         };
         match answer {
             Ok(result) => Ok(answer::read(result)),
-            Err(ServiceError::McpError(error)) => Err(Fault::Refused(error.message.into_owned())),
+            Err(ServiceError::McpError(error)) => Err(SessionError::Refused(error.message.into_owned())),
             Err(ServiceError::UnexpectedResponse) => {
-                Err(Fault::Refused("the server sent an unexpected answer: not a result".into()))
+                Err(SessionError::Refused("the server sent an unexpected answer: not a result".into()))
             }
             Err(ServiceError::TransportSend(error)) if self.is_elsewhere() => {
-                Err(Fault::Refused(short(&whole(&error))))
+                Err(SessionError::Refused(short(&whole(&error))))
             }
             Err(ServiceError::TransportSend(_) | ServiceError::TransportClosed) => {
                 self.is_lost.store(true, Ordering::Relaxed);
-                Err(Fault::Lost)
+                Err(SessionError::Lost)
             }
-            Err(error) => Err(Fault::Refused(short(&error.to_string()))),
+            Err(error) => Err(SessionError::Refused(short(&error.to_string()))),
         }
     }
 
@@ -231,7 +231,7 @@ fn patient() -> ClientLifecycleMode {
 }
 
 /// Initializes the session and lists the tools.
-async fn begin<T>(transport: T, mode: ClientLifecycleMode, server: &str) -> Result<(Service, Catalog), String>
+async fn handshake<T>(transport: T, mode: ClientLifecycleMode, server: &str) -> Result<(Service, ToolCatalog), String>
 where
     T: rmcp::transport::Transport<RoleClient> + 'static,
 {
@@ -239,10 +239,10 @@ where
         ClientConfig::new(ClientCapabilities::default(), Implementation::new("fledge", env!("CARGO_PKG_VERSION")));
     let service = ours.serve_with_lifecycle(transport, mode).await.map_err(|error| short(&whole(&error)))?;
     let said = list(service.peer()).await?;
-    Ok((service, Catalog::new(server, said)))
+    Ok((service, ToolCatalog::new(server, said)))
 }
 
-async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Said>, String> {
+async fn list(peer: &Peer<RoleClient>) -> Result<Vec<ServerTool>, String> {
     let (mut said, mut cursor) = (Vec::new(), None);
     for _ in 0..MOST_PAGES {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
@@ -250,7 +250,7 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Said>, String> {
             .list_tools(Some(params))
             .await
             .map_err(|error| format!("cannot list its tools: {}", short(&whole(&error))))?;
-        said.extend(page.tools.into_iter().map(|tool| Said {
+        said.extend(page.tools.into_iter().map(|tool| ServerTool {
             name: tool.name.into_owned(),
             description: tool.description.map(|text| text.into_owned()).unwrap_or_default(),
             schema: Value::Object((*tool.input_schema).clone()),
@@ -263,8 +263,8 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Said>, String> {
     Ok(said)
 }
 
-fn last_words(aside: Option<&Aside>) -> String {
-    let said = aside.map(Aside::last).unwrap_or_default();
+fn last_words(aside: Option<&StderrTail>) -> String {
+    let said = aside.map(StderrTail::last).unwrap_or_default();
     let said = visible(&said);
     let tail = &said[said.ceil_char_boundary(said.len().saturating_sub(MAX_WHY))..];
     let line = tail.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -3,7 +3,7 @@
 //! continues.
 
 use super::MAX_MESSAGE;
-use crate::process::{Aside, Lines};
+use crate::process::{DialogueLines, StderrTail};
 use memchr::memmem;
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
@@ -50,8 +50,8 @@ impl Probe {
 /// The transport of messages to and from a program.
 #[derive(Debug)]
 pub(super) struct Stdio {
-    lines: Arc<Lines>,
-    aside: Option<Arc<Aside>>,
+    lines: Arc<DialogueLines>,
+    aside: Option<Arc<StderrTail>>,
     /// The requests that wait for an answer.
     open: Vec<RequestId>,
     /// Answers that fledge gives in place of the server.
@@ -66,7 +66,12 @@ pub(super) struct Stdio {
 impl Stdio {
     /// Creates the transport. If `is_patient` is set, the probe for the newest protocol version has
     /// no time limit.
-    pub(super) fn new(lines: Arc<Lines>, aside: Option<Arc<Aside>>, probe: Arc<Probe>, is_patient: bool) -> Self {
+    pub(super) fn new(
+        lines: Arc<DialogueLines>,
+        aside: Option<Arc<StderrTail>>,
+        probe: Arc<Probe>,
+        is_patient: bool,
+    ) -> Self {
         Self { lines, aside, open: Vec::new(), given: VecDeque::new(), probe, asked: None, is_patient }
     }
 

@@ -9,7 +9,7 @@ use super::thinking;
 use crate::{
     chat::{Block, Image, Message, Role, ToolResult},
     provider::{
-        Endpoint, Request,
+        Endpoint, ModelRequest,
         codec::{wire_input, wire_name},
     },
 };
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 const MAX_TOKENS: u64 = 16_384;
 
 /// Builds the request body.
-pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
+pub(super) fn body(endpoint: &Endpoint, request: &ModelRequest) -> Value {
     let mut messages: Vec<Value> = request.messages.iter().filter_map(message).collect();
     for message in messages.iter_mut().rev().filter(|message| message["role"] == "user").take(2) {
         mark(message["content"].as_array_mut());
@@ -50,7 +50,7 @@ pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
 
 /// Returns the token limit of the answer: the limit of the request, else of the configuration, else
 /// a default that leaves room in a small context window.
-fn most(endpoint: &Endpoint, request: &Request) -> u64 {
+fn most(endpoint: &Endpoint, request: &ModelRequest) -> u64 {
     let usual = endpoint.context_window.map_or(MAX_TOKENS, |window| MAX_TOKENS.min(window / 4).max(1));
     request.max_output.or(endpoint.max_output_tokens).unwrap_or(usual)
 }
@@ -111,7 +111,7 @@ fn image(image: &Image) -> Value {
 mod tests {
     use super::*;
     use crate::chat::{ToolCall, ToolInput, ToolSpec};
-    use crate::provider::{Effort, Kind};
+    use crate::provider::{Effort, WireFormat};
 
     fn conversation() -> Vec<Message> {
         vec![
@@ -139,10 +139,10 @@ mod tests {
         ]
     }
 
-    fn request(messages: Vec<Message>) -> Request {
+    fn request(messages: Vec<Message>) -> ModelRequest {
         let tool =
             |name: &str| ToolSpec { name: name.into(), description: "d".into(), schema: json!({"type": "object"}) };
-        Request {
+        ModelRequest {
             system: "be good".into(),
             messages: messages.into(),
             tools: [tool("a"), tool("b")].into(),
@@ -155,7 +155,7 @@ mod tests {
     fn a_conversation_is_translated_whole_and_marked_for_the_cache() {
         let cached = json!({"type": "ephemeral"});
         assert_eq!(
-            body(&Endpoint::new(Kind::Anthropic, "m"), &request(conversation())),
+            body(&Endpoint::new(WireFormat::Anthropic, "m"), &request(conversation())),
             json!({
                 "model": "m", "max_tokens": 16384, "stream": true,
                 "system": [{"type": "text", "text": "be good", "cache_control": cached}],
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_longer_conversation_begins_with_the_same_bytes_but_for_the_marks() {
         let bytes = |messages: Vec<Message>| {
-            let body = body(&Endpoint::new(Kind::Anthropic, "m"), &request(messages));
+            let body = body(&Endpoint::new(WireFormat::Anthropic, "m"), &request(messages));
             body["messages"].to_string().replace(r#""cache_control":{"type":"ephemeral"},"#, "")
         };
         let (short, long) = (bytes(conversation()), {
@@ -212,7 +212,8 @@ mod tests {
 
     #[test]
     fn a_model_is_asked_to_think_when_that_is_wanted() {
-        let endpoint = Endpoint { reasoning: Some(Effort::Low), ..Endpoint::new(Kind::Anthropic, "claude-sonnet-4-5") };
+        let endpoint =
+            Endpoint { reasoning: Some(Effort::Low), ..Endpoint::new(WireFormat::Anthropic, "claude-sonnet-4-5") };
         let body = body(&endpoint, &request(vec![Message::user("go")]));
         assert_eq!((&body["max_tokens"], &body["thinking"]["budget_tokens"]), (&json!(18_432), &json!(2048)));
     }

@@ -8,16 +8,16 @@ mod tests;
 mod thinking;
 
 use super::{
-    Endpoint, Request, Secret,
+    Endpoint, ModelRequest, Secret,
     codec::{Decoder, Dialect},
 };
 use serde_json::{Value, json};
 
 /// The Messages dialect.
 #[derive(Debug)]
-pub(super) struct Messages;
+pub(super) struct AnthropicMessages;
 
-impl Dialect for Messages {
+impl Dialect for AnthropicMessages {
     fn name(&self) -> &'static str {
         "anthropic"
     }
@@ -38,7 +38,7 @@ impl Dialect for Messages {
         ("x-api-key", key.reveal().to_owned())
     }
 
-    fn body(&self, endpoint: &Endpoint, request: &Request) -> Value {
+    fn body(&self, endpoint: &Endpoint, request: &ModelRequest) -> Value {
         body::body(endpoint, request)
     }
 
@@ -56,6 +56,6 @@ impl Dialect for Messages {
     }
 
     fn decoder(&self, _turn: u64) -> Box<dyn Decoder> {
-        Box::new(stream::Stream::default())
+        Box::new(stream::AnthropicStream::default())
     }
 }

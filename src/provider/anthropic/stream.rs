@@ -5,15 +5,15 @@ use crate::{
     chat::{Block, Delta, ModelError, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, is_shallow},
     provider::{
         DeltaSink,
-        codec::{Decoder, Pulse, count, json_of, protocol, text, token_count},
-        complaint::Complaint,
+        api_error::ApiErrorText,
+        codec::{Decoder, EventProgress, count, json_of, protocol, text, token_count},
     },
 };
 use serde_json::{Map, Value, json};
 
 /// An answer under way.
 #[derive(Debug, Default)]
-pub(super) struct Stream {
+pub(super) struct AnthropicStream {
     /// The model in `message_start`, which must be the first event.
     model: Option<String>,
     /// The number of blocks begun, which is also the index that the next block must have.
@@ -47,12 +47,12 @@ enum Open {
     Other(Option<Value>),
 }
 
-impl Decoder for Stream {
-    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+impl Decoder for AnthropicStream {
+    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
         let value = json_of(event)?;
         let kind = value["type"].as_str().ok_or_else(|| protocol("an event has no type"))?;
         match kind {
-            "error" => Err(Complaint::of(&value["error"]).in_stream()),
+            "error" => Err(ApiErrorText::from_value(&value["error"]).in_stream()),
             "message_start" => self.start(&value["message"]),
             "content_block_start" | "content_block_delta" | "content_block_stop" | "message_delta" | "message_stop"
                 if self.model.is_none() =>
@@ -64,7 +64,7 @@ impl Decoder for Stream {
             "content_block_stop" => self.close(&value, deltas),
             "message_delta" => self.note(&value),
             "message_stop" => self.end(),
-            _ => Ok(Pulse::Idle), // a ping or a newer event, which the API documentation says to ignore
+            _ => Ok(EventProgress::Idle), // a ping or a newer event, which the API documentation says to ignore
         }
     }
 
@@ -79,17 +79,17 @@ impl Decoder for Stream {
     }
 }
 
-impl Stream {
-    fn start(&mut self, message: &Value) -> Result<Pulse, ModelError> {
+impl AnthropicStream {
+    fn start(&mut self, message: &Value) -> Result<EventProgress, ModelError> {
         if self.model.is_some() {
             return Err(protocol("a second message_start"));
         }
         self.model = Some(text(message, "model").to_owned());
         self.count_usage(&message["usage"]);
-        Ok(Pulse::Progress)
+        Ok(EventProgress::Progress)
     }
 
-    fn open(&mut self, event: &Value, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+    fn open(&mut self, event: &Value, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
         if self.open.is_some() || event["index"].as_u64() != Some(self.begun) {
             return Err(protocol(format!("block {} begins out of order", event["index"])));
         }
@@ -112,12 +112,12 @@ impl Stream {
             Some(Open::Text(said)) => say(said, text(block, "text"), Delta::Text, deltas),
             Some(Open::Thinking { text: said, .. }) => say(said, text(block, "thinking"), Delta::Thinking, deltas),
             Some(Open::Tool { id, .. }) if id.is_empty() => return Err(protocol("a tool call has no id")),
-            Some(Open::Tool { .. } | Open::Other(_)) | None => Pulse::Progress,
+            Some(Open::Tool { .. } | Open::Other(_)) | None => EventProgress::Progress,
         };
-        Ok(Pulse::Progress)
+        Ok(EventProgress::Progress)
     }
 
-    fn extend(&mut self, event: &Value, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+    fn extend(&mut self, event: &Value, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
         let delta = &event["delta"];
         let kind = text(delta, "type");
         let pieces = ["text", "thinking", "partial_json"].map(|member| text(delta, member).len() as u64);
@@ -136,7 +136,7 @@ impl Stream {
             }
             (Open::Other(whole), _) => {
                 *whole = None;
-                Pulse::Progress
+                EventProgress::Progress
             }
             (
                 Open::Text(_) | Open::Thinking { .. } | Open::Tool { .. },
@@ -144,11 +144,11 @@ impl Stream {
             ) => {
                 return Err(protocol(format!("`{kind}` does not fit the type of its block")));
             }
-            (Open::Text(_) | Open::Thinking { .. } | Open::Tool { .. }, _) => Pulse::Idle, // citations and newer deltas
+            (Open::Text(_) | Open::Thinking { .. } | Open::Tool { .. }, _) => EventProgress::Idle, // citations and newer deltas
         })
     }
 
-    fn close(&mut self, event: &Value, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+    fn close(&mut self, event: &Value, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
         self.current(event)?;
         match self.open.take() {
             Some(Open::Text(text)) => self.content.push(Block::Text { text }),
@@ -170,7 +170,7 @@ impl Stream {
             Some(Open::Other(whole)) => self.content.extend(whole.map(|value| Block::Opaque { value })),
             None => {}
         }
-        Ok(Pulse::Progress)
+        Ok(EventProgress::Progress)
     }
 
     /// Returns the open block if the event names it.
@@ -179,10 +179,10 @@ impl Stream {
         self.open.as_mut().filter(|_| newest).ok_or_else(|| protocol(format!("block {} is not open", event["index"])))
     }
 
-    fn note(&mut self, event: &Value) -> Result<Pulse, ModelError> {
+    fn note(&mut self, event: &Value) -> Result<EventProgress, ModelError> {
         self.count_usage(&event["usage"]);
         self.stop = match text(&event["delta"], "stop_reason") {
-            "" => return Ok(Pulse::Progress),
+            "" => return Ok(EventProgress::Progress),
             "end_turn" | "stop_sequence" => Some(StopReason::EndTurn),
             "tool_use" => Some(StopReason::ToolUse),
             "max_tokens" | "model_context_window_exceeded" => Some(StopReason::OutputLimit),
@@ -190,15 +190,15 @@ impl Stream {
             "pause_turn" => Some(StopReason::Pause),
             other => return Err(protocol(format!("unknown stop reason `{other}`"))),
         };
-        Ok(Pulse::Progress)
+        Ok(EventProgress::Progress)
     }
 
-    fn end(&mut self) -> Result<Pulse, ModelError> {
+    fn end(&mut self) -> Result<EventProgress, ModelError> {
         if self.open.is_some() {
             return Err(protocol("message_stop inside a block"));
         }
         let stop = self.stop.take().ok_or_else(|| protocol("message_stop without a stop reason"))?;
-        Ok(Pulse::Done(Box::new(self.reply(stop))))
+        Ok(EventProgress::Done(Box::new(self.reply(stop))))
     }
 
     /// Takes the content gathered so far as a reply.
@@ -231,7 +231,7 @@ fn read_usage(counts: &Map<String, Value>) -> Option<Usage> {
 }
 
 /// Appends a piece to the text and streams it.
-fn say(said: &mut String, piece: &str, delta: fn(String) -> Delta, deltas: DeltaSink<'_>) -> Pulse {
+fn say(said: &mut String, piece: &str, delta: fn(String) -> Delta, deltas: DeltaSink<'_>) -> EventProgress {
     if !piece.is_empty() {
         deltas(delta(piece.to_owned()));
     }
@@ -239,7 +239,7 @@ fn say(said: &mut String, piece: &str, delta: fn(String) -> Delta, deltas: Delta
 }
 
 /// Appends a piece. An empty piece is not progress.
-fn append(whole: &mut String, piece: &str) -> Pulse {
+fn append(whole: &mut String, piece: &str) -> EventProgress {
     whole.push_str(piece);
-    if piece.is_empty() { Pulse::Idle } else { Pulse::Progress }
+    if piece.is_empty() { EventProgress::Idle } else { EventProgress::Progress }
 }

@@ -1,8 +1,8 @@
 //! Golden streams of the Messages API, whole and broken, and the reply or error of each.
 
-use super::stream::Stream;
+use super::stream::AnthropicStream;
 use crate::{
-    chat::{Block, Delta, ModelError, ModelFault, Reply, StopReason, ToolCall, ToolInput, Usage},
+    chat::{Block, Delta, ModelError, ModelErrorKind, Reply, StopReason, ToolCall, ToolInput, Usage},
     provider::codec::tests::decode,
 };
 use serde_json::json;
@@ -27,7 +27,7 @@ fn note(reason: &str) -> String {
 }
 
 fn run(events: &[String]) -> (Vec<Delta>, Result<Option<Reply>, ModelError>) {
-    decode(&mut Stream::default(), events)
+    decode(&mut AnthropicStream::default(), events)
 }
 
 fn tool(id: &str, input: ToolInput) -> ToolCall {
@@ -155,7 +155,7 @@ fn what_breaks_the_order_is_a_protocol_fault() {
         ("not JSON", vec![START.into(), r#"{"type":"ping""#.into()]),
     ];
     for (name, events) in cases {
-        assert_eq!(run(&events).1.unwrap_err().fault, ModelFault::Protocol, "{name}");
+        assert_eq!(run(&events).1.unwrap_err().fault, ModelErrorKind::Protocol, "{name}");
     }
 }
 
@@ -164,7 +164,7 @@ fn an_error_event_is_judged_by_its_type() {
     let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     assert_eq!(
         run(&[START.into(), error.into()]).1.unwrap_err(),
-        ModelError::new(ModelFault::Busy, "the stream reports: overloaded_error Overloaded")
+        ModelError::new(ModelErrorKind::Busy, "the stream reports: overloaded_error Overloaded")
     );
 }
 

@@ -43,10 +43,10 @@ mod script;
 
 pub use recording::Recording;
 
-use super::{Completion, DeltaSink, Provider, ProviderError, Request, SUMMARISER};
-use crate::chat::{Block, Delta, Message, ModelError, ModelFault, Reply, Role, Spent};
+use super::{DeltaSink, ModelRequest, PendingReply, Provider, ProviderError, SUMMARISER};
+use crate::chat::{Block, Delta, Message, ModelError, ModelErrorKind, Reply, Role, Spent};
 use crate::yaml::Problems;
-use script::{Act, Expect, Fault, ResultKind, Turn};
+use script::{ResultKind, ScriptAct, ScriptExpect, ScriptFault, ScriptTurn};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -63,8 +63,8 @@ pub struct Cassette {
 struct Reel {
     name: String,
     /// The turns by agent.
-    turns: BTreeMap<String, Vec<Turn>>,
-    bounds: Bounds,
+    turns: BTreeMap<String, Vec<ScriptTurn>>,
+    bounds: CassetteBounds,
     /// The playback position of each agent that has asked.
     cursors: Mutex<BTreeMap<String, Cursor>>,
 }
@@ -72,7 +72,7 @@ struct Reel {
 /// The limits of the recorded model. With the same limits, replay compacts the conversation at the
 /// same places.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Bounds {
+pub struct CassetteBounds {
     /// The context window, in tokens.
     pub window: Option<u64>,
     /// The token limit of an answer, if one was set.
@@ -114,17 +114,17 @@ impl Cassette {
         Ok(Self { reel: Arc::new(reel), of: String::new() })
     }
 
-    async fn play(&self, request: &Request, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
+    async fn play(&self, request: &ModelRequest, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
         let turn = self.next(request)?;
         deltas(Delta::Spent(Spent::default()));
         match &turn.act {
-            Act::Hang => std::future::pending().await,
-            Act::Fault(said, Fault { kind, message, retry_after_ms, spent, .. }) => {
+            ScriptAct::Hang => std::future::pending().await,
+            ScriptAct::Fault(said, ScriptFault { kind, message, retry_after_ms, spent, .. }) => {
                 stream(said, deltas).await;
                 let (message, spent) = (message.clone(), spent.clone().map(Box::new));
                 Err(ModelError { fault: *kind, message, retry_after_ms: *retry_after_ms, spent })
             }
-            Act::Reply(reply) => {
+            ScriptAct::Reply(reply) => {
                 stream(&reply.content, deltas).await;
                 Ok(reply.clone())
             }
@@ -133,7 +133,7 @@ impl Cassette {
 
     /// Returns the turn to play now and moves the cursor past it, so two requests never get the
     /// same turn.
-    fn next(&self, request: &Request) -> Result<&Turn, ModelError> {
+    fn next(&self, request: &ModelRequest) -> Result<&ScriptTurn, ModelError> {
         let mut cursors = self.lock();
         let cursor = cursors.entry(self.of.clone()).or_insert_with(|| {
             let said = Place { turn: self.after_replies(request.turn.saturating_sub(1)), faults: 0 };
@@ -161,8 +161,8 @@ impl Cassette {
         }
         at.faults += 1;
         let played_out = match &turn.act {
-            Act::Fault(_, fault) => at.faults >= fault.times,
-            Act::Hang | Act::Reply(_) => true,
+            ScriptAct::Fault(_, fault) => at.faults >= fault.times,
+            ScriptAct::Hang | ScriptAct::Reply(_) => true,
         };
         if played_out {
             *at = Place { turn: number, faults: 0 };
@@ -178,13 +178,13 @@ impl Cassette {
             .iter()
             .position(|turn| {
                 let found = replies == count;
-                replies += u64::from(!turn.is_summary && matches!(turn.act, Act::Reply(_)));
+                replies += u64::from(!turn.is_summary && matches!(turn.act, ScriptAct::Reply(_)));
                 found
             })
             .unwrap_or(turns.len())
     }
 
-    fn turns(&self) -> &[Turn] {
+    fn turns(&self) -> &[ScriptTurn] {
         self.reel.turns.get(&self.of).map(Vec::as_slice).unwrap_or_default()
     }
 
@@ -193,7 +193,7 @@ impl Cassette {
     }
 
     fn wrong(&self, what: String) -> ModelError {
-        ModelError::new(ModelFault::BadRequest, format!("{}: {what}", self.name()))
+        ModelError::new(ModelErrorKind::BadRequest, format!("{}: {what}", self.name()))
     }
 }
 
@@ -202,11 +202,11 @@ impl Provider for Cassette {
         format!("cassette/{}", self.reel.name)
     }
 
-    fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a> {
+    fn complete<'a>(&'a self, request: &'a ModelRequest, deltas: DeltaSink<'a>) -> PendingReply<'a> {
         Box::pin(self.play(request, deltas))
     }
 
-    fn bounds(&self) -> Option<Bounds> {
+    fn bounds(&self) -> Option<CassetteBounds> {
         Some(self.reel.bounds)
     }
 
@@ -241,7 +241,7 @@ fn since_last_answer(messages: &[Message]) -> &[Message] {
 }
 
 /// Describes the part of an expectation that is not met, if any.
-fn missing(expect: &Expect, asked: &[Message]) -> Option<String> {
+fn missing(expect: &ScriptExpect, asked: &[Message]) -> Option<String> {
     if let Some(text) = expect.contains.iter().find(|text| !texts(asked).any(|said| said.contains(text.as_str()))) {
         return Some(format!("the text {text:?}"));
     }

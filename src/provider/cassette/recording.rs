@@ -1,15 +1,15 @@
 //! The writer of cassettes: it records the answers of models in the format that
 //! [`Cassette`](super::Cassette) reads.
 
-use super::Bounds;
-use crate::chat::{Block, ModelError, ModelFault, Reply, Spent, StopReason, ToolCall, ToolInput, Usage};
+use super::CassetteBounds;
+use crate::chat::{Block, ModelError, ModelErrorKind, Reply, Spent, StopReason, ToolCall, ToolInput, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
 /// The recorded turns.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recording {
-    bounds: Bounds,
+    bounds: CassetteBounds,
     turns: Vec<Taken>,
     /// The path of the sub-agent whose turns are recorded; `None` for the run itself.
     of: Option<String>,
@@ -25,7 +25,7 @@ impl Recording {
     /// back.
     pub fn reply(&mut self, reply: &Reply) {
         let taken = Taken {
-            usage: reply.usage.as_ref().map(Tokens::of),
+            usage: reply.usage.as_ref().map(Tokens::from_usage),
             stop: Some(reply.stop),
             model: Some(reply.model.clone()),
             ..self.taken(&reply.content)
@@ -34,7 +34,7 @@ impl Recording {
     }
 
     /// Sets the limits of the model.
-    pub fn within(&mut self, bounds: Bounds) {
+    pub fn within(&mut self, bounds: CassetteBounds) {
         self.bounds = bounds;
     }
 
@@ -48,7 +48,7 @@ impl Recording {
     /// Creates a turn with this content.
     fn taken(&self, content: &[Block]) -> Taken {
         let mut taken = Taken { of: self.of.clone(), ..Taken::default() };
-        let said: Vec<Said> = content.iter().filter_map(Said::of).collect();
+        let said: Vec<Said> = content.iter().filter_map(Said::from_block).collect();
         if is_plain(&said) {
             for block in said {
                 match block {
@@ -69,7 +69,7 @@ impl Recording {
         let retry_after = retry_after_ms.map(|wait| format!("{wait}ms"));
         let fault = Some(Broken { kind, message, retry_after, bytes: spent.as_ref().map(|spent| spent.bytes) });
         let Spent { model, usage, said, .. } = *spent.unwrap_or_default();
-        let (usage, model) = (usage.as_ref().map(Tokens::of), Some(model).filter(|model| !model.is_empty()));
+        let (usage, model) = (usage.as_ref().map(Tokens::from_usage), Some(model).filter(|model| !model.is_empty()));
         self.turns.push(Taken { fault, usage, model, ..self.taken(&said) });
     }
 
@@ -88,7 +88,7 @@ impl Recording {
     /// # Errors
     /// If the recording cannot be written as YAML.
     pub fn to_yaml(&self, name: &str) -> Result<String, serde_yaml::Error> {
-        let Bounds { window, max_output, compact_at } = self.bounds;
+        let CassetteBounds { window, max_output, compact_at } = self.bounds;
         serde_yaml::to_string(&Script { name, window, max_output, compact_at, turns: &self.turns })
     }
 }
@@ -150,7 +150,7 @@ struct Tool {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Broken {
-    kind: ModelFault,
+    kind: ModelErrorKind,
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<String>,
@@ -176,7 +176,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Tokens {
-    fn of(usage: &Usage) -> Self {
+    fn from_usage(usage: &Usage) -> Self {
         Self {
             input: usage.input_tokens,
             output: usage.output_tokens,
@@ -188,18 +188,18 @@ impl Tokens {
 }
 
 impl Said {
-    fn of(block: &Block) -> Option<Self> {
+    fn from_block(block: &Block) -> Option<Self> {
         match block {
             Block::Thinking { text, .. } => Some(Self::Thinking { thinking: text.clone() }),
             Block::Text { text } => Some(Self::Text { text: text.clone() }),
-            Block::ToolUse(call) => Some(Self::Tool { tool: Tool::of(call) }),
+            Block::ToolUse(call) => Some(Self::Tool { tool: Tool::from_call(call) }),
             Block::Image(_) | Block::ToolResult(_) | Block::Opaque { .. } => None,
         }
     }
 }
 
 impl Tool {
-    fn of(call: &ToolCall) -> Self {
+    fn from_call(call: &ToolCall) -> Self {
         let error = match &call.input {
             ToolInput::Object(_) => None,
             ToolInput::Malformed { error, .. } => Some(error.clone()),
@@ -223,7 +223,7 @@ fn is_plain(said: &[Said]) -> bool {
 mod tests {
     use super::*;
     use crate::chat::Delta;
-    use crate::provider::{Cassette, Provider, Request};
+    use crate::provider::{Cassette, ModelRequest, Provider};
     use serde_json::json;
 
     fn call(name: &str, input: ToolInput) -> Block {
@@ -237,7 +237,7 @@ mod tests {
     async fn played(recording: &Recording, turns: usize) -> Vec<Result<Reply, ModelError>> {
         let cassette = Cassette::parse(&recording.to_yaml("a run").unwrap(), "tape.yaml").unwrap();
         let request =
-            Request { system: String::new(), messages: [].into(), tools: [].into(), turn: 1, max_output: None };
+            ModelRequest { system: String::new(), messages: [].into(), tools: [].into(), turn: 1, max_output: None };
         let mut all = Vec::new();
         for _ in 0..turns {
             all.push(cassette.complete(&request, &|_| {}).await);
@@ -283,7 +283,7 @@ mod tests {
         ];
         let faults = [
             ModelError {
-                fault: ModelFault::Busy,
+                fault: ModelErrorKind::Busy,
                 message: "later: \"now\"".into(),
                 retry_after_ms: Some(1500),
                 spent: None,
@@ -323,7 +323,7 @@ mod tests {
         faults.iter().for_each(|fault| recording.fault(fault));
         let cassette = Cassette::parse(&recording.to_yaml("a run").unwrap(), "tape.yaml").unwrap();
         let request =
-            Request { system: String::new(), messages: [].into(), tools: [].into(), turn: 1, max_output: None };
+            ModelRequest { system: String::new(), messages: [].into(), tools: [].into(), turn: 1, max_output: None };
         for fault in &faults {
             let heard = std::sync::Mutex::new(String::new());
             let hear = |delta: Delta| match delta {

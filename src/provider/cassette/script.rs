@@ -1,10 +1,10 @@
 //! The parser of cassettes: it turns YAML into checked turns.
 
-use super::Bounds;
+use super::CassetteBounds;
 use crate::{
-    chat::{Block, ModelFault, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, text_of},
+    chat::{Block, ModelErrorKind, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, text_of},
     limits::MAX_CASSETTE,
-    yaml::{Place, Problem, Value, meant, parse as parse_places},
+    yaml::{FilePlace, Problem, YamlValue, meant, parse as parse_places},
 };
 use jiff::SignedDuration;
 use serde::{Deserialize, de::IgnoredAny};
@@ -12,26 +12,26 @@ use serde_json::Value as Json;
 
 /// One turn: the expected request, and the action to play.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct ScriptTurn {
     /// True if the turn answers only requests for a summary of the conversation.
     pub(super) is_summary: bool,
-    pub(super) expect: Option<Expect>,
-    pub(super) act: Act,
+    pub(super) expect: Option<ScriptExpect>,
+    pub(super) act: ScriptAct,
 }
 
 /// The action of a turn.
 #[derive(Debug)]
-pub(super) enum Act {
+pub(super) enum ScriptAct {
     Reply(Reply),
     /// A partial answer, then a failure.
-    Fault(Vec<Block>, Fault),
+    Fault(Vec<Block>, ScriptFault),
     Hang,
 }
 
 /// A failure to play.
 #[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) kind: ModelFault,
+pub(super) struct ScriptFault {
+    pub(super) kind: ModelErrorKind,
     pub(super) message: String,
     pub(super) retry_after_ms: Option<u64>,
     pub(super) times: u64,
@@ -42,7 +42,7 @@ pub(super) struct Fault {
 /// The expected content of the messages after the model's last answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Expect {
+pub(super) struct ScriptExpect {
     #[serde(default)]
     pub(super) contains: Vec<String>,
     pub(super) tool_result: Option<ResultKind>,
@@ -57,14 +57,15 @@ pub(super) enum ResultKind {
 
 /// Parses a cassette. Returns the limits of its model, and each turn with the path of its
 /// sub-agent, which is empty for the run itself.
-pub(super) fn parse(text: &str, name: &str) -> Result<(Bounds, Vec<(String, Turn)>), Problem> {
+pub(super) fn parse(text: &str, name: &str) -> Result<(CassetteBounds, Vec<(String, ScriptTurn)>), Problem> {
     if text.len() > MAX_CASSETTE {
         return Err(Problem::of_file(format!("too large: {} bytes, at most {MAX_CASSETTE} are allowed", text.len())));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     // The untyped parse rejects duplicate keys, which the typed parse would not notice.
-    serde_yaml::from_str::<serde_yaml::Value>(text).map_err(|error| not_yaml(text).unwrap_or_else(|| told(error)))?;
-    let script: RawScript = serde_yaml::from_str(text).map_err(told)?;
+    serde_yaml::from_str::<serde_yaml::Value>(text)
+        .map_err(|error| not_yaml(text).unwrap_or_else(|| problem(error)))?;
+    let script: RawScript = serde_yaml::from_str(text).map_err(problem)?;
     let RawScript { window, max_output, compact_at, turns, .. } = script;
     for (key, zero) in [("window", window == Some(0)), ("max_output", max_output == Some(0))] {
         if zero {
@@ -80,7 +81,7 @@ pub(super) fn parse(text: &str, name: &str) -> Result<(Bounds, Vec<(String, Turn
     };
     let turn = |(number, turn): (usize, RawTurn)| turn.check(number, name).map_err(|what| wrong(number, what));
     let turns = (1..).zip(turns).map(turn).collect::<Result<_, Problem>>()?;
-    Ok((Bounds { window, max_output, compact_at }, turns))
+    Ok((CassetteBounds { window, max_output, compact_at }, turns))
 }
 
 /// Returns the problem of a text that is not YAML. fledge's own parser locates its beginning more
@@ -91,10 +92,10 @@ fn not_yaml(text: &str) -> Option<Problem> {
 
 /// Converts a parser error, with its position and a suggestion for a misspelt word. The parser
 /// lists the known words after an unknown one, each in backquotes.
-fn told(error: serde_yaml::Error) -> Problem {
+fn problem(error: serde_yaml::Error) -> Problem {
     let text = error.to_string();
-    let at = error.location().map(|at| Place { line: at.line(), column: at.column() });
-    let end = at.map(|Place { line, column }| format!(" at line {line} column {column}")).unwrap_or_default();
+    let at = error.location().map(|at| FilePlace { line: at.line(), column: at.column() });
+    let end = at.map(|FilePlace { line, column }| format!(" at line {line} column {column}")).unwrap_or_default();
     let message = text.strip_suffix(&end).unwrap_or(&text).to_owned();
     let unknown = text.find("unknown field `").or_else(|| text.find("unknown variant `"));
     let mut words = unknown.map_or("", |at| &text[at..]).split('`').skip(1).step_by(2);
@@ -103,10 +104,10 @@ fn told(error: serde_yaml::Error) -> Problem {
 }
 
 /// Returns the position of a turn, unless the cassette is larger than the files that people write.
-fn place_of(text: &str, number: usize) -> Option<Place> {
-    let Value::Map(entries) = parse_places(text, 1).ok()?.value else { return None };
+fn place_of(text: &str, number: usize) -> Option<FilePlace> {
+    let YamlValue::Map(entries) = parse_places(text, 1).ok()?.value else { return None };
     let (_, turns) = entries.into_iter().find(|(key, _)| key.text == "turns")?;
-    let Value::List(turns) = turns.value else { return None };
+    let YamlValue::List(turns) = turns.value else { return None };
     turns.get(number.checked_sub(1)?).map(|turn| turn.place)
 }
 
@@ -132,7 +133,7 @@ struct RawTurn {
     #[serde(default)]
     content: Vec<RawBlock>,
     model: Option<String>,
-    expect: Option<Expect>,
+    expect: Option<ScriptExpect>,
     usage: Option<RawUsage>,
     stop: Option<StopReason>,
     fault: Option<RawFault>,
@@ -179,7 +180,7 @@ struct RawUsage {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFault {
-    kind: ModelFault,
+    kind: ModelErrorKind,
     message: Option<String>,
     retry_after: Option<String>,
     times: Option<u64>,
@@ -189,7 +190,7 @@ struct RawFault {
 }
 
 impl RawTurn {
-    fn check(self, number: usize, name: &str) -> Result<(String, Turn), String> {
+    fn check(self, number: usize, name: &str) -> Result<(String, ScriptTurn), String> {
         let wrong = str::to_owned;
         let of = self.of.as_ref().map(path).transpose()?.unwrap_or_default();
         let speaks = self.text.is_some() || self.thinking.is_some() || !self.tools.is_empty();
@@ -204,12 +205,12 @@ impl RawTurn {
         }
         let usage = self.usage.map(RawUsage::tokens);
         let act = match (self.hang, self.fault) {
-            (true, None) if !speaks && !replies => Act::Hang,
+            (true, None) if !speaks && !replies => ScriptAct::Hang,
             (true, _) => return Err(wrong("`hang` can only be combined with `expect`")),
             (false, Some(_)) if self.stop.is_some() => return Err(wrong("`fault` cannot be combined with `stop`")),
             (false, Some(fault)) => {
                 let fault = fault.check(&content, (self.model, usage))?;
-                Act::Fault(content, fault)
+                ScriptAct::Fault(content, fault)
             }
             (false, None) if !speaks && !replies => {
                 return Err(wrong("nothing to answer: give `text`, `tools`, `fault` or `hang`"));
@@ -218,10 +219,10 @@ impl RawTurn {
                 let calls = content.iter().any(|block| matches!(block, Block::ToolUse(_)));
                 let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
                 let model = self.model.unwrap_or_else(|| name.to_owned());
-                Act::Reply(Reply { content, stop: self.stop.unwrap_or(stop), usage, model, lacks_end: false })
+                ScriptAct::Reply(Reply { content, stop: self.stop.unwrap_or(stop), usage, model, lacks_end: false })
             }
         };
-        Ok((of, Turn { is_summary: self.summary, expect: self.expect, act }))
+        Ok((of, ScriptTurn { is_summary: self.summary, expect: self.expect, act }))
     }
 }
 
@@ -282,7 +283,7 @@ impl RawUsage {
 impl RawFault {
     /// Checks the fault together with the partial answer, the model and the token counts. Without
     /// any of these the fault is a refused request.
-    fn check(self, said: &[Block], (model, usage): (Option<String>, Option<Usage>)) -> Result<Fault, String> {
+    fn check(self, said: &[Block], (model, usage): (Option<String>, Option<Usage>)) -> Result<ScriptFault, String> {
         let is_begun = self.bytes.is_some() || !said.is_empty() || usage.is_some();
         let bytes = self.bytes.unwrap_or_else(|| text_of(said).len() as u64);
         let spent = is_begun.then(|| Spent { model: model.unwrap_or_default(), usage, bytes, ..Spent::default() });
@@ -299,7 +300,7 @@ impl RawFault {
             return Err("invalid `times: 0`: expected at least 1".to_owned());
         }
         let message = self.message.unwrap_or_else(|| "simulated by the cassette".to_owned());
-        Ok(Fault { kind: self.kind, message, retry_after_ms, times, spent })
+        Ok(ScriptFault { kind: self.kind, message, retry_after_ms, times, spent })
     }
 }
 
@@ -318,18 +319,18 @@ mod tests {
             ("turns:\n  - text: a\n    txt: b\n", "turns[0]: unknown field `txt`"),
             ("turns:\n  - { fault: { kind: tired } }", "2:"),
             ("turns:\n  - { tools: [{ name: x, input: { a: 1, a: 2 } }] }", "2:"),
-            ("turns:\n  - { text: a, content: [{ text: b }] }", "turn 1: `content` stands in the place of"),
-            ("turns:\n  - { content: [{ text: a, thinking: b }] }", "turn 1: content 1 is not one of"),
-            ("turns:\n  - {}", "turn 1: says nothing"),
+            ("turns:\n  - { text: a, content: [{ text: b }] }", "turn 1: `content` cannot be combined with"),
+            ("turns:\n  - { content: [{ text: a, thinking: b }] }", "turn 1: content 1 must be one of"),
+            ("turns:\n  - {}", "turn 1: nothing to answer"),
             ("window: 0\nturns: []", "invalid `window: 0`: expected at least 1"),
-            ("compact_at: 101\nturns: []", "`compact_at: 101` is no percentage"),
-            ("turns:\n  - { hang: true, text: a }", "turn 1: `hang` stands with nothing"),
+            ("compact_at: 101\nturns: []", "invalid `compact_at: 101`"),
+            ("turns:\n  - { hang: true, text: a }", "turn 1: `hang` can only be combined with"),
             ("turns:\n  - { fault: { kind: busy }, stop: pause }", "turn 1: `fault` cannot be combined with `stop`"),
-            ("turns:\n  - { fault: { kind: busy, times: 0 } }", "turn 1: `times: 0`"),
-            ("turns:\n  - { fault: { kind: busy, retry_after: soon } }", "turn 1: `retry_after: soon`"),
-            ("turns:\n  - { of: 1.2, text: a }", "turn 1: `of: 1.2` is no text: write it as one"),
-            ("turns:\n  - { of: '1.', text: a }", "turn 1: `of: 1.` is no path"),
-            ("turns:\n  - { of: 0, text: a }", "turn 1: `of: 0` is no path"),
+            ("turns:\n  - { fault: { kind: busy, times: 0 } }", "turn 1: invalid `times: 0`"),
+            ("turns:\n  - { fault: { kind: busy, retry_after: soon } }", "turn 1: invalid `retry_after: soon`"),
+            ("turns:\n  - { of: 1.2, text: a }", "turn 1: `of: 1.2` is not text: put the path in quotes"),
+            ("turns:\n  - { of: '1.', text: a }", "turn 1: invalid sub-agent path `of: 1.`"),
+            ("turns:\n  - { of: 0, text: a }", "turn 1: invalid sub-agent path `of: 0`"),
             ("turn: []", "(did you mean `turns`?)"),
             ("turns:\n  - tools: [{ nme: a }]\n", "turns[0].tools[0]: unknown field `nme`"),
             ("turns:\n  - tools: [{ nme: a }]\n", "(did you mean `name`?)"),
@@ -348,7 +349,7 @@ mod tests {
         let found = parse("turns:\n  - text: a\n    txt: b\n", "c").unwrap_err();
         assert_eq!(
             (found.place, found.message.starts_with("turns[0]: unknown")),
-            (Some(Place { line: 3, column: 5 }), true)
+            (Some(FilePlace { line: 3, column: 5 }), true)
         );
         assert!(!found.message.contains("line 3"), "{found}");
     }

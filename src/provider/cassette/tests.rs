@@ -20,8 +20,8 @@ turns:
     expect: { contains: ["2 tests failed"], tool_result: ok }
 "#;
 
-fn request(turn: u64, messages: Vec<Message>) -> Request {
-    Request { system: String::new(), messages: messages.into(), tools: [].into(), turn, max_output: None }
+fn request(turn: u64, messages: Vec<Message>) -> ModelRequest {
+    ModelRequest { system: String::new(), messages: messages.into(), tools: [].into(), turn, max_output: None }
 }
 
 fn results(content: &str, is_error: bool) -> Vec<Message> {
@@ -30,7 +30,7 @@ fn results(content: &str, is_error: bool) -> Vec<Message> {
     vec![Message::user("go"), answer, Message { role: Role::User, content: vec![Block::ToolResult(result)] }]
 }
 
-async fn ask(cassette: &Cassette, request: &Request) -> (Vec<Delta>, Result<Reply, ModelError>) {
+async fn ask(cassette: &Cassette, request: &ModelRequest) -> (Vec<Delta>, Result<Reply, ModelError>) {
     let streamed = Mutex::new(Vec::new());
     let end = cassette.complete(request, &|delta| streamed.lock().unwrap().push(delta)).await;
     let mut streamed = streamed.into_inner().unwrap();
@@ -42,16 +42,16 @@ async fn ask(cassette: &Cassette, request: &Request) -> (Vec<Delta>, Result<Repl
 async fn summaries_are_for_who_asks_for_one_and_those_that_nobody_asks_for_are_passed_over() {
     let yaml = "window: 9\nturns: [{ text: a }, { text: S1, summary: true }, { text: b }, { text: S2, summary: true }, { text: c }]";
     let tape = Cassette::parse(yaml, "t").unwrap();
-    assert_eq!(tape.bounds(), Some(Bounds { window: Some(9), ..Bounds::default() }));
-    let summing = Request { system: format!("{SUMMARISER} …"), ..request(1, vec![]) };
-    let said = async |request: &Request| match ask(&tape, request).await.1 {
+    assert_eq!(tape.bounds(), Some(CassetteBounds { window: Some(9), ..CassetteBounds::default() }));
+    let summing = ModelRequest { system: format!("{SUMMARISER} …"), ..request(1, vec![]) };
+    let said = async |request: &ModelRequest| match ask(&tape, request).await.1 {
         Ok(reply) => reply.text(),
         Err(error) => error.message,
     };
     assert_eq!(said(&request(1, vec![])).await, "a");
     assert_eq!(said(&request(2, vec![])).await, "b");
     assert_eq!(said(&summing).await, "S2");
-    assert!(said(&summing).await.contains("and turn 6 was asked for"));
+    assert!(said(&summing).await.contains("turn 6 is missing"));
     assert_eq!(said(&request(3, vec![])).await, "c");
 }
 
@@ -91,7 +91,7 @@ async fn a_fault_is_acted_out_as_often_as_it_says() {
     let cassette = Cassette::parse(FIX, "fix.yaml").unwrap();
     ask(&cassette, &request(1, vec![])).await.1.unwrap();
     let busy = ModelError {
-        fault: ModelFault::Busy,
+        fault: ModelErrorKind::Busy,
         message: "overloaded".into(),
         retry_after_ms: Some(2000),
         spent: Some(Box::new(Spent { bytes: 7, ..Spent::default() })),
@@ -127,7 +127,7 @@ async fn a_turn_that_is_not_there_is_named_with_what_was_asked() {
     assert_eq!(
         ask(&cassette, &request(2, vec![Message::user("and now?")])).await.1.unwrap_err(),
         ModelError::new(
-            ModelFault::BadRequest,
+            ModelErrorKind::BadRequest,
             r#"cassette/c.yaml: turn 2 is missing: the cassette has 1; asked with: "and now?""#
         )
     );

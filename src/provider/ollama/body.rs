@@ -6,7 +6,7 @@
 use crate::{
     chat::{Block, Image, Message, Role, ToolSpec, text_of},
     provider::{
-        Effort, Endpoint, Request,
+        Effort, Endpoint, ModelRequest,
         codec::{wire_input, wire_name},
     },
 };
@@ -19,7 +19,7 @@ pub(super) const THINKING: &str = "thinking";
 const SHOWN: &str = "Images from the tools:";
 
 /// Builds the request body.
-pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
+pub(super) fn body(endpoint: &Endpoint, request: &ModelRequest) -> Value {
     let mut messages = Vec::new();
     if !request.system.trim().is_empty() {
         messages.push(json!({"role": "system", "content": request.system}));
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::{
         chat::{ToolCall, ToolInput, ToolResult},
-        provider::Kind,
+        provider::WireFormat,
     };
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
         let call = |id: &str, input| Block::ToolUse(ToolCall { id: id.into(), name: "read".into(), input });
         let thought = |opaque| Block::Thinking { text: "hm".into(), opaque };
         let shown = ToolResult { images: vec![Image::new("image/png", b"png")], ..ToolResult::text("c1", "ok", false) };
-        let request = Request {
+        let request = ModelRequest {
             system: "be good".into(),
             messages: [
                 Message::user("do it"),
@@ -170,7 +170,7 @@ mod tests {
             max_output_tokens: Some(9),
             context_window: Some(32_768),
             reasoning: Some(Effort::Low),
-            ..Endpoint::new(Kind::Ollama, "gpt-oss:20b")
+            ..Endpoint::new(WireFormat::Ollama, "gpt-oss:20b")
         };
         let called =
             |id: &str, arguments: Value| json!({"id": id, "function": {"name": "read", "arguments": arguments}});
@@ -197,14 +197,14 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_for_that_is_not_known() {
-        let request = Request {
+        let request = ModelRequest {
             system: String::new(),
             messages: [Message::user("go")].into(),
             tools: [].into(),
             turn: 1,
             max_output: None,
         };
-        let body = body(&Endpoint::new(Kind::Ollama, "qwen3"), &request);
+        let body = body(&Endpoint::new(WireFormat::Ollama, "qwen3"), &request);
         assert_eq!((body.get("options"), body.get("think"), body.get("tools")), (None, None, None));
         assert_eq!(think("qwen3", Effort::High), json!(true));
     }

@@ -7,17 +7,17 @@ mod stream;
 mod tests;
 
 use super::{
-    Endpoint, Request,
+    Endpoint, ModelRequest,
     codec::{Decoder, Dialect},
-    framing::Form,
+    framing::FramingFormat,
 };
 use serde_json::Value;
 
 /// The Ollama dialect.
 #[derive(Debug)]
-pub(super) struct Chat;
+pub(super) struct OllamaChat;
 
-impl Dialect for Chat {
+impl Dialect for OllamaChat {
     fn name(&self) -> &'static str {
         "ollama"
     }
@@ -34,12 +34,12 @@ impl Dialect for Chat {
         if base.ends_with("/api") { format!("{base}/chat") } else { format!("{base}/api/chat") }
     }
 
-    fn body(&self, endpoint: &Endpoint, request: &Request) -> Value {
+    fn body(&self, endpoint: &Endpoint, request: &ModelRequest) -> Value {
         body::body(endpoint, request)
     }
 
-    fn form(&self) -> Form {
-        Form::Lines
+    fn form(&self) -> FramingFormat {
+        FramingFormat::Lines
     }
 
     fn events_of(&self, whole: &Value) -> Vec<String> {
@@ -47,6 +47,6 @@ impl Dialect for Chat {
     }
 
     fn decoder(&self, turn: u64) -> Box<dyn Decoder> {
-        Box::new(stream::Stream::new(turn))
+        Box::new(stream::OllamaStream::new(turn))
     }
 }

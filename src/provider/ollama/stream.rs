@@ -6,15 +6,15 @@ use crate::{
     chat::{Block, Delta, ModelError, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, strictly},
     provider::{
         DeltaSink,
-        codec::{Decoder, Pulse, count, json_of, protocol, text},
-        complaint::Complaint,
+        api_error::ApiErrorText,
+        codec::{Decoder, EventProgress, count, json_of, protocol, text},
     },
 };
 use serde_json::{Value, json};
 
 /// An answer under way.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct OllamaStream {
     /// The turn's number, for the ids of calls that have none.
     turn: u64,
     thinking: String,
@@ -22,11 +22,11 @@ pub(super) struct Stream {
     calls: Vec<ToolCall>,
 }
 
-impl Decoder for Stream {
-    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+impl Decoder for OllamaStream {
+    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
         let line = json_of(event)?;
         if let Some(error) = line.get("error").filter(|error| !error.is_null()) {
-            return Err(Complaint::of(error).in_stream());
+            return Err(ApiErrorText::from_value(error).in_stream());
         }
         let (message, done) = (&line["message"], line["done"].as_bool());
         let done = done.filter(|_| message.is_object()).ok_or_else(|| protocol("a line is not part of an answer"))?;
@@ -49,13 +49,13 @@ impl Decoder for Stream {
             strictly(event).map_err(|error| protocol(format!("a tool call: {error}")))?;
         }
         for call in calls {
-            self.take(call, deltas);
+            self.push_call(call, deltas);
             progress = true;
         }
         if done {
             return self.end(&line);
         }
-        Ok(if progress { Pulse::Progress } else { Pulse::Idle })
+        Ok(if progress { EventProgress::Progress } else { EventProgress::Idle })
     }
 
     fn spent(&self) -> Spent {
@@ -63,13 +63,13 @@ impl Decoder for Stream {
     }
 }
 
-impl Stream {
+impl OllamaStream {
     /// Creates an answer before its first line.
     pub(super) fn new(turn: u64) -> Self {
         Self { turn, thinking: String::new(), text: String::new(), calls: Vec::new() }
     }
 
-    fn take(&mut self, call: &Value, deltas: DeltaSink<'_>) {
+    fn push_call(&mut self, call: &Value, deltas: DeltaSink<'_>) {
         let function = &call["function"];
         let id = match text(call, "id") {
             "" => format!("call_{}_{}", self.turn, self.calls.len() + 1),
@@ -85,7 +85,7 @@ impl Stream {
         self.calls.push(call);
     }
 
-    fn end(&mut self, line: &Value) -> Result<Pulse, ModelError> {
+    fn end(&mut self, line: &Value) -> Result<EventProgress, ModelError> {
         let stop = match text(line, "done_reason") {
             "stop" if self.calls.is_empty() => StopReason::EndTurn,
             "stop" => StopReason::ToolUse,
@@ -102,7 +102,7 @@ impl Stream {
         }
         content.extend(self.calls.drain(..).map(Block::ToolUse));
         let model = text(line, "model").to_owned();
-        Ok(Pulse::Done(Box::new(Reply { content, stop, usage: read_usage(line), model, lacks_end: false })))
+        Ok(EventProgress::Done(Box::new(Reply { content, stop, usage: read_usage(line), model, lacks_end: false })))
     }
 }
 

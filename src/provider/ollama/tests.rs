@@ -1,8 +1,8 @@
 //! Golden streams of Ollama, whole and broken, and the reply or error of each.
 
-use super::stream::Stream;
+use super::stream::OllamaStream;
 use crate::{
-    chat::{Block, Delta, ModelError, ModelFault, Reply, StopReason, ToolCall, ToolInput, Usage},
+    chat::{Block, Delta, ModelError, ModelErrorKind, Reply, StopReason, ToolCall, ToolInput, Usage},
     provider::codec::tests::decode,
 };
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn end(reason: &str) -> Value {
 
 fn run(lines: &[Value]) -> (Vec<Delta>, Result<Option<Reply>, ModelError>) {
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    decode(&mut Stream::new(3), &lines)
+    decode(&mut OllamaStream::new(3), &lines)
 }
 
 #[test]
@@ -61,7 +61,12 @@ fn every_reason_to_be_done_is_known() {
     let stop = |reason: &str| run(&[end(reason)]).1.map(|reply| reply.unwrap().stop).map_err(|error| error.fault);
     assert_eq!(
         ["stop", "length", "unload", ""].map(stop),
-        [Ok(StopReason::EndTurn), Ok(StopReason::OutputLimit), Err(ModelFault::Protocol), Err(ModelFault::Protocol)]
+        [
+            Ok(StopReason::EndTurn),
+            Ok(StopReason::OutputLimit),
+            Err(ModelErrorKind::Protocol),
+            Err(ModelErrorKind::Protocol)
+        ]
     );
 }
 
@@ -73,15 +78,15 @@ fn what_is_no_part_of_an_answer_is_a_protocol_fault() {
         json!({"message": "x", "done": true}),
         json!([1]),
     ] {
-        assert_eq!(run(&[line]).1.unwrap_err().fault, ModelFault::Protocol);
+        assert_eq!(run(&[line]).1.unwrap_err().fault, ModelErrorKind::Protocol);
     }
 }
 
 #[test]
 fn an_error_line_is_judged_by_its_words() {
     let fault = |error: &str| run(&[json!({"error": error})]).1.unwrap_err().fault;
-    assert_eq!(fault("model runner has unexpectedly stopped"), ModelFault::Busy);
-    assert_eq!(fault("the input length exceeds the context length"), ModelFault::ContextTooLong);
+    assert_eq!(fault("model runner has unexpectedly stopped"), ModelErrorKind::Busy);
+    assert_eq!(fault("the input length exceeds the context length"), ModelErrorKind::ContextTooLong);
 }
 
 #[test]

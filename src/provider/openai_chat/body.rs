@@ -7,7 +7,7 @@
 use crate::{
     chat::{Block, Image, Message, Role, ToolSpec, text_of},
     provider::{
-        Endpoint, Request,
+        Endpoint, ModelRequest,
         codec::{wire_input, wire_name},
     },
 };
@@ -23,7 +23,7 @@ const NEWER: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
 const SHOWN: &str = "Images from the tools:";
 
 /// Builds the request body.
-pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
+pub(super) fn body(endpoint: &Endpoint, request: &ModelRequest) -> Value {
     let mut messages = Vec::new();
     if !request.system.trim().is_empty() {
         messages.push(json!({"role": "system", "content": request.system}));
@@ -158,13 +158,13 @@ mod tests {
     use super::*;
     use crate::{
         chat::{ToolCall, ToolInput, ToolResult},
-        provider::{Effort, Kind},
+        provider::{Effort, WireFormat},
     };
 
     #[test]
     fn a_conversation_is_translated_whole() {
         let call = |id: &str, input| Block::ToolUse(ToolCall { id: id.into(), name: "read".into(), input });
-        let request = Request {
+        let request = ModelRequest {
             system: "be good".into(),
             messages: [
                 Message::user("do it"),
@@ -193,7 +193,7 @@ mod tests {
         };
         let called = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "read", "arguments": arguments}});
         assert_eq!(
-            body(&Endpoint { max_output_tokens: Some(9), ..Endpoint::new(Kind::OpenAi, "m") }, &request),
+            body(&Endpoint { max_output_tokens: Some(9), ..Endpoint::new(WireFormat::OpenAi, "m") }, &request),
             json!({
                 "model": "m", "stream": true, "stream_options": {"include_usage": true}, "max_completion_tokens": 9,
                 "tools": [{"type": "function", "function": {"name": "read", "description": "d", "parameters": {"type": "object"}}}],
@@ -211,8 +211,13 @@ mod tests {
     }
 
     fn sent(endpoint: &Endpoint, messages: Vec<Message>) -> Value {
-        let request =
-            Request { system: String::new(), messages: messages.into(), tools: [].into(), turn: 1, max_output: None };
+        let request = ModelRequest {
+            system: String::new(),
+            messages: messages.into(),
+            tools: [].into(),
+            turn: 1,
+            max_output: None,
+        };
         body(endpoint, &request)
     }
 
@@ -220,8 +225,10 @@ mod tests {
     fn the_bound_of_an_answer_goes_by_the_name_that_the_server_knows_and_whoever_asks_may_set_a_lower_one() {
         let bounds = |base: Option<&str>, model: &str, max_output| {
             let base_url = base.map(str::to_owned);
-            let endpoint = Endpoint { base_url, max_output_tokens: Some(9), ..Endpoint::new(Kind::OpenAi, model) };
-            let request = Request { system: String::new(), messages: [].into(), tools: [].into(), turn: 1, max_output };
+            let endpoint =
+                Endpoint { base_url, max_output_tokens: Some(9), ..Endpoint::new(WireFormat::OpenAi, model) };
+            let request =
+                ModelRequest { system: String::new(), messages: [].into(), tools: [].into(), turn: 1, max_output };
             let body = body(&endpoint, &request);
             ["max_completion_tokens", "max_tokens"].map(|name| body.get(name).and_then(Value::as_u64))
         };
@@ -238,7 +245,7 @@ mod tests {
         let user = |content| Message { role: Role::User, content };
         assert_eq!(
             sent(
-                &Endpoint::new(Kind::OpenAi, "m"),
+                &Endpoint::new(WireFormat::OpenAi, "m"),
                 vec![
                     user(vec![Block::ToolResult(result)]),
                     user(vec![Block::Text { text: "see".into() }, Block::Image(image())])
@@ -261,7 +268,8 @@ mod tests {
         let signed = json!({"google": {"thought_signature": "s"}});
         let own = Block::Opaque { value: json!({ (EXTRA): signed }) };
         let found = |model: &str, content: Vec<Block>| {
-            let endpoint = Endpoint { base_url: Some("https://g/v1".into()), ..Endpoint::new(Kind::OpenAi, model) };
+            let endpoint =
+                Endpoint { base_url: Some("https://g/v1".into()), ..Endpoint::new(WireFormat::OpenAi, model) };
             let calls = sent(&endpoint, vec![Message::assistant(content)])["messages"][0]["tool_calls"].clone();
             calls.as_array().unwrap().iter().map(|call| call.get(EXTRA).cloned()).collect::<Vec<_>>()
         };
@@ -277,7 +285,7 @@ mod tests {
         let call = ToolCall { id: "c".into(), name: "read".into(), input: ToolInput::Object(json!({})) };
         let calling = Message::assistant(vec![thought.clone(), Block::ToolUse(call)]);
         let done = Message::assistant(vec![thought, Block::Text { text: "done".into() }]);
-        let mut endpoint = Endpoint { reasoning: Some(Effort::High), ..Endpoint::new(Kind::OpenAi, "m") };
+        let mut endpoint = Endpoint { reasoning: Some(Effort::High), ..Endpoint::new(WireFormat::OpenAi, "m") };
         let own = sent(&endpoint, vec![calling.clone()]);
         assert_eq!((own["messages"][0].get(REASONING), &own["reasoning_effort"]), (None, &json!("high")));
         endpoint.base_url = Some("https://elsewhere/v1".into());

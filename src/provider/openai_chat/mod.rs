@@ -7,7 +7,7 @@ mod stream;
 mod tests;
 
 use super::{
-    Endpoint, Request,
+    Endpoint, ModelRequest,
     codec::{Decoder, Dialect},
 };
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ impl Dialect for ChatCompletions {
         format!("{base}/chat/completions")
     }
 
-    fn body(&self, endpoint: &Endpoint, request: &Request) -> Value {
+    fn body(&self, endpoint: &Endpoint, request: &ModelRequest) -> Value {
         body::body(endpoint, request)
     }
 
@@ -43,6 +43,6 @@ impl Dialect for ChatCompletions {
     }
 
     fn decoder(&self, turn: u64) -> Box<dyn Decoder> {
-        Box::new(stream::Stream::new(turn))
+        Box::new(stream::ChatStream::new(turn))
     }
 }

@@ -13,8 +13,8 @@ use crate::{
     chat::{Block, Delta, ModelError, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, is_shallow},
     provider::{
         DeltaSink,
-        codec::{Decoder, Pulse, count, json_of, protocol, text},
-        complaint::Complaint,
+        api_error::ApiErrorText,
+        codec::{Decoder, EventProgress, count, json_of, protocol, text},
     },
 };
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ const LAST_FIRST_INDEX: i64 = 1;
 
 /// An answer under way.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct ChatStream {
     /// The turn's number, for the ids of calls that have none.
     turn: u64,
     model: String,
@@ -58,17 +58,17 @@ struct Piece {
     extra: Option<Value>,
 }
 
-impl Decoder for Stream {
-    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+impl Decoder for ChatStream {
+    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
         if event.trim() == "[DONE]" {
             return self.end(deltas);
         }
         let chunk = json_of(event)?;
         if text(&chunk, "object") == "error" {
-            return Err(Complaint::of(&chunk).in_stream()); // older servers of vLLM
+            return Err(ApiErrorText::from_value(&chunk).in_stream()); // older servers of vLLM
         }
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(Complaint::of(error).in_stream());
+            return Err(ApiErrorText::from_value(error).in_stream());
         }
         if self.model.is_empty() {
             self.model = text(&chunk, "model").to_owned();
@@ -85,7 +85,7 @@ impl Decoder for Stream {
             progress |= self.extend(&choice["delta"], deltas)?;
             progress |= self.finish(text(choice, "finish_reason"), deltas)?;
         }
-        Ok(if progress { Pulse::Progress } else { Pulse::Idle })
+        Ok(if progress { EventProgress::Progress } else { EventProgress::Idle })
     }
 
     fn close(&mut self) -> Option<Reply> {
@@ -100,7 +100,7 @@ impl Decoder for Stream {
     }
 }
 
-impl Stream {
+impl ChatStream {
     /// Creates an answer before its first chunk.
     pub(super) fn new(turn: u64) -> Self {
         Self {
@@ -244,13 +244,13 @@ impl Stream {
 
     /// Ends the answer at `[DONE]`. Calls are provably complete without a finish reason; a text is
     /// not.
-    fn end(&mut self, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+    fn end(&mut self, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
         let is_whole = |call: &Piece| !call.name.is_empty() && is_object(&call.arguments);
         if self.stop.is_none() && !self.calls.is_empty() && self.calls.iter().all(is_whole) {
             self.lacks_reason = self.finish("tool_calls", deltas)?;
         }
         let stop = self.stop.ok_or_else(|| protocol("[DONE] without a finish reason"))?;
-        Ok(Pulse::Done(Box::new(self.reply(stop))))
+        Ok(EventProgress::Done(Box::new(self.reply(stop))))
     }
 
     /// Takes the content gathered so far as a reply.

@@ -1,8 +1,8 @@
 //! Golden streams of Chat Completions, whole and broken, and the reply or error of each.
 
-use super::stream::Stream;
+use super::stream::ChatStream;
 use crate::{
-    chat::{Block, Delta, ModelError, ModelFault, Reply, StopReason, ToolCall, ToolInput, Usage},
+    chat::{Block, Delta, ModelError, ModelErrorKind, Reply, StopReason, ToolCall, ToolInput, Usage},
     provider::codec::tests::decode,
 };
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn finish(reason: &str) -> String {
 }
 
 fn run(events: &[String]) -> (Vec<Delta>, Result<Option<Reply>, ModelError>) {
-    decode(&mut Stream::new(3), events)
+    decode(&mut ChatStream::new(3), events)
 }
 
 /// Returns the calls of the reply to these chunks. Checks that each call was streamed exactly once.
@@ -47,7 +47,7 @@ fn text_in_parts_is_text_thoughts_among_them_are_thoughts_and_nothing_is_lost_un
     let said = [Block::Thinking { text: "hm".into(), opaque: None }, Block::Text { text: "Done.".into() }];
     assert_eq!(end.unwrap().unwrap().content, said);
     for content in [json!([{"type": "hologram"}]), json!({"text": "Done."})] {
-        assert_eq!(parts(content.clone()).1.unwrap_err().fault, ModelFault::Protocol, "{content}");
+        assert_eq!(parts(content.clone()).1.unwrap_err().fault, ModelErrorKind::Protocol, "{content}");
     }
 }
 
@@ -131,7 +131,7 @@ fn complete_calls_need_no_finish_reason_before_the_end_and_a_text_alone_does() {
     let said = delta(&json!({"content": "I look."}));
     for cut in [vec![piece("{\"p\":")], vec![piece("")], vec![piece("[1]")], vec![said]] {
         let error = run(&[cut.clone(), vec![DONE.into()]].concat()).1.unwrap_err();
-        assert_eq!(error.fault, ModelFault::Protocol, "{cut:?}");
+        assert_eq!(error.fault, ModelErrorKind::Protocol, "{cut:?}");
     }
 }
 
@@ -193,7 +193,7 @@ fn what_breaks_the_protocol_is_a_fault() {
         ("not JSON", vec!["{".into()]),
     ];
     for (name, events) in cases {
-        assert_eq!(run(&events).1.unwrap_err().fault, ModelFault::Protocol, "{name}");
+        assert_eq!(run(&events).1.unwrap_err().fault, ModelErrorKind::Protocol, "{name}");
     }
 }
 
@@ -202,8 +202,8 @@ fn an_error_object_in_the_stream_is_judged_by_its_words() {
     let error = json!({"error": {"type": "server_error", "message": "try again"}}).to_string();
     assert_eq!(
         run(&[delta(&json!({"content": "x"})), error]).1.unwrap_err(),
-        ModelError::new(ModelFault::Busy, "the stream reports: server_error try again")
+        ModelError::new(ModelErrorKind::Busy, "the stream reports: server_error try again")
     );
     let error = json!({"object": "error", "type": "BadRequestError", "code": 400, "message": "no"}).to_string();
-    assert_eq!(run(&[error]).1.unwrap_err().fault, ModelFault::BadRequest);
+    assert_eq!(run(&[error]).1.unwrap_err().fault, ModelErrorKind::BadRequest);
 }

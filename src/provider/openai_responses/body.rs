@@ -3,7 +3,7 @@
 use crate::{
     chat::{Block, Image, Message, Role, ToolResult, ToolSpec},
     provider::{
-        Endpoint, Request,
+        Endpoint, ModelRequest,
         codec::{wire_input, wire_name},
     },
 };
@@ -17,7 +17,7 @@ const UNREASONING: [&str; 4] = ["gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"];
 pub(super) const PHASE: &str = "phase";
 
 /// Builds the request body.
-pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
+pub(super) fn body(endpoint: &Endpoint, request: &ModelRequest) -> Value {
     let mut items = Vec::new();
     for message in request.messages.iter() {
         match message.role {
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::{
         chat::{ToolCall, ToolInput},
-        provider::{Effort, Kind},
+        provider::{Effort, WireFormat},
     };
 
     fn thought(id: &str) -> Block {
@@ -151,7 +151,7 @@ mod tests {
 
     fn sent(endpoint: &Endpoint, messages: Vec<Message>) -> Value {
         let tool = ToolSpec { name: "read".into(), description: "d".into(), schema: json!({"type": "object"}) };
-        let request = Request {
+        let request = ModelRequest {
             system: "be good".into(),
             messages: messages.into(),
             tools: [tool].into(),
@@ -199,7 +199,7 @@ mod tests {
         let endpoint = Endpoint {
             max_output_tokens: Some(9),
             reasoning: Some(Effort::Medium),
-            ..Endpoint::new(Kind::OpenAiResponses, "gpt-5")
+            ..Endpoint::new(WireFormat::OpenAiResponses, "gpt-5")
         };
         assert_eq!(
             sent(&endpoint, messages),
@@ -228,7 +228,7 @@ mod tests {
         let said = |text: &str| Block::Text { text: text.into() };
         let phase = Block::Opaque { value: json!({"phase": "commentary"}) };
         let messages = vec![Message::user("a"), Message::assistant(vec![said("I look."), phase, said("Done.")])];
-        let items = sent(&Endpoint::new(Kind::OpenAiResponses, "gpt-5"), messages)["input"].clone();
+        let items = sent(&Endpoint::new(WireFormat::OpenAiResponses, "gpt-5"), messages)["input"].clone();
         let phases: Vec<Option<&Value>> = items.as_array().unwrap().iter().map(|item| item.get(PHASE)).collect();
         assert_eq!(phases, [None, Some(&json!("commentary")), None]);
     }
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn a_model_that_does_not_reason_is_not_asked_for_its_reasoning() {
         let included =
-            |model: &str| sent(&Endpoint::new(Kind::OpenAiResponses, model), Vec::new()).get("include").is_some();
+            |model: &str| sent(&Endpoint::new(WireFormat::OpenAiResponses, model), Vec::new()).get("include").is_some();
         assert_eq!(
             ["gpt-4.1", "gpt-4o-mini", "gpt-5-chat-latest", "gpt-5.1", "o3"].map(included),
             [false, false, false, true, true]
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn reasoning_that_nothing_follows_is_not_sent_back() {
         let messages = vec![Message::user("a"), Message::assistant(vec![thought("r1")]), Message::user("b")];
-        let items = sent(&Endpoint::new(Kind::OpenAiResponses, "gpt-5"), messages)["input"].clone();
+        let items = sent(&Endpoint::new(WireFormat::OpenAiResponses, "gpt-5"), messages)["input"].clone();
         assert_eq!(items.as_array().map(Vec::len), Some(2));
     }
 }

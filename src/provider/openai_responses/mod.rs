@@ -8,7 +8,7 @@ mod stream;
 mod tests;
 
 use super::{
-    Endpoint, Request,
+    Endpoint, ModelRequest,
     codec::{Decoder, Dialect},
 };
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ impl Dialect for Responses {
         format!("{base}/responses")
     }
 
-    fn body(&self, endpoint: &Endpoint, request: &Request) -> Value {
+    fn body(&self, endpoint: &Endpoint, request: &ModelRequest) -> Value {
         body::body(endpoint, request)
     }
 
@@ -49,6 +49,6 @@ impl Dialect for Responses {
     }
 
     fn decoder(&self, _turn: u64) -> Box<dyn Decoder> {
-        Box::new(stream::Stream::default())
+        Box::new(stream::ResponsesStream::default())
     }
 }

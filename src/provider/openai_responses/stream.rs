@@ -7,8 +7,8 @@ use crate::{
     chat::{Block, Delta, ModelError, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, is_shallow, text_of},
     provider::{
         DeltaSink,
-        codec::{Decoder, Pulse, count, json_of, protocol, text},
-        complaint::Complaint,
+        api_error::ApiErrorText,
+        codec::{Decoder, EventProgress, count, json_of, protocol, text},
     },
 };
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ const PART: &str = "\n\n";
 
 /// An answer under way.
 #[derive(Debug, Default)]
-pub(super) struct Stream {
+pub(super) struct ResponsesStream {
     /// The model in `response.created`, which must come before all items.
     model: Option<String>,
     /// The items by their index.
@@ -47,28 +47,29 @@ enum Item {
     Done(Vec<Block>),
 }
 
-impl Decoder for Stream {
-    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+impl Decoder for ResponsesStream {
+    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
         let event = json_of(event)?;
         let kind = event["type"].as_str().ok_or_else(|| protocol("an event has no type"))?;
         match kind {
             "error" => {
-                Err(Complaint::of(event.get("error").filter(|error| error.is_object()).unwrap_or(&event)).in_stream())
+                Err(ApiErrorText::from_value(event.get("error").filter(|error| error.is_object()).unwrap_or(&event))
+                    .in_stream())
             }
             "response.failed" => {
                 self.usage = read_usage(&event["response"]["usage"]);
-                Err(Complaint::of(&event["response"]["error"]).in_stream())
+                Err(ApiErrorText::from_value(&event["response"]["error"]).in_stream())
             }
             "response.created" if self.model.is_some() => Err(protocol("a second response.created")),
             "response.created" => {
                 self.model = Some(text(&event["response"], "model").to_owned());
-                Ok(Pulse::Progress)
+                Ok(EventProgress::Progress)
             }
-            "response.queued" | "response.in_progress" => Ok(Pulse::Idle),
+            "response.queued" | "response.in_progress" => Ok(EventProgress::Idle),
             _ if self.model.is_none() && kind.starts_with("response.") => {
                 Err(protocol(format!("{kind} before response.created")))
             }
-            "response.output_item.added" => self.begin(&event),
+            "response.output_item.added" => self.start_item(&event),
             "response.output_text.delta" | "response.refusal.delta" => {
                 self.say(&event, kind == "response.refusal.delta", deltas)
             }
@@ -81,7 +82,7 @@ impl Decoder for Stream {
             "response.completed" | "response.incomplete" => {
                 self.end(kind == "response.completed", &event["response"], deltas)
             }
-            _ => Ok(Pulse::Idle), // a repetition of streamed pieces, or an event newer than this code
+            _ => Ok(EventProgress::Idle), // a repetition of streamed pieces, or an event newer than this code
         }
     }
 
@@ -97,8 +98,8 @@ impl Decoder for Stream {
     }
 }
 
-impl Stream {
-    fn begin(&mut self, event: &Value) -> Result<Pulse, ModelError> {
+impl ResponsesStream {
+    fn start_item(&mut self, event: &Value) -> Result<EventProgress, ModelError> {
         if event["output_index"].as_u64() != Some(self.items.len() as u64) {
             return Err(protocol(format!("item {} begins out of order", event["output_index"])));
         }
@@ -113,10 +114,10 @@ impl Stream {
             },
             _ => Item::Other,
         });
-        Ok(Pulse::Progress)
+        Ok(EventProgress::Progress)
     }
 
-    fn say(&mut self, event: &Value, is_refusal: bool, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+    fn say(&mut self, event: &Value, is_refusal: bool, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
         let (place, piece) = (self.place(event)?, text(event, "delta"));
         self.refused |= is_refusal;
         self.check_order(place)?;
@@ -126,26 +127,26 @@ impl Stream {
         }
     }
 
-    fn think(&mut self, event: &Value, piece: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+    fn think(&mut self, event: &Value, piece: &str, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
         let place = self.place(event)?;
         match &mut self.items[place] {
-            Item::Reasoning(thought) if thought.is_empty() && piece == PART => Ok(Pulse::Progress),
+            Item::Reasoning(thought) if thought.is_empty() && piece == PART => Ok(EventProgress::Progress),
             Item::Reasoning(thought) => Ok(append(thought, piece, Delta::Thinking, deltas)),
             Item::Message(_) | Item::Call { .. } | Item::Other | Item::Done(_) => Err(misplaced(event)),
         }
     }
 
-    fn argue(&mut self, event: &Value) -> Result<Pulse, ModelError> {
+    fn argue(&mut self, event: &Value) -> Result<EventProgress, ModelError> {
         let place = self.place(event)?;
         match &mut self.items[place] {
             Item::Call { arguments, .. } => arguments.push_str(text(event, "delta")),
             Item::Message(_) | Item::Reasoning(_) | Item::Other | Item::Done(_) => return Err(misplaced(event)),
         }
-        Ok(Pulse::Progress)
+        Ok(EventProgress::Progress)
     }
 
     /// Completes an item. Its full content must begin with the pieces that were streamed.
-    fn close(&mut self, event: &Value, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+    fn close(&mut self, event: &Value, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
         let (place, whole) = (self.place(event)?, &event["item"]);
         let lost = || protocol(format!("item {place} differs from its streamed pieces"));
         let blocks = match (std::mem::replace(&mut self.items[place], Item::Done(Vec::new())), text(whole, "type")) {
@@ -184,10 +185,10 @@ impl Stream {
             }
         };
         self.items[place] = Item::Done(blocks);
-        Ok(Pulse::Progress)
+        Ok(EventProgress::Progress)
     }
 
-    fn end(&mut self, is_complete: bool, response: &Value, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+    fn end(&mut self, is_complete: bool, response: &Value, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
         if is_complete && self.items.iter().any(|item| !matches!(item, Item::Done(_))) {
             return Err(protocol("response.completed inside an item"));
         }
@@ -212,7 +213,7 @@ impl Stream {
         };
         let model = Some(text(response, "model")).filter(|model| !model.is_empty()).map(str::to_owned);
         let model = model.or_else(|| self.model.take()).unwrap_or_default();
-        Ok(Pulse::Done(Box::new(Reply {
+        Ok(EventProgress::Done(Box::new(Reply {
             content,
             stop,
             usage: read_usage(&response["usage"]),
@@ -269,13 +270,13 @@ fn call(id: String, name: String, arguments: &str, deltas: DeltaSink<'_>) -> Blo
 }
 
 /// Appends a piece to the text and streams it. An empty piece is not progress.
-fn append(said: &mut String, piece: &str, delta: fn(String) -> Delta, deltas: DeltaSink<'_>) -> Pulse {
+fn append(said: &mut String, piece: &str, delta: fn(String) -> Delta, deltas: DeltaSink<'_>) -> EventProgress {
     if piece.is_empty() {
-        return Pulse::Idle;
+        return EventProgress::Idle;
     }
     said.push_str(piece);
     deltas(delta(piece.to_owned()));
-    Pulse::Progress
+    EventProgress::Progress
 }
 
 fn misplaced(event: &Value) -> ModelError {

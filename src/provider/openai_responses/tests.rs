@@ -1,8 +1,8 @@
 //! Golden streams of the Responses API, whole and broken, and the reply or error of each.
 
-use super::stream::Stream;
+use super::stream::ResponsesStream;
 use crate::{
-    chat::{Block, Delta, ModelError, ModelFault, Reply, StopReason, ToolCall, ToolInput, Usage},
+    chat::{Block, Delta, ModelError, ModelErrorKind, Reply, StopReason, ToolCall, ToolInput, Usage},
     provider::codec::tests::decode,
 };
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn called(arguments: &str) -> Value {
 
 fn run(events: &[Value]) -> (Vec<Delta>, Result<Option<Reply>, ModelError>) {
     let events: Vec<String> = events.iter().map(Value::to_string).collect();
-    decode(&mut Stream::default(), &events)
+    decode(&mut ResponsesStream::default(), &events)
 }
 
 /// Returns the reply to these events between start and end.
@@ -148,7 +148,7 @@ fn an_answer_that_was_cut_keeps_what_came_and_says_why() {
     assert_eq!((cut_off.stop, cut_off.text()), (StopReason::OutputLimit, "half".into()));
     assert!(matches!(cut_off.tool_calls().next().unwrap().input, ToolInput::Malformed { .. }));
     assert_eq!(reply(&[], cut("content_filter")).stop, StopReason::Refusal);
-    assert_eq!(run(&[start(), cut("boredom")]).1.unwrap_err().fault, ModelFault::Protocol);
+    assert_eq!(run(&[start(), cut("boredom")]).1.unwrap_err().fault, ModelErrorKind::Protocol);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn what_breaks_the_order_is_a_protocol_fault() {
         ("end inside an item", vec![start(), text(0), end()]),
     ];
     for (name, events) in cases {
-        assert_eq!(run(&events).1.unwrap_err().fault, ModelFault::Protocol, "{name}");
+        assert_eq!(run(&events).1.unwrap_err().fault, ModelErrorKind::Protocol, "{name}");
     }
 }
 
@@ -198,13 +198,16 @@ fn failures_are_judged_by_their_code() {
     let failed = |code: &str| json!({"type": "response.failed", "response": {"error": {"code": code, "message": "m"}}});
     let error = |code: &str| json!({"type": "error", "code": code, "message": "m", "param": null});
     for (event, fault) in [
-        (failed("server_error"), ModelFault::Busy),
-        (failed("rate_limit_exceeded"), ModelFault::Busy),
-        (failed("context_length_exceeded"), ModelFault::ContextTooLong),
-        (failed("insufficient_quota"), ModelFault::Quota),
-        (failed("invalid_prompt"), ModelFault::BadRequest),
-        (error("server_error"), ModelFault::Busy),
-        (json!({"type": "error", "error": {"type": "invalid_request_error", "message": "m"}}), ModelFault::BadRequest),
+        (failed("server_error"), ModelErrorKind::Busy),
+        (failed("rate_limit_exceeded"), ModelErrorKind::Busy),
+        (failed("context_length_exceeded"), ModelErrorKind::ContextTooLong),
+        (failed("insufficient_quota"), ModelErrorKind::Quota),
+        (failed("invalid_prompt"), ModelErrorKind::BadRequest),
+        (error("server_error"), ModelErrorKind::Busy),
+        (
+            json!({"type": "error", "error": {"type": "invalid_request_error", "message": "m"}}),
+            ModelErrorKind::BadRequest,
+        ),
     ] {
         assert_eq!(run(&[start(), event.clone()]).1.unwrap_err().fault, fault, "{event}");
     }

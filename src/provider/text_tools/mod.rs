@@ -4,9 +4,9 @@
 mod splitter;
 mod translation;
 
-use super::{Completion, DeltaSink, Provider, Renewal, Request};
+use super::{DeltaSink, ModelRequest, PendingRenewal, PendingReply, Provider};
 use crate::chat::Delta;
-use splitter::{Piece, Splitter};
+use splitter::{TextPiece, TextSplitter};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,29 +28,29 @@ impl Provider for TextTools {
         self.inner.name()
     }
 
-    fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a> {
+    fn complete<'a>(&'a self, request: &'a ModelRequest, deltas: DeltaSink<'a>) -> PendingReply<'a> {
         Box::pin(async move {
-            let (plain, splitter) = (translation::request(request), Mutex::new(Splitter::new(request.turn)));
-            let split = |step: &dyn Fn(&mut Splitter) -> Vec<Piece>| {
+            let (plain, splitter) = (translation::request(request), Mutex::new(TextSplitter::new(request.turn)));
+            let split = |step: &dyn Fn(&mut TextSplitter) -> Vec<TextPiece>| {
                 let pieces = step(&mut splitter.lock().unwrap_or_else(PoisonError::into_inner));
                 for piece in pieces {
                     deltas(match piece {
-                        Piece::Text(text) => Delta::Text(text),
-                        Piece::Call(call) => Delta::ToolCall(call),
+                        TextPiece::Text(text) => Delta::Text(text),
+                        TextPiece::Call(call) => Delta::ToolCall(call),
                     });
                 }
             };
             let sink = |delta| match delta {
-                Delta::Text(text) => split(&|splitter| splitter.take(&text)),
+                Delta::Text(text) => split(&|splitter| splitter.push(&text)),
                 delta @ (Delta::Thinking(_) | Delta::ToolCall(_) | Delta::Spent(_)) => deltas(delta),
             };
             let reply = self.inner.complete(&plain, &sink).await?;
-            split(&Splitter::finish);
+            split(&TextSplitter::finish);
             Ok(translation::reply(reply, request.turn))
         })
     }
 
-    fn renew(&self, ahead: Duration) -> Renewal<'_> {
+    fn renew(&self, ahead: Duration) -> PendingRenewal<'_> {
         self.inner.renew(ahead)
     }
 
@@ -77,7 +77,7 @@ turns:
     async fn a_call_in_the_text_is_a_call_and_its_block_is_not_shown() {
         let tools = TextTools::new(Arc::new(Cassette::parse(CASSETTE, "c.yaml").unwrap()));
         let tool = ToolSpec { name: "read".into(), description: "d".into(), schema: json!({"type": "object"}) };
-        let request = Request {
+        let request = ModelRequest {
             system: "be good".into(),
             messages: [Message::user("go")].into(),
             tools: [tool].into(),

@@ -12,14 +12,14 @@ pub(super) const CLOSE: &str = "```";
 
 /// A piece of the answer: text or a call.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Piece {
+pub(super) enum TextPiece {
     Text(String),
     Call(ToolCall),
 }
 
 /// The state between two pieces of a text.
 #[derive(Debug)]
-pub(super) struct Splitter {
+pub(super) struct TextSplitter {
     /// The turn's number, for the ids of the calls.
     turn: u64,
     calls: u64,
@@ -39,13 +39,13 @@ struct Written {
     arguments: Map<String, Value>,
 }
 
-impl Splitter {
+impl TextSplitter {
     pub(super) fn new(turn: u64) -> Self {
         Self { turn, calls: 0, block: None, line: String::new(), is_text: false }
     }
 
     /// Processes the next piece of the text. Returns the pieces that are decided now.
-    pub(super) fn take(&mut self, text: &str) -> Vec<Piece> {
+    pub(super) fn push(&mut self, text: &str) -> Vec<TextPiece> {
         let mut pieces = Vec::new();
         for part in text.split_inclusive('\n') {
             self.line.push_str(part);
@@ -53,7 +53,7 @@ impl Splitter {
             if is_whole && !self.is_text {
                 self.whole_line(&mut pieces);
             } else if self.block.is_none() && (self.is_text || !may_open(&self.line)) {
-                pieces.push(Piece::Text(std::mem::take(&mut self.line)));
+                pieces.push(TextPiece::Text(std::mem::take(&mut self.line)));
                 self.is_text = !is_whole;
             }
         }
@@ -61,26 +61,26 @@ impl Splitter {
     }
 
     /// Ends the text and returns the remaining pieces.
-    pub(super) fn finish(&mut self) -> Vec<Piece> {
+    pub(super) fn finish(&mut self) -> Vec<TextPiece> {
         let mut pieces = Vec::new();
         if !self.line.is_empty() {
             self.whole_line(&mut pieces);
         }
         if let Some(block) = self.block.take() {
-            pieces.push(Piece::Call(self.malformed("", &block, format!("the block is not closed by {CLOSE}"))));
+            pieces.push(TextPiece::Call(self.malformed("", &block, format!("the block is not closed by {CLOSE}"))));
         }
         pieces
     }
 
-    fn whole_line(&mut self, pieces: &mut Vec<Piece>) {
+    fn whole_line(&mut self, pieces: &mut Vec<TextPiece>) {
         let line = std::mem::take(&mut self.line);
         match (&mut self.block, line.trim_end()) {
             (None, OPEN) => self.block = Some(String::new()),
-            (None, _) => pieces.push(Piece::Text(line)),
+            (None, _) => pieces.push(TextPiece::Text(line)),
             (Some(block), CLOSE) => {
                 let block = std::mem::take(block);
                 self.block = None;
-                pieces.push(Piece::Call(self.call(&block)));
+                pieces.push(TextPiece::Call(self.call(&block)));
             }
             (Some(block), _) => block.push_str(&line),
         }
@@ -123,14 +123,14 @@ mod tests {
 
     /// Returns the remaining text and the calls of a text in pieces.
     fn split<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, Vec<ToolCall>) {
-        let mut splitter = Splitter::new(2);
-        let mut found: Vec<Piece> = pieces.into_iter().flat_map(|piece| splitter.take(piece)).collect();
+        let mut splitter = TextSplitter::new(2);
+        let mut found: Vec<TextPiece> = pieces.into_iter().flat_map(|piece| splitter.push(piece)).collect();
         found.extend(splitter.finish());
         let (mut text, mut calls) = (String::new(), Vec::new());
         for piece in found {
             match piece {
-                Piece::Text(more) => text.push_str(&more),
-                Piece::Call(call) => calls.push(call),
+                TextPiece::Text(more) => text.push_str(&more),
+                TextPiece::Call(call) => calls.push(call),
             }
         }
         (text, calls)
@@ -181,14 +181,14 @@ mod tests {
 
     #[test]
     fn text_is_passed_on_as_soon_as_it_begins_no_block() {
-        let mut splitter = Splitter::new(1);
-        let text = |text: &str| vec![Piece::Text(text.into())];
-        assert_eq!(splitter.take("Hel"), text("Hel"));
-        assert_eq!(splitter.take("lo ```"), text("lo ```"));
-        assert_eq!(splitter.take("\n``"), text("\n"));
-        assert_eq!(splitter.take("`to"), []);
-        assert_eq!(splitter.take("ol"), []);
-        assert_eq!(splitter.take("s"), text("```tools"));
+        let mut splitter = TextSplitter::new(1);
+        let text = |text: &str| vec![TextPiece::Text(text.into())];
+        assert_eq!(splitter.push("Hel"), text("Hel"));
+        assert_eq!(splitter.push("lo ```"), text("lo ```"));
+        assert_eq!(splitter.push("\n``"), text("\n"));
+        assert_eq!(splitter.push("`to"), []);
+        assert_eq!(splitter.push("ol"), []);
+        assert_eq!(splitter.push("s"), text("```tools"));
     }
 
     proptest! {

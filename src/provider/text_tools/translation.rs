@@ -3,10 +3,10 @@
 //! Each message is translated independently, so a longer conversation begins with the same text as
 //! a shorter one.
 
-use super::splitter::{CLOSE, OPEN, Piece, Splitter};
+use super::splitter::{CLOSE, OPEN, TextPiece, TextSplitter};
 use crate::{
     chat::{Block, Message, Reply, Role, StopReason, ToolCall, ToolInput, ToolResult, ToolSpec},
-    provider::Request,
+    provider::ModelRequest,
 };
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ const MORE_RULES: &str = "Put one JSON object with `name` and `arguments` in the
     When you need no more tools, answer without a block.";
 
 /// Returns the request without tools; the system prompt describes them instead.
-pub(super) fn request(request: &Request) -> Request {
+pub(super) fn request(request: &ModelRequest) -> ModelRequest {
     let mut system = request.system.clone();
     if !request.tools.is_empty() {
         let example =
@@ -28,7 +28,7 @@ pub(super) fn request(request: &Request) -> Request {
             let _never_fails = write!(system, "\n`{name}`: {description} Arguments (JSON Schema): {schema}\n");
         }
     }
-    Request {
+    ModelRequest {
         system: system.trim().to_owned(),
         messages: request.messages.iter().map(message).collect(),
         tools: [].into(),
@@ -39,10 +39,10 @@ pub(super) fn request(request: &Request) -> Request {
 
 /// Returns the answer with the calls extracted from its text.
 pub(super) fn reply(reply: Reply, turn: u64) -> Reply {
-    let (mut splitter, mut content) = (Splitter::new(turn), Vec::new());
+    let (mut splitter, mut content) = (TextSplitter::new(turn), Vec::new());
     for block in reply.content {
         match block {
-            Block::Text { text } => splitter.take(&text).into_iter().for_each(|piece| put(piece, &mut content)),
+            Block::Text { text } => splitter.push(&text).into_iter().for_each(|piece| put(piece, &mut content)),
             block => content.push(block),
         }
     }
@@ -52,11 +52,11 @@ pub(super) fn reply(reply: Reply, turn: u64) -> Reply {
     Reply { content, stop, ..reply }
 }
 
-fn put(piece: Piece, content: &mut Vec<Block>) {
+fn put(piece: TextPiece, content: &mut Vec<Block>) {
     match (piece, content.last_mut()) {
-        (Piece::Text(more), Some(Block::Text { text })) => text.push_str(&more),
-        (Piece::Text(text), _) => content.push(Block::Text { text }),
-        (Piece::Call(call), _) => content.push(Block::ToolUse(call)),
+        (TextPiece::Text(more), Some(Block::Text { text })) => text.push_str(&more),
+        (TextPiece::Text(text), _) => content.push(Block::Text { text }),
+        (TextPiece::Call(call), _) => content.push(Block::ToolUse(call)),
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
                 content: vec![Block::ToolResult(shown), Block::ToolResult(ToolResult::text("call_1_2", "no", true))],
             },
         ];
-        let asked = Request {
+        let asked = ModelRequest {
             system: "be good".into(),
             messages: messages.into(),
             tools: [].into(),
@@ -156,8 +156,13 @@ mod tests {
     #[test]
     fn the_tools_stand_in_the_system_prompt() {
         let tool = ToolSpec { name: "read".into(), description: "Read.".into(), schema: json!({"type": "object"}) };
-        let asked =
-            Request { system: "be good".into(), messages: [].into(), tools: [tool].into(), turn: 1, max_output: None };
+        let asked = ModelRequest {
+            system: "be good".into(),
+            messages: [].into(),
+            tools: [tool].into(),
+            turn: 1,
+            max_output: None,
+        };
         let plain = request(&asked);
         assert!(plain.tools.is_empty());
         assert!(plain.system.starts_with("be good\n\nYou have tools."), "{}", plain.system);

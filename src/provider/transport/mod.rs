@@ -3,7 +3,7 @@
 //! An answer counts only if the dialect saw its end, or if it is complete and the body ended
 //! properly by the rules of HTTP. An answer that breaks off is still paid for, and its error
 //! carries the use. Every other outcome is an error. Every error passes through
-//! [`Connection::scrubbed`], so no error contains a key. This module never retries.
+//! [`ModelConnection::scrubbed`], so no error contains a key. This module never retries.
 
 mod client;
 mod scrub;
@@ -14,15 +14,15 @@ mod watch;
 mod ways_tests;
 
 use super::{
-    Completion, DeltaSink, Endpoint, Provider, ProviderError, Request, Secret,
-    answer::Answer,
-    codec::{Dialect, Pulse, protocol, without_images},
-    complaint::{CHECK_THE_KEY, Complaint},
-    framing::Form,
-    origin::Origin,
-    sight::Sight,
+    DeltaSink, Endpoint, ModelRequest, PendingReply, Provider, ProviderError, Secret,
+    answer::AnswerStream,
+    api_error::{ApiErrorText, CHECK_THE_KEY},
+    codec::{Dialect, EventProgress, protocol, without_images},
+    framing::FramingFormat,
+    origin::DataSource,
+    vision::VisionSupport,
 };
-use crate::chat::{Delta, ModelError, ModelFault, Reply, Spent};
+use crate::chat::{Delta, ModelError, ModelErrorKind, Reply, Spent};
 use jiff::Timestamp;
 use reqwest::{
     Client, Response, Url, Version,
@@ -33,7 +33,7 @@ use reqwest::{
 use serde_json::Value;
 use std::{error::Error, fmt, time::Duration};
 use tokio::time::timeout;
-use watch::Watch;
+use watch::TurnWatch;
 
 /// The number of bytes that are read of an error's body.
 const MAX_COMPLAINT: usize = 4 * 1024;
@@ -44,29 +44,29 @@ const COMPLAINT_TIME: Duration = Duration::from_secs(5);
 const DRAIN_TIME: Duration = Duration::from_millis(100);
 
 /// A model behind an address.
-pub(super) struct Connection {
+pub(super) struct ModelConnection {
     dialect: Box<dyn Dialect>,
     endpoint: Endpoint,
     url: Url,
     headers: HeaderMap,
     client: Client,
-    origin: Origin,
-    sight: Sight,
+    origin: DataSource,
+    sight: VisionSupport,
 }
 
-impl Connection {
+impl ModelConnection {
     /// Checks the endpoint and prepares the parts that all requests share.
     pub(super) fn open(dialect: Box<dyn Dialect>, endpoint: Endpoint) -> Result<Self, ProviderError> {
         let url = address(dialect.as_ref(), endpoint.base_url.as_deref())?;
         let headers = headers(dialect.as_ref(), &endpoint)?;
         let client = client::shared(&url, &endpoint, dialect.name())?;
-        let (origin, sight) = (Origin::of(&endpoint), Sight::new(endpoint.images));
+        let (origin, sight) = (DataSource::from_endpoint(&endpoint), VisionSupport::new(endpoint.images));
         Ok(Self { dialect, endpoint, url, headers, client, origin, sight })
     }
 
-    async fn turn(&self, request: &Request, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
-        let mut watch = Watch::start(self.endpoint.clocks);
-        let asked = Request { messages: self.origin.own(&request.messages), ..request.clone() };
+    async fn turn(&self, request: &ModelRequest, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
+        let mut watch = TurnWatch::start(self.endpoint.clocks);
+        let asked = ModelRequest { messages: self.origin.own(&request.messages), ..request.clone() };
         let body = match self.sight.is_there() {
             true => self.dialect.body(&self.endpoint, &asked),
             false => self.dialect.body(&self.endpoint, &without_images(&asked)),
@@ -81,7 +81,7 @@ impl Connection {
             let status = response.status().as_u16();
             return Err(self.sight.heed(self.refusal(response).await, status, request));
         }
-        let mut answer = Answer::new(self.dialect.as_ref(), request.turn);
+        let mut answer = AnswerStream::new(self.dialect.as_ref(), request.turn);
         let read = match expect_events(self.dialect.form(), response.headers()) {
             Ok(()) => self.read(&mut answer, &mut response, &mut watch, deltas).await,
             Err(_) if is_json(response.headers()) => self.whole(&mut answer, &mut response, &watch, deltas).await,
@@ -96,9 +96,9 @@ impl Connection {
     /// of a stream.
     async fn whole(
         &self,
-        answer: &mut Answer,
+        answer: &mut AnswerStream,
         response: &mut Response,
-        watch: &Watch,
+        watch: &TurnWatch,
         deltas: DeltaSink<'_>,
     ) -> Result<Reply, ModelError> {
         let mut body = Vec::new();
@@ -109,14 +109,13 @@ impl Connection {
             }
             watch.check()?;
         }
-        let value: Value = serde_json::from_slice(&body).map_err(|error| {
-            protocol(format!("expected an event stream, got invalid JSON: {error}"))
-        })?;
+        let value: Value = serde_json::from_slice(&body)
+            .map_err(|error| protocol(format!("expected an event stream, got invalid JSON: {error}")))?;
         if let Some(error) = value.get("error").filter(|error| !error.is_null()) {
-            return Err(Complaint::of(error).in_stream());
+            return Err(ApiErrorText::from_value(error).in_stream());
         }
         for event in self.dialect.events_of(&value) {
-            if let Pulse::Done(reply) = answer.feed(&event, deltas)? {
+            if let EventProgress::Done(reply) = answer.feed(&event, deltas)? {
                 return Ok(*reply);
             }
         }
@@ -126,9 +125,9 @@ impl Connection {
 
     async fn read(
         &self,
-        answer: &mut Answer,
+        answer: &mut AnswerStream,
         response: &mut Response,
-        watch: &mut Watch,
+        watch: &mut TurnWatch,
         deltas: DeltaSink<'_>,
     ) -> Result<Reply, ModelError> {
         let (mut received, mut is_counted) = (0_usize, false);
@@ -137,10 +136,10 @@ impl Connection {
             if received > self.endpoint.max_response {
                 return Err(protocol(format!("the answer has more than {} bytes", self.endpoint.max_response)));
             }
-            match answer.take(&chunk, deltas)? {
-                Pulse::Idle => {}
-                Pulse::Progress => watch.progress(),
-                Pulse::Done(reply) => {
+            match answer.push(&chunk, deltas)? {
+                EventProgress::Idle => {}
+                EventProgress::Progress => watch.progress(),
+                EventProgress::Done(reply) => {
                     drain(response).await;
                     return Ok(*reply);
                 }
@@ -172,7 +171,7 @@ impl Connection {
         body.truncate(MAX_COMPLAINT);
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
         let status = response.status().as_u16();
-        Complaint::parse(&String::from_utf8_lossy(&body)).refusal(status, header, Timestamp::now())
+        ApiErrorText::parse(&String::from_utf8_lossy(&body)).refusal(status, header, Timestamp::now())
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> ModelError {
@@ -192,7 +191,7 @@ impl Connection {
     /// without secrets.
     fn scrubbed(&self, mut error: ModelError) -> ModelError {
         let Endpoint { key, key_from, headers, proxy, .. } = &self.endpoint;
-        if let Some(from) = key_from.as_ref().filter(|_| error.fault == ModelFault::Auth) {
+        if let Some(from) = key_from.as_ref().filter(|_| error.fault == ModelErrorKind::Auth) {
             error.message = error.message.replace(CHECK_THE_KEY, &format!(" (check {from})"));
         }
         let secrets = key.iter().chain(headers.iter().map(|(_, value)| value)).chain(proxy);
@@ -203,24 +202,24 @@ impl Connection {
     }
 }
 
-impl Provider for Connection {
+impl Provider for ModelConnection {
     fn name(&self) -> String {
         format!("{}/{}", self.dialect.name(), self.endpoint.model)
     }
 
-    fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a> {
+    fn complete<'a>(&'a self, request: &'a ModelRequest, deltas: DeltaSink<'a>) -> PendingReply<'a> {
         Box::pin(async move { self.turn(request, deltas).await.map_err(|error| self.scrubbed(error)) })
     }
 }
 
-impl fmt::Debug for Connection {
+impl fmt::Debug for ModelConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
 }
 
 /// Checks that an answer is a readable event stream.
-fn expect_events(form: Form, headers: &HeaderMap) -> Result<(), ModelError> {
+fn expect_events(form: FramingFormat, headers: &HeaderMap) -> Result<(), ModelError> {
     let value = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     let kind = value(CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case(media_type(form)) {
@@ -239,10 +238,10 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind == "application/json" && matches!(value(CONTENT_ENCODING), "" | "identity")
 }
 
-fn media_type(form: Form) -> &'static str {
+fn media_type(form: FramingFormat) -> &'static str {
     match form {
-        Form::Events => "text/event-stream",
-        Form::Lines => "application/x-ndjson",
+        FramingFormat::Events => "text/event-stream",
+        FramingFormat::Lines => "application/x-ndjson",
     }
 }
 

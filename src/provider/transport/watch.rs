@@ -1,7 +1,7 @@
 //! The time limits of a turn, measured on a monotonic clock.
 #![expect(clippy::disallowed_methods, reason = "the clocks of a turn are read here")]
 
-use crate::{chat::ModelError, provider::Clocks};
+use crate::{chat::ModelError, provider::TurnTimeouts};
 use std::{future::Future, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
@@ -10,16 +10,16 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The three time limits of a turn. The limit for the first byte applies until the first progress;
 /// then the limit between events applies.
-pub(super) struct Watch {
-    clocks: Clocks,
+pub(super) struct TurnWatch {
+    clocks: TurnTimeouts,
     turn_ends: Instant,
     wait_ends: Instant,
     answered: bool,
 }
 
-impl Watch {
+impl TurnWatch {
     /// Starts the limits of the turn and of the first byte.
-    pub(super) fn start(clocks: Clocks) -> Self {
+    pub(super) fn start(clocks: TurnTimeouts) -> Self {
         let after = |clock: Duration| Instant::now() + clock.min(LONGEST);
         Self { clocks, turn_ends: after(clocks.turn), wait_ends: after(clocks.first_byte), answered: false }
     }
@@ -45,7 +45,7 @@ impl Watch {
     }
 
     fn late(&self) -> ModelError {
-        let Clocks { first_byte, idle, turn } = self.clocks;
+        let TurnTimeouts { first_byte, idle, turn } = self.clocks;
         if self.turn_ends <= self.wait_ends {
             ModelError::network(format!("the turn took longer than {turn:?}"))
         } else if self.answered {

@@ -1,10 +1,10 @@
 //! Tests of an endpoint's own certificates and proxy.
 
 use super::super::{
-    Endpoint, Kind, ProviderError, Request, Secret, connect,
-    scripted::{Act, Scripted},
+    Endpoint, ModelRequest, ProviderError, Secret, WireFormat, connect,
+    scripted::{ScriptedServer, ServerAct},
 };
-use crate::chat::{Message, ModelFault, Reply};
+use crate::chat::{Message, ModelErrorKind, Reply};
 use authority::Secured;
 
 #[path = "../../../tests/support/authority.rs"]
@@ -16,7 +16,7 @@ const ANSWER: &str = concat!(
 );
 
 async fn ask(endpoint: Endpoint) -> Result<Reply, crate::chat::ModelError> {
-    let request = Request {
+    let request = ModelRequest {
         system: String::new(),
         messages: [Message::user("hi")].into(),
         tools: [].into(),
@@ -30,19 +30,21 @@ async fn ask(endpoint: Endpoint) -> Result<Reply, crate::chat::ModelError> {
 async fn certificates_of_an_endpoint_are_trusted_by_it_alone() {
     let server = Secured::new(ANSWER);
     let base_url = Some(server.url());
-    let stranger = Endpoint { base_url, ..Endpoint::new(Kind::Ollama, "m") };
+    let stranger = Endpoint { base_url, ..Endpoint::new(WireFormat::Ollama, "m") };
     let friend = Endpoint { ca_file: Some(server.ca.clone().into_bytes()), ..stranger.clone() };
     assert_eq!((ask(friend).await.unwrap().text(), server.heard().len()), ("hello".into(), 1));
     let error = ask(stranger).await.unwrap_err();
-    assert!(error.fault == ModelFault::Network && error.message.contains("certificate"), "{error}");
+    assert!(error.fault == ModelErrorKind::Network && error.message.contains("certificate"), "{error}");
 }
 
 #[tokio::test]
 async fn a_proxy_of_an_endpoint_is_asked_for_it_alone_and_its_password_is_shown_to_nobody() {
-    let mut proxy =
-        Scripted::start([vec![Act::Send(ANSWER.into())], vec![Act::Send("HTTP/1.1 407 No\r\n\r\n".into())]]);
+    let mut proxy = ScriptedServer::start([
+        vec![ServerAct::Send(ANSWER.into())],
+        vec![ServerAct::Send("HTTP/1.1 407 No\r\n\r\n".into())],
+    ]);
     let url = proxy.url().replace("http://", "http://user:canary-77@");
-    let mut endpoint = Endpoint::new(Kind::Ollama, "m");
+    let mut endpoint = Endpoint::new(WireFormat::Ollama, "m");
     endpoint.base_url = Some("http://model.invalid:9".into());
     endpoint.proxy = Some(Secret::new(url));
     assert_eq!(ask(endpoint.clone()).await.unwrap().text(), "hello");
@@ -56,7 +58,7 @@ async fn a_proxy_of_an_endpoint_is_asked_for_it_alone_and_its_password_is_shown_
 #[test]
 fn a_way_that_cannot_be_gone_is_refused_before_anything_is_sent() {
     let refused = |change: &dyn Fn(&mut Endpoint)| {
-        let mut endpoint = Endpoint::new(Kind::Ollama, "m");
+        let mut endpoint = Endpoint::new(WireFormat::Ollama, "m");
         change(&mut endpoint);
         connect(endpoint).unwrap_err()
     };

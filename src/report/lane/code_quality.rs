@@ -3,7 +3,7 @@
 //! of a merge request. Pure.
 
 use super::LaneResult;
-use super::complaints::{Complaint, complaints};
+use super::complaints::{LaneComplaint, complaints};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ fn of_lane(result: &LaneResult<'_>) -> Option<Value> {
 
 /// Builds an issue. Its fingerprint excludes the line number, so that the same complaint keeps its
 /// fingerprint when lines move.
-fn issue(one: &Complaint<'_>, seen: &mut BTreeMap<String, u32>) -> Value {
+fn issue(one: &LaneComplaint<'_>, seen: &mut BTreeMap<String, u32>) -> Value {
     let check = format!("{}/{}", one.step.lane, one.step.step);
     let about = format!("{check}\n{}\n{}", one.file, one.message);
     let number = seen.entry(about.clone()).and_modify(|number| *number += 1).or_insert(1);

@@ -15,7 +15,7 @@ const MESSAGE: usize = 1000;
 
 /// One complaint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Complaint<'a> {
+pub(crate) struct LaneComplaint<'a> {
     /// The step that complains.
     pub(crate) step: &'a StepReport,
     /// The problem.
@@ -32,7 +32,7 @@ pub(crate) struct Complaint<'a> {
 }
 
 /// Returns all complaints of a lane, in the order of its steps.
-pub(crate) fn complaints<'a>(result: &LaneResult<'a>) -> Vec<Complaint<'a>> {
+pub(crate) fn complaints<'a>(result: &LaneResult<'a>) -> Vec<LaneComplaint<'a>> {
     let is_told = |step: &&StepReport| {
         step.status.is_failure() || matches!(step.status, StepStatus::AllowedFailure | StepStatus::Flaky)
     };
@@ -49,9 +49,9 @@ fn lane_file(step: &StepReport) -> String {
     format!("lanes/{}.yaml", step.lane)
 }
 
-fn of_step(step: &StepReport) -> Vec<Complaint<'_>> {
+fn of_step(step: &StepReport) -> Vec<LaneComplaint<'_>> {
     let is_error = step.status.is_failure();
-    let of = |file: String, line, column, message: String| Complaint {
+    let of = |file: String, line, column, message: String| LaneComplaint {
         step,
         message: bounded(&message),
         file,
@@ -60,7 +60,7 @@ fn of_step(step: &StepReport) -> Vec<Complaint<'_>> {
         is_error,
     };
     let (tests, _) = failing(step);
-    let tests: Vec<Complaint<'_>> = tests
+    let tests: Vec<LaneComplaint<'_>> = tests
         .iter()
         .filter_map(|test| {
             let file = test.file.as_deref().and_then(inside)?;
@@ -71,7 +71,7 @@ fn of_step(step: &StepReport) -> Vec<Complaint<'_>> {
     if !tests.is_empty() {
         return tests;
     }
-    let mut places: Vec<Complaint<'_>> = Vec::new();
+    let mut places: Vec<LaneComplaint<'_>> = Vec::new();
     let mut said = ""; // the newest line with a message, for tools that print the place below the message
     for text in step.excerpt.lines() {
         if let Some(found) = patterns().iter().find_map(|pattern| pattern.captures(text)) {

@@ -26,7 +26,7 @@ pub(crate) fn page(result: &LaneResult<'_>) -> String {
     if result.steps.is_empty() {
         return text + "no steps were run\n";
     }
-    text.push_str(&format!("{} in {}\n\n", StepCounts::of(result.steps).words(), seconds(result.duration_ms)));
+    text.push_str(&format!("{} in {}\n\n", StepCounts::count(result.steps).words(), seconds(result.duration_ms)));
     text.push_str("| | step | result | time | tries |\n|---|---|---|---:|---:|\n");
     let is_wanted = |step: &&StepReport| result.steps.len() <= ROWS || step.status != StepStatus::Passed;
     let rows: Vec<&StepReport> = result.steps.iter().filter(is_wanted).take(ROWS).collect();

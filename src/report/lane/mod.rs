@@ -68,7 +68,7 @@ pub(crate) struct StepCounts {
 }
 
 impl StepCounts {
-    pub(crate) fn of<'a>(steps: impl IntoIterator<Item = &'a StepReport>) -> Self {
+    pub(crate) fn count<'a>(steps: impl IntoIterator<Item = &'a StepReport>) -> Self {
         let mut counts = Self::default();
         for step in steps {
             *match step.status {

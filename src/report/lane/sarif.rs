@@ -2,7 +2,7 @@
 //! (<https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>), for code scanning. Pure.
 
 use super::LaneResult;
-use super::complaints::{Complaint, complaints};
+use super::complaints::{LaneComplaint, complaints};
 use crate::verdict::StepStatus;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -53,11 +53,11 @@ fn invocation(result: &LaneResult<'_>) -> Value {
     invocation
 }
 
-fn rule(one: &Complaint<'_>) -> String {
+fn rule(one: &LaneComplaint<'_>) -> String {
     format!("{}/{}", one.step.lane, one.step.step)
 }
 
-fn entry(one: &Complaint<'_>, rules: &BTreeMap<String, usize>) -> Value {
+fn entry(one: &LaneComplaint<'_>, rules: &BTreeMap<String, usize>) -> Value {
     let id = rule(one);
     let mut region = json!({ "startLine": one.line });
     if let Some(column) = one.column {

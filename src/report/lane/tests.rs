@@ -80,8 +80,8 @@ pub(crate) fn failed<'a>(steps: &'a [StepReport], retried: &'a [StepReport]) -> 
 fn every_way_to_end_is_counted_apart() {
     let steps = all_kinds();
     let words = "1 failed, 1 timed out, 1 could not run, 1 passed, 1 flaky, 1 allowed failure, 1 not run, 1 cancelled";
-    assert_eq!(StepCounts::of(&steps).words(), words);
-    assert_eq!(StepCounts::of(&steps[..2]).words(), "1 passed, 1 flaky");
+    assert_eq!(StepCounts::count(&steps).words(), words);
+    assert_eq!(StepCounts::count(&steps[..2]).words(), "1 passed, 1 flaky");
     assert_eq!(StepCounts::default().words(), "no steps");
 }
 

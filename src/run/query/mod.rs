@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 /// A request of the model in prose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Query {
+pub enum ModelQuery {
     /// The text of a file.
     File {
         /// The path, as the model wrote it.
@@ -27,7 +27,7 @@ const SENTENCE: usize = 400;
 
 /// Returns the request that a text ends with, if there is one. One sentence may follow the request:
 /// a plea to send the file, or the purpose of the request.
-pub(super) fn detect(text: &str) -> Option<Query> {
+pub(super) fn detect(text: &str) -> Option<ModelQuery> {
     static AFTER: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r"(?:(?:(?:can|could|would) you )?(?:please )?(?:provide|share|paste|show|send|post)(?: me)? (?:it|that|this|the file|the contents?|its contents?)(?: here)?(?: please)?|(?:then|once|after|with|this|that|it) [^?]{1,200}|thanks?(?: you)?)",
@@ -98,7 +98,7 @@ fn pattern(text: &str) -> Regex {
     Regex::new(&format!("^{LEAD}(?:{text})[ .?!:\u{2026}]*$")).expect("a pattern that is tested")
 }
 
-fn file(sentence: &str) -> Option<Query> {
+fn file(sentence: &str) -> Option<ModelQuery> {
     static ASKS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
         let path = r#"["'`*]*([^ "'`*?!,;…]+)["'`*]*"#;
         [
@@ -117,10 +117,10 @@ fn file(sentence: &str) -> Option<Query> {
     let path = sentence[found.get(1)?.range()].trim_end_matches(['.', ':']);
     let mut others = found.get(2)?.as_str().split([' ', ',', '`', '"']);
     let is_alone = !others.any(|word| is_path(word.trim_end_matches(['.', '?', '!', ':', '\u{2026}'])));
-    (is_path(path) && is_alone).then(|| Query::File { path: path.to_owned() })
+    (is_path(path) && is_alone).then(|| ModelQuery::File { path: path.to_owned() })
 }
 
-fn variable(sentence: &str) -> Option<Query> {
+fn variable(sentence: &str) -> Option<ModelQuery> {
     static LISTS: LazyLock<[Regex; 3]> = LazyLock::new(|| {
         let where_ = r"(?: (?:here|now|to me|in (?:the|this|my) (?:environment|shell|sandbox|session|container)))?";
         let vars = r"(?:environment|env)(?: (?:variables|vars))?";
@@ -153,14 +153,14 @@ fn variable(sentence: &str) -> Option<Query> {
     });
     let lower = sentence.to_ascii_lowercase(); // same length as `sentence`
     if LISTS.iter().any(|lists| lists.is_match(&lower)) {
-        return Some(Query::Env { name: None });
+        return Some(ModelQuery::Env { name: None });
     }
     let found = ONE.iter().find_map(|one| one.captures(&lower))?;
     let name = &sentence[found.get(1)?.range()];
     let says_so = sentence.contains('$') || sentence.contains("value of") || lower.contains("variable");
     let is_name = name.len() > 1 && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
     let asks = says_so || sentence.ends_with("set?") || sentence.ends_with("set to?");
-    (is_name && asks).then(|| Query::Env { name: Some(name.to_owned()) })
+    (is_name && asks).then(|| ModelQuery::Env { name: Some(name.to_owned()) })
 }
 
 /// Returns true if the text is a path: one word of path characters that contains a dot or a slash,

@@ -306,14 +306,14 @@ const NEITHER: [&str; 141] = [
 #[test]
 fn asking_for_one_named_file_at_the_end_is_a_query() {
     for (text, path) in FILES {
-        assert_eq!(detect(text), Some(Query::File { path: path.into() }), "{text}");
+        assert_eq!(detect(text), Some(ModelQuery::File { path: path.into() }), "{text}");
     }
 }
 
 #[test]
 fn asking_for_variables_at_the_end_is_a_query() {
     for (text, name) in VARIABLES {
-        assert_eq!(detect(text), Some(Query::Env { name: name.map(str::to_owned) }), "{text}");
+        assert_eq!(detect(text), Some(ModelQuery::Env { name: name.map(str::to_owned) }), "{text}");
     }
 }
 

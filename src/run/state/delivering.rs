@@ -1,12 +1,12 @@
 //! Delivering: the verified tree is delivered before the report is written. Nothing else is in
 //! flight.
 
-use super::Next;
-use super::next::Ending;
-use super::reporting::Ended;
+use super::NextState;
+use super::next::RunEnding;
+use super::reporting::EndedRun;
 use crate::id::{CallId, TreeId};
 use crate::run::action::Action;
-use crate::run::context::Context;
+use crate::run::context::RunContext;
 use crate::run::event::{Delivery, Event};
 use crate::run::watch::{AgentEvent, StateName};
 use crate::verdict::Reason;
@@ -16,24 +16,24 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::run) struct Delivering {
     pub(super) call: CallId,
-    pub(super) ended: Ended,
+    pub(super) ended: EndedRun,
 }
 
 impl Delivering {
     /// Returns the tree to deliver and its base, if a run with this ending has to deliver.
-    pub(super) fn due(ending: &Ending, cx: &Context) -> Option<(TreeId, TreeId)> {
+    pub(super) fn due(ending: &RunEnding, cx: &RunContext) -> Option<(TreeId, TreeId)> {
         let proof = cx.proof().filter(|_| cx.charter.commits && ending.reason == Reason::Verified)?;
         (proof.tree != proof.base).then(|| (proof.tree.clone(), proof.base.clone()))
     }
 
-    pub(super) fn start(ending: Ending, (tree, base): (TreeId, TreeId), cx: &mut Context) -> Self {
-        let Ending { reason, message, stopped_by, said, turn: _, late: _ } = ending; // a verified run has none
+    pub(super) fn start(ending: RunEnding, (tree, base): (TreeId, TreeId), cx: &mut RunContext) -> Self {
+        let RunEnding { reason, message, stopped_by, said, turn: _, late: _ } = ending; // a verified run has none
         let call = cx.call();
         cx.ask(Action::Deliver { call, tree, base });
-        Self { call, ended: Ended { reason, message, stopped_by, said } }
+        Self { call, ended: EndedRun { reason, message, stopped_by, said } }
     }
 
-    pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+    pub(super) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         match event {
             Event::Delivered { result, ways, .. } => Some(self.end(result, ways, cx)),
             Event::TaskSubmitted { .. }
@@ -66,12 +66,12 @@ impl Delivering {
 
     /// Ends the delivery. The work stays verified even if the delivery failed; only the reason of
     /// the run changes.
-    fn end(&mut self, result: Result<Delivery, String>, ways: Option<String>, cx: &mut Context) -> Next {
-        let Ended { mut reason, mut message, stopped_by, said } = self.ended.clone();
+    fn end(&mut self, result: Result<Delivery, String>, ways: Option<String>, cx: &mut RunContext) -> NextState {
+        let EndedRun { mut reason, mut message, stopped_by, said } = self.ended.clone();
         match result {
             Ok(delivery) => {
                 let Delivery { commit, branch, tree: _, notes } = delivery.clone();
-                cx.tell(AgentEvent::Committed { commit, branch });
+                cx.emit(AgentEvent::Committed { commit, branch });
                 notes.into_iter().for_each(|note| cx.warn(note));
                 cx.delivery = Some(delivery);
             }
@@ -87,6 +87,6 @@ impl Delivering {
                 message = format!("{}: {why}; {ways}", reason.row().meaning);
             }
         }
-        Next::Report(Ending { reason, message, stopped_by, said, turn: None, late: Vec::new() })
+        NextState::Report(RunEnding { reason, message, stopped_by, said, turn: None, late: Vec::new() })
     }
 }

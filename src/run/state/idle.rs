@@ -1,8 +1,8 @@
 //! Idle: the first and the last state of every run.
 
-use super::Next;
-use super::reporting::Ended;
-use crate::run::context::Context;
+use super::NextState;
+use super::reporting::EndedRun;
+use crate::run::context::RunContext;
 use crate::run::event::Event;
 use crate::run::watch::{AgentEvent, StateName};
 use crate::verdict::Reason;
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 /// No run is active. After a run, `ended` says how it ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::run) struct Idle {
-    pub(super) ended: Option<Ended>,
+    pub(super) ended: Option<EndedRun>,
 }
 
 impl Idle {
-    pub(super) fn rest(ended: Ended, cx: &mut Context) -> Self {
+    pub(super) fn rest(ended: EndedRun, cx: &mut RunContext) -> Self {
         let is_child = cx.charter.depth > 0;
         // A sub-agent never has a gate, so "skipped" in its message would be misleading.
         let is_done = is_child && ended.reason == Reason::Skipped;
-        cx.tell(AgentEvent::Finished {
+        cx.emit(AgentEvent::Finished {
             reason: ended.reason,
             verified: (!is_child).then(|| ended.is_verified()),
             cancelled: ended.is_cancelled(),
@@ -30,18 +30,18 @@ impl Idle {
         Self { ended: Some(ended) }
     }
 
-    pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+    pub(super) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         match event {
             Event::TaskSubmitted { charter } => {
                 cx.renew(*charter);
-                cx.tell(AgentEvent::Started {
+                cx.emit(AgentEvent::Started {
                     title: cx.charter.title.clone(),
                     models: cx.charter.models.clone(),
                     max_retries: cx.charter.max_retries,
                     verify: cx.charter.verify,
                     limits: cx.charter.limits.clone(),
                 });
-                Some(Next::Plan)
+                Some(NextState::Plan)
             }
             Event::PlanReady { .. }
             | Event::PlanFailed { .. }

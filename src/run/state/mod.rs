@@ -1,5 +1,5 @@
 //! States of a run and the transitions between them. State files do not know each other: they
-//! return a transition ([`Next`]) with the data that it needs. Only [`State::enter`] creates a
+//! return a transition ([`NextState`]) with the data that it needs. Only [`RunState::enter`] creates a
 //! state from it.
 
 mod delivering;
@@ -10,21 +10,21 @@ mod planning;
 mod reporting;
 mod verifying;
 
-pub(super) use reporting::Ended;
+pub(super) use reporting::EndedRun;
 
-use super::context::Context;
+use super::context::RunContext;
 use super::event::Event;
 use super::watch::{AgentEvent, Phase, StateName};
+use crate::elapsed::Elapsed;
 use crate::id::CallId;
-use crate::moment::Moment;
 use crate::verdict::Reason;
 use delivering::Delivering;
 use executing::{
     AnsweringQuery, BackingOff, CallingModel, Compacting, Confirming, Dispatching, RunningHooks, RunningTools,
 };
-use executing::{ToolTurn, Wanted};
+use executing::{ToolTurn, TurnWait};
 use idle::Idle;
-pub(super) use next::{Ending, Next};
+pub(super) use next::{NextState, RunEnding};
 use planning::Planning;
 use reporting::Reporting;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ use verifying::Verifying;
 /// The state of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub(super) enum State {
+pub(super) enum RunState {
     Idle(Idle),
     Planning(Planning),
     CallingModel(CallingModel),
@@ -49,13 +49,13 @@ pub(super) enum State {
     Reporting(Reporting),
 }
 
-impl State {
+impl RunState {
     pub(super) fn new() -> Self {
         Self::Idle(Idle::default())
     }
 
     /// Passes an event to the state. `None`: the state does not change.
-    pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+    pub(super) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         match self {
             Self::Idle(state) => state.on(event, cx),
             Self::Planning(state) => state.on(event, cx),
@@ -74,100 +74,100 @@ impl State {
     }
 
     /// Makes a transition. A limit can turn a transition to a model call into the end of the run.
-    pub(super) fn enter(next: Next, cx: &mut Context) -> Self {
+    pub(super) fn enter(next: NextState, cx: &mut RunContext) -> Self {
         match next {
-            Next::Plan => {
-                cx.tell(AgentEvent::StateChanged(StateName::Planning));
+            NextState::Plan => {
+                cx.emit(AgentEvent::StateChanged(StateName::Planning));
                 match Planning::forbidden(cx) {
-                    Some(why) => Self::enter(Next::end(Reason::BadInput, why), cx),
+                    Some(why) => Self::enter(NextState::end(Reason::BadInput, why), cx),
                     None => Self::Planning(Planning::start(cx)),
                 }
             }
-            Next::Begin => {
-                cx.tell(AgentEvent::StateChanged(StateName::Executing));
-                Self::enter(Next::CallModel, cx)
+            NextState::Begin => {
+                cx.emit(AgentEvent::StateChanged(StateName::Executing));
+                Self::enter(NextState::CallModel, cx)
             }
-            Next::CallModel => match cx.exhausted() {
-                Some((reason, message)) => Self::enter(Next::end(reason, message), cx),
+            NextState::CallModel => match cx.exhausted() {
+                Some((reason, message)) => Self::enter(NextState::end(reason, message), cx),
                 None if cx.is_crowded() && !cx.clears_enough() && cx.may_summarise() => {
-                    Self::enter(Next::Compact { tries: 1 }, cx)
+                    Self::enter(NextState::Compact { tries: 1 }, cx)
                 }
-                None => Self::enter(Next::TryModel { tries: 1, compacted: false }, cx),
+                None => Self::enter(NextState::TryModel { tries: 1, compacted: false }, cx),
             },
-            Next::TryModel { tries, compacted } => match cx.exhausted().filter(|_| !cx.is_before(2)) {
-                Some((reason, message)) => Self::enter(Next::end(reason, message), cx),
+            NextState::TryModel { tries, compacted } => match cx.exhausted().filter(|_| !cx.is_before(2)) {
+                Some((reason, message)) => Self::enter(NextState::end(reason, message), cx),
                 None => {
                     phase(cx, Phase::CallingModel);
                     Self::CallingModel(CallingModel::start(tries, compacted, cx))
                 }
             },
-            Next::BackOff(backing_off) => {
+            NextState::BackOff(backing_off) => {
                 phase(cx, Phase::BackingOff);
                 Self::BackingOff(backing_off)
             }
-            Next::UseTools(turn) => Self::use_tools(turn, cx),
-            Next::RunHooks(tools) => {
+            NextState::UseTools(turn) => Self::use_tools(turn, cx),
+            NextState::RunHooks(tools) => {
                 phase(cx, Phase::RunningHooks);
                 Self::RunningHooks(RunningHooks::start(tools, cx))
             }
-            Next::Answer(query) => {
+            NextState::Answer(query) => {
                 phase(cx, Phase::AnsweringQuery);
                 Self::AnsweringQuery(AnsweringQuery::start(query, cx))
             }
-            Next::Compact { tries } => match Compacting::due(cx) {
-                None => Self::enter(Next::TryModel { tries: 1, compacted: true }, cx),
-                Some(Err((reason, message))) => Self::enter(Next::end(reason, message), cx),
+            NextState::Compact { tries } => match Compacting::due(cx) {
+                None => Self::enter(NextState::TryModel { tries: 1, compacted: true }, cx),
+                Some(Err((reason, message))) => Self::enter(NextState::end(reason, message), cx),
                 Some(Ok(upto)) => {
                     phase(cx, Phase::Compacting);
                     Self::Compacting(Compacting::start(upto, tries, cx))
                 }
             },
-            Next::Verify => {
-                cx.tell(AgentEvent::StateChanged(StateName::Verifying));
+            NextState::Verify => {
+                cx.emit(AgentEvent::StateChanged(StateName::Verifying));
                 Self::Verifying(Verifying::start(cx))
             }
-            Next::Reject(why) => {
-                cx.tell(AgentEvent::StateChanged(StateName::Verifying));
+            NextState::Reject(why) => {
+                cx.emit(AgentEvent::StateChanged(StateName::Verifying));
                 Self::enter(verifying::reject(&why, cx), cx)
             }
-            Next::Accept(verdict) => Self::enter(verifying::accept(*verdict, cx), cx),
-            Next::End(ending) => {
-                cx.tell(AgentEvent::StateChanged(StateName::Reporting));
+            NextState::Accept(verdict) => Self::enter(verifying::accept(*verdict, cx), cx),
+            NextState::End(ending) => {
+                cx.emit(AgentEvent::StateChanged(StateName::Reporting));
                 match Delivering::due(&ending, cx) {
                     Some(trees) => Self::Delivering(Delivering::start(ending, trees, cx)),
-                    None => Self::enter(Next::Report(ending), cx),
+                    None => Self::enter(NextState::Report(ending), cx),
                 }
             }
-            Next::Report(ending) => Self::Reporting(Reporting::start(ending, cx)),
-            Next::Rest(ended) => {
-                cx.tell(AgentEvent::StateChanged(StateName::Idle));
+            NextState::Report(ending) => Self::Reporting(Reporting::start(ending, cx)),
+            NextState::Rest(ended) => {
+                cx.emit(AgentEvent::StateChanged(StateName::Idle));
                 Self::rest(ended, cx)
             }
         }
     }
 
     /// Returns to Idle, with how the run ended.
-    pub(super) fn rest(ended: Ended, cx: &mut Context) -> Self {
+    pub(super) fn rest(ended: EndedRun, cx: &mut RunContext) -> Self {
         Self::Idle(Idle::rest(ended, cx))
     }
 
     /// Continues with the tools of a turn. The first queued calls determine which part of Executing
     /// follows.
-    fn use_tools(mut turn: ToolTurn, cx: &mut Context) -> Self {
+    fn use_tools(mut turn: ToolTurn, cx: &mut RunContext) -> Self {
         match turn.advance(cx) {
-            Wanted::Tools => {
+            TurnWait::Tools => {
                 phase(cx, Phase::RunningTools);
                 Self::RunningTools(RunningTools { turn })
             }
-            Wanted::Children => {
+            TurnWait::Children => {
                 phase(cx, Phase::Dispatching);
                 Self::Dispatching(Dispatching { turn })
             }
-            Wanted::Confirmation(place) => {
+            TurnWait::Confirmation(place) => {
                 phase(cx, Phase::Confirming);
                 Self::Confirming(Confirming::start(turn, place, cx))
             }
-            Wanted::Nothing => Self::enter(turn.finish(cx), cx),
+            TurnWait::Nothing => Self::enter(turn.finish(cx), cx),
         }
     }
 
@@ -226,7 +226,7 @@ impl State {
     }
 
     /// Returns the time at which the state must be woken.
-    pub(super) fn due(&self) -> Option<Moment> {
+    pub(super) fn due(&self) -> Option<Elapsed> {
         match self {
             Self::BackingOff(state) => Some(state.due),
             Self::Confirming(state) => state.due,
@@ -264,7 +264,7 @@ impl State {
     }
 
     /// Returns how the run ended. `None` for a run that has not ended.
-    pub(super) fn ended(&self) -> Option<&Ended> {
+    pub(super) fn ended(&self) -> Option<&EndedRun> {
         match self {
             Self::Idle(state) => state.ended.as_ref(),
             Self::Delivering(state) => Some(&state.ended),
@@ -283,7 +283,7 @@ impl State {
     }
 
     /// Returns how the run ended, to record a stop request on the way to the report.
-    pub(super) fn ended_mut(&mut self) -> Option<&mut Ended> {
+    pub(super) fn ended_mut(&mut self) -> Option<&mut EndedRun> {
         match self {
             Self::Delivering(state) => Some(&mut state.ended),
             Self::Reporting(state) => Some(&mut state.ended),
@@ -302,6 +302,6 @@ impl State {
     }
 }
 
-fn phase(cx: &mut Context, phase: Phase) {
-    cx.tell(AgentEvent::PhaseChanged(phase));
+fn phase(cx: &mut RunContext, phase: Phase) {
+    cx.emit(AgentEvent::PhaseChanged(phase));
 }

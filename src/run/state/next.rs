@@ -1,15 +1,15 @@
 //! Transitions between states, with the data that each one needs.
 
 use super::executing::{BackingOff, ToolTurn};
-use super::reporting::Ended;
+use super::reporting::EndedRun;
 use crate::id::CallId;
 use crate::run::done_tool::DoneTool;
-use crate::run::query::Query;
+use crate::run::query::ModelQuery;
 use crate::verdict::{Reason, StopCause, Verdict};
 
 /// A transition.
 #[derive(Debug)]
-pub(in crate::run) enum Next {
+pub(in crate::run) enum NextState {
     /// Go to Planning.
     Plan,
     /// Go to Executing, for a new attempt.
@@ -25,7 +25,7 @@ pub(in crate::run) enum Next {
     /// Run the hooks after a turn with these calls.
     RunHooks(Vec<DoneTool>),
     /// Answer a question asked in prose.
-    Answer(Query),
+    Answer(ModelQuery),
     /// Make this try of a compaction.
     Compact { tries: u32 },
     /// Go to Verifying.
@@ -35,16 +35,16 @@ pub(in crate::run) enum Next {
     /// Accept the verdict on the base: the gate passed before any change.
     Accept(Box<Verdict>),
     /// End the run, with a delivery if one is due.
-    End(Ending),
+    End(RunEnding),
     /// Write the report.
-    Report(Ending),
+    Report(RunEnding),
     /// Go to Idle.
-    Rest(Ended),
+    Rest(EndedRun),
 }
 
 /// The data for the end of a run.
 #[derive(Debug)]
-pub(in crate::run) struct Ending {
+pub(in crate::run) struct RunEnding {
     pub(in crate::run) reason: Reason,
     pub(in crate::run) message: String,
     pub(in crate::run) stopped_by: Option<StopCause>,
@@ -56,10 +56,10 @@ pub(in crate::run) struct Ending {
     pub(in crate::run) late: Vec<CallId>,
 }
 
-impl Next {
+impl NextState {
     /// Ends the run by the machine's own decision, with nothing in flight.
     pub(in crate::run) fn end(reason: Reason, message: impl Into<String>) -> Self {
         let said = String::new();
-        Self::End(Ending { reason, message: message.into(), stopped_by: None, said, turn: None, late: Vec::new() })
+        Self::End(RunEnding { reason, message: message.into(), stopped_by: None, said, turn: None, late: Vec::new() })
     }
 }

@@ -1,12 +1,12 @@
 //! Planning: the driver freezes the gate and builds the first message. It makes no model call.
 
-use super::Next;
+use super::NextState;
 use crate::id::CallId;
 use crate::limits::MAX_DEPTH;
 use crate::run::action::Action;
-use crate::run::charter::ToolRole;
-use crate::run::context::Context;
+use crate::run::context::RunContext;
 use crate::run::event::{self, Event};
+use crate::run::run_spec::ToolRole;
 use crate::run::transcript::Transcript;
 use crate::run::watch::{AgentEvent, StateName};
 use crate::verdict::Reason;
@@ -23,7 +23,7 @@ pub(in crate::run) struct Planning {
 
 impl Planning {
     /// Returns the reason why the run must not begin. A money limit needs the price of every model.
-    pub(super) fn forbidden(cx: &Context) -> Option<String> {
+    pub(super) fn forbidden(cx: &RunContext) -> Option<String> {
         cx.charter.limits.usd_micros?;
         let model = cx.charter.unpriced()?;
         Some(format!(
@@ -33,42 +33,42 @@ impl Planning {
         ))
     }
 
-    pub(super) fn start(cx: &mut Context) -> Self {
+    pub(super) fn start(cx: &mut RunContext) -> Self {
         let call = cx.call();
         cx.ask(Action::Plan { call });
         Self { call }
     }
 
-    pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+    pub(super) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         match event {
             Event::PlanReady { plan, .. } => {
                 cx.plan = *plan;
                 if cx.charter.depth >= MAX_DEPTH {
                     cx.plan.forbid(ToolRole::Child);
                 }
-                cx.transcript = Transcript::begin(std::mem::take(&mut cx.plan.messages));
+                cx.transcript = Transcript::start(std::mem::take(&mut cx.plan.messages));
                 cx.attempt = 1;
                 for note in std::mem::take(&mut cx.plan.notes) {
                     cx.warn(note);
                 }
                 let ids = std::mem::take(&mut cx.plan.recalled);
                 if !ids.is_empty() {
-                    cx.tell(AgentEvent::Recalled { ids });
+                    cx.emit(AgentEvent::Recalled { ids });
                 }
                 if cx.charter.is_fix && cx.plan.base_passes == Some(true) {
                     return Some(match cx.plan.base_verdict.take() {
-                        Some(verdict) => Next::Accept(verdict),
-                        None => Next::end(Reason::Verified, NOTHING_TO_FIX), // plan of an older version
+                        Some(verdict) => NextState::Accept(verdict),
+                        None => NextState::end(Reason::Verified, NOTHING_TO_FIX), // plan of an older version
                     });
                 }
-                Some(Next::Begin)
+                Some(NextState::Begin)
             }
             Event::GateProgress { progress, .. } => {
-                cx.tell(AgentEvent::LaneStep(progress)); // progress on the base
+                cx.emit(AgentEvent::LaneStep(progress)); // progress on the base
                 None
             }
             Event::PlanFailed { reason, message, .. } => {
-                Some(Next::end(if event::may_be_given(reason) { reason } else { Reason::PlanFailed }, message))
+                Some(NextState::end(if event::may_be_given(reason) { reason } else { Reason::PlanFailed }, message))
             }
             Event::TaskSubmitted { .. }
             | Event::ModelDelta { .. }

@@ -1,22 +1,22 @@
 //! Reporting: the report is written. Late answers of stopped effects still arrive and are booked.
 //! Nothing new begins.
 
-use super::Next;
+use super::NextState;
 use super::executing::ToolTurn;
-use super::next::Ending;
+use super::next::RunEnding;
 use crate::chat::{Spent, ToolOutcome};
 use crate::id::CallId;
 use crate::run::action::Action;
-use crate::run::bill::Bill;
-use crate::run::context::Context;
-use crate::run::event::{Event, Saved};
+use crate::run::bill::RunBill;
+use crate::run::context::RunContext;
+use crate::run::event::{Event, SavedReport};
 use crate::run::watch::{AgentEvent, StateName};
 use crate::verdict::{Reason, StopCause};
 use serde::{Deserialize, Serialize};
 
 /// The end of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::run) struct Ended {
+pub(in crate::run) struct EndedRun {
     pub(in crate::run) reason: Reason,
     /// One line for people.
     pub(in crate::run) message: String,
@@ -25,7 +25,7 @@ pub(in crate::run) struct Ended {
     pub(in crate::run) said: String,
 }
 
-impl Ended {
+impl EndedRun {
     pub(in crate::run) fn is_verified(&self) -> bool {
         matches!(self.reason, Reason::Verified | Reason::Skipped | Reason::NotDelivered)
     }
@@ -41,21 +41,21 @@ pub(in crate::run) struct Reporting {
     call: CallId,
     late: Vec<CallId>,
     turn: Option<ToolTurn>,
-    pub(super) ended: Ended,
+    pub(super) ended: EndedRun,
 }
 
 impl Reporting {
-    pub(super) fn start(ending: Ending, cx: &mut Context) -> Self {
-        let Ending { reason, message, stopped_by, said, turn, late } = ending;
+    pub(super) fn start(ending: RunEnding, cx: &mut RunContext) -> Self {
+        let RunEnding { reason, message, stopped_by, said, turn, late } = ending;
         let call = cx.call();
         if reason.row().exit_code == Reason::MaxTurns.row().exit_code {
-            cx.tell(AgentEvent::Limit { reason });
+            cx.emit(AgentEvent::Limit { reason });
         }
         if !late.is_empty() {
             cx.ask(Action::AbortInFlight);
         }
         cx.ask(Action::SaveReport { call });
-        Self { call, late, turn, ended: Ended { reason, message, stopped_by, said } }
+        Self { call, late, turn, ended: EndedRun { reason, message, stopped_by, said } }
     }
 
     pub(super) fn awaited(&self) -> Vec<CallId> {
@@ -64,10 +64,10 @@ impl Reporting {
         calls
     }
 
-    pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+    pub(super) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         match event {
             Event::ReportSaved { call, saved } if call == self.call => {
-                let Saved { notes, worktree, outside_tree, difference } = *saved;
+                let SavedReport { notes, worktree, outside_tree, difference } = *saved;
                 (cx.outside_tree, cx.difference) = (outside_tree, difference);
                 cx.plan.worktree = worktree.or(cx.plan.worktree.take());
                 notes.into_iter().for_each(|note| cx.warn(note));
@@ -83,7 +83,7 @@ impl Reporting {
                 None
             }
             Event::ChildFinished { call, outcome, usage, turns, requests, by_model, changes } => {
-                cx.book_child(call, &Bill { usage, turns, requests, by_model, changes });
+                cx.book_child(call, &RunBill { usage, turns, requests, by_model, changes });
                 self.book(call, outcome, cx);
                 None
             }
@@ -131,7 +131,7 @@ impl Reporting {
         }
     }
 
-    fn book(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut Context) {
+    fn book(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut RunContext) {
         if let Some(turn) = &mut self.turn {
             turn.end(call, outcome, cx);
             turn.report(cx);
@@ -145,10 +145,10 @@ impl Reporting {
 
     /// Goes to Idle. First completes the conversation: a call without an outcome gets a result that
     /// says so.
-    fn rest(&mut self, cx: &mut Context) -> Next {
+    fn rest(&mut self, cx: &mut RunContext) -> NextState {
         if let Some(turn) = self.turn.take() {
             turn.seal(cx);
         }
-        Next::Rest(self.ended.clone())
+        NextState::Rest(self.ended.clone())
     }
 }

@@ -1,15 +1,15 @@
 //! Verifying: the frozen gate judges the work. There is no model call, and no agent process is
 //! alive.
 
-use super::Next;
+use super::NextState;
 use crate::id::CallId;
 use crate::run::action::Action;
 use crate::run::asked::asks_to_change;
-use crate::run::charter::Charter;
-use crate::run::context::Context;
+use crate::run::context::RunContext;
 use crate::run::event::Event;
 use crate::run::ledger::Attempt;
 use crate::run::prompt;
+use crate::run::run_spec::RunSpec;
 use crate::run::watch::{AgentEvent, Phase, StateName};
 use crate::task::OnTamper;
 use crate::verdict::{Reason, Ruling, StepStatus, Verdict};
@@ -24,19 +24,19 @@ pub(in crate::run) struct Verifying {
 }
 
 impl Verifying {
-    pub(super) fn start(cx: &mut Context) -> Self {
+    pub(super) fn start(cx: &mut RunContext) -> Self {
         let (call, attempt) = (cx.call(), cx.attempt);
         if cx.awaits_base() {
-            cx.tell(AgentEvent::PhaseChanged(Phase::JudgingBase));
+            cx.emit(AgentEvent::PhaseChanged(Phase::JudgingBase));
         }
         cx.ask(Action::RunGate { call, attempt });
         Self { call, attempt }
     }
 
-    pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+    pub(super) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         match event {
             Event::GateProgress { progress, .. } => {
-                cx.tell(AgentEvent::LaneStep(progress));
+                cx.emit(AgentEvent::LaneStep(progress));
                 None
             }
             Event::GateFinished { verdict, .. } => Some(self.judge(*verdict, cx)),
@@ -67,18 +67,18 @@ impl Verifying {
         }
     }
 
-    fn judge(&self, verdict: Verdict, cx: &mut Context) -> Next {
-        tell(&verdict, self.attempt, cx);
+    fn judge(&self, verdict: Verdict, cx: &mut RunContext) -> NextState {
+        emit_verdict(&verdict, self.attempt, cx);
         let ruling = verdict.ruling;
         let retries_left = cx.charter.max_retries.saturating_sub(self.attempt.saturating_sub(1));
         let next = match ruling {
             Ruling::Passed => passed(&verdict, cx),
-            Ruling::Errored => Next::end(Reason::GateErrored, verdict.feedback.clone()),
-            Ruling::Failed if is_stuck(&verdict, cx) => Next::end(Reason::Stuck, why(&verdict)),
-            Ruling::Failed if retries_left == 0 => Next::end(Reason::GateFailed, why(&verdict)),
+            Ruling::Errored => NextState::end(Reason::GateErrored, verdict.feedback.clone()),
+            Ruling::Failed if is_stuck(&verdict, cx) => NextState::end(Reason::Stuck, why(&verdict)),
+            Ruling::Failed if retries_left == 0 => NextState::end(Reason::GateFailed, why(&verdict)),
             Ruling::Failed => {
                 cx.transcript.say(prompt::gate_failed(&verdict, retries_left - 1));
-                Next::Begin
+                NextState::Begin
             }
             Ruling::Tampered => tampered(&verdict, retries_left, cx),
         };
@@ -89,7 +89,7 @@ impl Verifying {
 
 /// Sends back a final answer that does not fit the schema. This counts as an attempt, but the gate
 /// does not run.
-pub(super) fn reject(why: &str, cx: &mut Context) -> Next {
+pub(super) fn reject(why: &str, cx: &mut RunContext) -> NextState {
     let attempt = cx.attempt;
     let verdict = Verdict {
         ruling: Ruling::Failed,
@@ -104,15 +104,15 @@ pub(super) fn reject(why: &str, cx: &mut Context) -> Next {
         unchanged_since: None,
         proof: None,
     };
-    tell(&verdict, attempt, cx);
+    emit_verdict(&verdict, attempt, cx);
     let retries_left = cx.charter.max_retries.saturating_sub(attempt.saturating_sub(1));
     let next = if is_stuck(&verdict, cx) {
-        Next::end(Reason::Stuck, self::why(&verdict))
+        NextState::end(Reason::Stuck, self::why(&verdict))
     } else if retries_left == 0 {
-        Next::end(Reason::GateFailed, self::why(&verdict))
+        NextState::end(Reason::GateFailed, self::why(&verdict))
     } else {
         cx.transcript.say(prompt::wrong_answer(&verdict.feedback, retries_left - 1));
-        Next::Begin
+        NextState::Begin
     };
     close(attempt, verdict, &next, cx);
     next
@@ -120,17 +120,17 @@ pub(super) fn reject(why: &str, cx: &mut Context) -> Next {
 
 /// Takes the verdict on the base as the first attempt. The driver sends only a pass; any other
 /// verdict ends the run with an error.
-pub(super) fn accept(verdict: Verdict, cx: &mut Context) -> Next {
-    tell(&verdict, cx.attempt, cx);
+pub(super) fn accept(verdict: Verdict, cx: &mut RunContext) -> NextState {
+    emit_verdict(&verdict, cx.attempt, cx);
     let is_as_it_was = verdict.proof.as_ref().is_some_and(|proof| proof.tree == proof.base);
     let next = match (verdict.ruling, is_as_it_was) {
-        (Ruling::Passed, true) => Next::end(Reason::Verified, "the gate already passes: there is nothing to fix"),
-        (Ruling::Passed, false) => Next::end(
+        (Ruling::Passed, true) => NextState::end(Reason::Verified, "the gate already passes: there is nothing to fix"),
+        (Ruling::Passed, false) => NextState::end(
             Reason::Verified,
             "the gate passes with the changes that its lanes made: there is nothing more to fix",
         ),
         (Ruling::Errored | Ruling::Failed | Ruling::Tampered, _) => {
-            Next::end(Reason::GateErrored, verdict.feedback.clone())
+            NextState::end(Reason::GateErrored, verdict.feedback.clone())
         }
     };
     close(cx.attempt, verdict, &next, cx);
@@ -138,9 +138,9 @@ pub(super) fn accept(verdict: Verdict, cx: &mut Context) -> Next {
 }
 
 /// Keeps the verdict of an attempt, and starts the next attempt if one follows.
-fn close(number: u32, verdict: Verdict, next: &Next, cx: &mut Context) {
+fn close(number: u32, verdict: Verdict, next: &NextState, cx: &mut RunContext) {
     cx.ledger.attempts.push(Attempt { number, verdict });
-    if matches!(next, Next::Begin) {
+    if matches!(next, NextState::Begin) {
         cx.attempt += 1;
         cx.loops.forget();
     }
@@ -148,7 +148,7 @@ fn close(number: u32, verdict: Verdict, next: &Next, cx: &mut Context) {
 
 /// Decides about a pass. The pass proves nothing if all of the work, or the part that the task asks
 /// for, was reverted or refused.
-fn passed(verdict: &Verdict, cx: &Context) -> Next {
+fn passed(verdict: &Verdict, cx: &RunContext) -> NextState {
     let is_the_base = verdict.proof.as_ref().is_some_and(|proof| proof.tree == proof.base);
     let findings = cx.ledger.attempts.iter().flat_map(|attempt| &attempt.verdict.findings);
     let back: BTreeSet<&str> = findings.map(|finding| finding.path.as_str()).collect();
@@ -158,41 +158,41 @@ fn passed(verdict: &Verdict, cx: &Context) -> Next {
         (true, false) => "refused",
         (false, false) | (true, true) => "reverted or refused",
     };
-    let Charter { title, prompt, .. } = &cx.charter;
+    let RunSpec { title, prompt, .. } = &cx.charter;
     let is_asked = |path: &str| asks_to_change(title, path) || asks_to_change(prompt, path);
     let held: Vec<&str> = back.union(&refused).copied().filter(|path| is_the_base || is_asked(path)).collect();
     if held.is_empty() {
-        return Next::end(Reason::Verified, Reason::Verified.row().meaning);
+        return NextState::end(Reason::Verified, Reason::Verified.row().meaning);
     }
     let share = if is_the_base { "all of the work" } else { "what the task asks for" };
     let paths = held.join(", ");
-    Next::end(Reason::GateTampered, format!("{share} was {what}, because its paths are protected: {paths}"))
+    NextState::end(Reason::GateTampered, format!("{share} was {what}, because its paths are protected: {paths}"))
 }
 
 /// Decides about changed protected paths. The run ends by policy, after a repeated finding, or
 /// without retries left; otherwise the model tries again.
-fn tampered(verdict: &Verdict, retries_left: u32, cx: &mut Context) -> Next {
+fn tampered(verdict: &Verdict, retries_left: u32, cx: &mut RunContext) -> NextState {
     let again = verdict.findings.iter().any(|finding| cx.told.contains(finding));
     if cx.charter.on_tamper == OnTamper::Fail || again || retries_left == 0 {
         let names: Vec<&str> = verdict.findings.iter().map(|finding| finding.path.as_str()).collect();
-        return Next::end(Reason::GateTampered, format!("protected paths were changed: {}", names.join(", ")));
+        return NextState::end(Reason::GateTampered, format!("protected paths were changed: {}", names.join(", ")));
     }
     cx.told.extend(verdict.findings.iter().cloned());
     cx.transcript.say(prompt::tampered(&verdict.findings, &verdict.feedback, retries_left - 1));
-    Next::Begin
+    NextState::Begin
 }
 
-fn tell(verdict: &Verdict, attempt: u32, cx: &mut Context) {
+fn emit_verdict(verdict: &Verdict, attempt: u32, cx: &mut RunContext) {
     for note in verdict.notes.iter().filter(|note| !cx.ledger.warnings.contains(note)).cloned().collect::<Vec<_>>() {
         cx.warn(note);
     }
     if !verdict.findings.is_empty() {
-        cx.tell(AgentEvent::Tamper { findings: verdict.findings.clone() });
+        cx.emit(AgentEvent::Tamper { findings: verdict.findings.clone() });
     }
     if let Some(proof) = &verdict.proof {
-        cx.tell(AgentEvent::Proved { proof: proof.clone() });
+        cx.emit(AgentEvent::Proved { proof: proof.clone() });
     }
-    cx.tell(AgentEvent::VerifyResult {
+    cx.emit(AgentEvent::VerifyResult {
         success: verdict.passed(),
         attempt,
         duration_ms: verdict.duration_ms,
@@ -203,7 +203,7 @@ fn tell(verdict: &Verdict, attempt: u32, cx: &mut Context) {
 }
 
 /// Returns true if the newest `stuck_after` attempts all failed with the same signature.
-fn is_stuck(verdict: &Verdict, cx: &Context) -> bool {
+fn is_stuck(verdict: &Verdict, cx: &RunContext) -> bool {
     let Some(limit) = cx.charter.stuck_after else { return false };
     let same = |attempt: &&Attempt| attempt.verdict.signature == verdict.signature;
     let before = cx.ledger.attempts.iter().rev().take_while(same).count();

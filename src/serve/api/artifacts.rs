@@ -1,8 +1,8 @@
 //! `/v1/runs/{id}/artifacts`: the files of a run. They are sent as downloads, never as pages.
 
-use super::super::House;
+use super::super::AppState;
 use super::super::engine::LARGEST;
-use super::super::http::{Operation, Problem};
+use super::super::http::{ApiOperation, HttpProblem};
 use crate::id::RunId;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
@@ -41,15 +41,15 @@ const PATCH: &str = "diff.patch";
 const LOGS: &str = "logs/";
 
 /// Returns the routes of this file.
-pub(in crate::serve) fn routes() -> Router<Arc<House>> {
+pub(in crate::serve) fn routes() -> Router<Arc<AppState>> {
     Router::new().route("/v1/runs/{id}/artifacts", get(list)).route("/v1/runs/{id}/artifacts/{*name}", get(give))
 }
 
 /// Returns the descriptions of the routes.
-pub(in crate::serve) fn operations() -> Vec<Operation> {
+pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
     vec![
-        Operation::get("/v1/runs/{id}/artifacts", "List the files of a run").answers::<Artifacts>(200, "Artifacts"),
-        Operation::get(
+        ApiOperation::get("/v1/runs/{id}/artifacts", "List the files of a run").answers::<Artifacts>(200, "Artifacts"),
+        ApiOperation::get(
             "/v1/runs/{id}/artifacts/{*name}",
             "Get a file of a run: its report as data or in Markdown, its journal, \
              a patch of its changes, or a log of its gate",
@@ -80,7 +80,7 @@ pub(super) struct Artifact {
 }
 
 /// Lists all files of a run.
-pub(super) async fn all(house: &Arc<House>, run: &RunId) -> Result<Vec<Artifact>, Problem> {
+pub(super) async fn all(house: &Arc<AppState>, run: &RunId) -> Result<Vec<Artifact>, HttpProblem> {
     let run = run.clone();
     house
         .stored(move |store| {
@@ -110,21 +110,21 @@ fn artifact(name: &str, path: &FilePath, media: &'static str) -> Option<Artifact
     Some(Artifact { name: name.into(), bytes: Some(meta.len()), media })
 }
 
-async fn list(State(house): State<Arc<House>>, Path(name): Path<String>) -> Result<Json<Artifacts>, Problem> {
+async fn list(State(house): State<Arc<AppState>>, Path(name): Path<String>) -> Result<Json<Artifacts>, HttpProblem> {
     let run = house.engine.find(&name).await?;
     Ok(Json(Artifacts { artifacts: all(&house, &run).await? }))
 }
 
 async fn give(
-    State(house): State<Arc<House>>,
+    State(house): State<Arc<AppState>>,
     Path((name, wanted)): Path<(String, String)>,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let run = house.engine.find(&name).await?;
-    let none = || Problem::not_found(format!("run {run} has no file `{wanted}`"));
+    let none = || HttpProblem::not_found(format!("run {run} has no file `{wanted}`"));
     // Only listed names are served, so no name can lead to another file.
     let artifact = all(&house, &run).await?.into_iter().find(|artifact| artifact.name == wanted).ok_or_else(none)?;
     let too_large = || {
-        Problem::unprocessable(format!(
+        HttpProblem::unprocessable(format!(
             "`{wanted}` is larger than {LARGEST} bytes: use `fledge runs` on the machine"
         ))
     };
@@ -157,12 +157,10 @@ async fn give(
     }
 }
 
-async fn wait_for_room(house: &House) -> Result<OwnedSemaphorePermit, Problem> {
+async fn wait_for_room(house: &AppState) -> Result<OwnedSemaphorePermit, HttpProblem> {
     match timeout(WAIT, Arc::clone(&house.large).acquire_owned()).await {
         Ok(Ok(permit)) => Ok(permit),
-        Ok(Err(_)) | Err(_) => {
-            Err(Problem::unavailable("too many large files are being sent: try again later"))
-        }
+        Ok(Err(_)) | Err(_) => Err(HttpProblem::unavailable("too many large files are being sent: try again later")),
     }
 }
 

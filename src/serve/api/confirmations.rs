@@ -1,8 +1,8 @@
 //! `/v1/runs/{id}/confirmations`: the open questions of runs, and the answers.
 
-use super::super::House;
-use super::super::engine::Pending;
-use super::super::http::{Operation, Problem};
+use super::super::AppState;
+use super::super::engine::PendingQuestion;
+use super::super::http::{ApiOperation, HttpProblem};
 use crate::driver::Consent;
 use axum::extract::{Path, State};
 use axum::routing::{get, post};
@@ -16,18 +16,18 @@ use std::sync::Arc;
 const LONGEST_WHY: usize = 4096;
 
 /// Returns the routes of this file.
-pub(in crate::serve) fn routes() -> Router<Arc<House>> {
+pub(in crate::serve) fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/v1/runs/{id}/confirmations", get(list))
         .route("/v1/runs/{id}/confirmations/{confirmation}", post(answer))
 }
 
 /// Returns the descriptions of the routes.
-pub(in crate::serve) fn operations() -> Vec<Operation> {
+pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
     vec![
-        Operation::get("/v1/runs/{id}/confirmations", "List the tool calls of a run that wait for approval")
+        ApiOperation::get("/v1/runs/{id}/confirmations", "List the tool calls of a run that wait for approval")
             .answers::<Confirmations>(200, "Open questions, oldest first"),
-        Operation::post(
+        ApiOperation::post(
             "/v1/runs/{id}/confirmations/{confirmation}",
             "Approve or deny a tool call: `confirmation` is the `id` of an open question",
         )
@@ -41,7 +41,7 @@ pub(in crate::serve) fn operations() -> Vec<Operation> {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Confirmations {
     /// The open questions, the oldest first.
-    confirmations: Vec<Pending>,
+    confirmations: Vec<PendingQuestion>,
 }
 
 /// The answer to a question.
@@ -67,18 +67,21 @@ enum Word {
     No,
 }
 
-async fn list(State(house): State<Arc<House>>, Path(name): Path<String>) -> Result<Json<Confirmations>, Problem> {
+async fn list(
+    State(house): State<Arc<AppState>>,
+    Path(name): Path<String>,
+) -> Result<Json<Confirmations>, HttpProblem> {
     let run = house.engine.find(&name).await?;
     Ok(Json(Confirmations { confirmations: house.engine.questions(&run) }))
 }
 
 async fn answer(
-    State(house): State<Arc<House>>,
+    State(house): State<Arc<AppState>>,
     Path((name, confirmation)): Path<(String, String)>,
     Json(Answer { answer, why }): Json<Answer>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Value>, HttpProblem> {
     if why.len() > LONGEST_WHY {
-        return Err(Problem::unprocessable(format!("`why` is too long: at most {LONGEST_WHY} bytes are allowed")));
+        return Err(HttpProblem::unprocessable(format!("`why` is too long: at most {LONGEST_WHY} bytes are allowed")));
     }
     let run = house.engine.find(&name).await?;
     let consent = match answer {
@@ -88,6 +91,6 @@ async fn answer(
     };
     match house.engine.answer(&run, &confirmation, consent) {
         true => Ok(Json(json!({ "id": confirmation, "run": run }))),
-        false => Err(Problem::conflict(format!("run {run} has no open question `{confirmation}`"))),
+        false => Err(HttpProblem::conflict(format!("run {run} has no open question `{confirmation}`"))),
     }
 }

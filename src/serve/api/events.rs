@@ -1,8 +1,8 @@
 //! The event streams: the events of one run, and the news of all runs.
 
-use super::super::House;
-use super::super::engine::{Cursor, Follower, Message, NoCursor};
-use super::super::http::{Operation, Problem, stream};
+use super::super::AppState;
+use super::super::engine::{CursorError, EventCursor, FollowMessage, Follower};
+use super::super::http::{ApiOperation, HttpProblem, stream};
 use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -16,14 +16,14 @@ use std::sync::Arc;
 const MEDIA: &str = "text/event-stream";
 
 /// Returns the routes of this file.
-pub(in crate::serve) fn routes() -> Router<Arc<House>> {
-    Router::new().route("/v1/runs/{id}/events", get(told)).route("/v1/events", get(news))
+pub(in crate::serve) fn routes() -> Router<Arc<AppState>> {
+    Router::new().route("/v1/runs/{id}/events", get(send_events)).route("/v1/events", get(news))
 }
 
 /// Returns the descriptions of the routes.
-pub(in crate::serve) fn operations() -> Vec<Operation> {
+pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
     vec![
-        Operation::get(
+        ApiOperation::get(
             "/v1/runs/{id}/events",
             "Stream the events of a run, from its start and as they happen, as lines of `fledge run --json`. \
              `Last-Event-ID` continues after an event; `event: end` is the last one. An event with `from` repeats in \
@@ -32,7 +32,7 @@ pub(in crate::serve) fn operations() -> Vec<Operation> {
         .query("after", "Like Last-Event-ID, for clients that cannot send the header")
         .sends(200, "Events", MEDIA)
         .nothing(204, "All events were read"),
-        Operation::get("/v1/events", "Stream news: what to fetch again").sends(200, "Events", MEDIA),
+        ApiOperation::get("/v1/events", "Stream news: what to fetch again").sends(200, "Events", MEDIA),
     ]
 }
 
@@ -41,16 +41,16 @@ struct After {
     after: Option<String>,
 }
 
-async fn told(
-    State(house): State<Arc<House>>,
+async fn send_events(
+    State(house): State<Arc<AppState>>,
     Path(name): Path<String>,
     Query(After { after }): Query<After>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let run = house.engine.find(&name).await?;
     let last = headers.get("last-event-id").map(|id| id.to_str().unwrap_or("?").to_owned());
-    let cursor = last.or(after).filter(|id| !id.is_empty()).map_or(Ok(Cursor::default()), |id| id.parse());
-    let cursor = cursor.map_err(|wrong: NoCursor| Problem::bad_request(wrong.to_string()))?;
+    let cursor = last.or(after).filter(|id| !id.is_empty()).map_or(Ok(EventCursor::default()), |id| id.parse());
+    let cursor = cursor.map_err(|wrong: CursorError| HttpProblem::bad_request(wrong.to_string()))?;
     let Some(follower) = house.engine.follow(&run, cursor).await? else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
@@ -59,26 +59,26 @@ async fn told(
 }
 
 /// Returns the next messages of a follower. An error ends the stream; the client reconnects.
-async fn next(follower: Option<Follower>) -> Option<(Vec<Message>, Option<Follower>)> {
+async fn next(follower: Option<Follower>) -> Option<(Vec<FollowMessage>, Option<Follower>)> {
     let mut follower = follower?;
     match follower.next().await {
         Ok(Some(messages)) => Some((messages, Some(follower))),
         Ok(None) => None,
         Err(fault) => {
-            tracing::error!("an event stream ended: {}", fault.said());
+            tracing::error!("an event stream ended: {}", fault.error_line());
             None
         }
     }
 }
 
-fn event(message: Message) -> Event {
+fn event(message: FollowMessage) -> Event {
     match message {
-        Message::Told(told) => Event::default().id(told.cursor.to_string()).data(&*told.json),
-        Message::End(cursor, data) => Event::default().id(cursor.to_string()).event("end").data(data.to_string()),
+        FollowMessage::Told(told) => Event::default().id(told.cursor.to_string()).data(&*told.json),
+        FollowMessage::End(cursor, data) => Event::default().id(cursor.to_string()).event("end").data(data.to_string()),
     }
 }
 
-async fn news(State(house): State<Arc<House>>) -> Response {
+async fn news(State(house): State<Arc<AppState>>) -> Response {
     let ear = house.bell.listen();
     let news = unfold(ear, async |mut ear| {
         let news = ear.hear().await?;

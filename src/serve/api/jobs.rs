@@ -1,7 +1,7 @@
 //! `/v1/jobs`: the scheduled jobs, their history, and starting one at once.
 
-use super::super::House;
-use super::super::http::{Operation, Problem};
+use super::super::AppState;
+use super::super::http::{ApiOperation, HttpProblem};
 use crate::scheduler::{JobData, JobRunData};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -16,7 +16,7 @@ const USUAL: u32 = 50;
 const MOST: u32 = 1000;
 
 /// Returns the routes of this file.
-pub(in crate::serve) fn routes() -> Router<Arc<House>> {
+pub(in crate::serve) fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/v1/jobs", get(list))
         .route("/v1/jobs/{name}/history", get(history))
@@ -24,16 +24,16 @@ pub(in crate::serve) fn routes() -> Router<Arc<House>> {
 }
 
 /// Returns the descriptions of the routes.
-pub(in crate::serve) fn operations() -> Vec<Operation> {
+pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
     let unknown = "Unknown job";
     vec![
-        Operation::get("/v1/jobs", "List jobs: built-in jobs and scheduled tasks")
+        ApiOperation::get("/v1/jobs", "List jobs: built-in jobs and scheduled tasks")
             .answers::<Jobs>(200, "Jobs, by name"),
-        Operation::get("/v1/jobs/{name}/history", "List the history of a job, newest first")
+        ApiOperation::get("/v1/jobs/{name}/history", "List the history of a job, newest first")
             .query("limit", "The most entries; default 50")
             .answers::<History>(200, "Due times and requested runs")
             .refuses(404, unknown),
-        Operation::post("/v1/jobs/{name}/run", "Run a job now")
+        ApiOperation::post("/v1/jobs/{name}/run", "Run a job now")
             .answers::<Asked>(202, "The job begins at once")
             .refuses(404, unknown)
             .refuses(409, "The job is already running, or its task is invalid"),
@@ -66,10 +66,10 @@ struct Limit {
     limit: Option<u32>,
 }
 
-async fn list(State(house): State<Arc<House>>) -> Result<Json<Jobs>, Problem> {
+async fn list(State(house): State<Arc<AppState>>) -> Result<Json<Jobs>, HttpProblem> {
     let shown = house.scheduler()?.jobs();
     let jobs = house.stored(move |store| {
-        let with_last = |one: crate::scheduler::Shown| {
+        let with_last = |one: crate::scheduler::ShownJob| {
             let last = store.job_history(&one.name, 1)?.into_iter().next();
             Ok(JobData::new(one, last.as_ref()))
         };
@@ -79,32 +79,35 @@ async fn list(State(house): State<Arc<House>>) -> Result<Json<Jobs>, Problem> {
 }
 
 async fn history(
-    State(house): State<Arc<House>>,
+    State(house): State<Arc<AppState>>,
     Path(name): Path<String>,
     Query(Limit { limit }): Query<Limit>,
-) -> Result<Json<History>, Problem> {
+) -> Result<Json<History>, HttpProblem> {
     let is_known = house.scheduler()?.jobs().iter().any(|job| job.name == name);
     let (named, limit) = (name.clone(), limit.unwrap_or(USUAL).min(MOST));
     let runs = house.stored(move |store| store.job_history(&named, limit)).await?;
     if runs.is_empty() && !is_known {
         return Err(unknown(&name));
     }
-    Ok(Json(History { runs: runs.iter().map(JobRunData::of).collect() }))
+    Ok(Json(History { runs: runs.iter().map(JobRunData::from_run).collect() }))
 }
 
-async fn run(State(house): State<Arc<House>>, Path(name): Path<String>) -> Result<(StatusCode, Json<Asked>), Problem> {
+async fn run(
+    State(house): State<Arc<AppState>>,
+    Path(name): Path<String>,
+) -> Result<(StatusCode, Json<Asked>), HttpProblem> {
     let scheduler = house.scheduler()?;
     match scheduler.ask(&name) {
         Some(true) => Ok((StatusCode::ACCEPTED, Json(Asked { name, state: "asked" }))),
         Some(false) => {
             let fault = scheduler.jobs().into_iter().find(|job| job.name == name).and_then(|job| job.fault);
             let why = fault.map_or_else(|| "already running".to_owned(), |fault| format!("cannot be run: {fault}"));
-            Err(Problem::conflict(format!("job `{name}`: {why}")))
+            Err(HttpProblem::conflict(format!("job `{name}`: {why}")))
         }
         None => Err(unknown(&name)),
     }
 }
 
-fn unknown(name: &str) -> Problem {
-    Problem::not_found(format!("there is no job `{name}`"))
+fn unknown(name: &str) -> HttpProblem {
+    HttpProblem::not_found(format!("there is no job `{name}`"))
 }

@@ -10,13 +10,13 @@ mod project;
 mod runs;
 mod sync;
 
-use super::House;
-use super::http::Operation;
+use super::AppState;
+use super::http::ApiOperation;
 use axum::Router;
 use std::sync::Arc;
 
 /// Returns the routes of the API.
-pub(in crate::serve) fn routes() -> Router<Arc<House>> {
+pub(in crate::serve) fn routes() -> Router<Arc<AppState>> {
     let all = [
         runs::routes,
         events::routes,
@@ -31,7 +31,7 @@ pub(in crate::serve) fn routes() -> Router<Arc<House>> {
 }
 
 /// Returns the descriptions of the routes.
-pub(in crate::serve) fn operations() -> Vec<Operation> {
+pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
     let all = [
         runs::operations,
         events::operations,

@@ -3,11 +3,11 @@
 //! A monitor that runs a program can be created only on the command line. The holder of the token
 //! may define expectations, but not the programs that run on this machine.
 
-use super::super::House;
+use super::super::AppState;
 use super::super::clock::now;
-use super::super::http::{Operation, Problem};
+use super::super::http::{ApiOperation, HttpProblem};
 use crate::monitor::Status;
-use crate::scheduler::{CheckIn, CheckInData, MonitorData, MonitorFault, NewMonitor, STRIP, Tidings, check_in};
+use crate::scheduler::{CheckIn, CheckInData, MonitorData, MonitorError, NewMonitor, STRIP, SchedulerUpdate, check_in};
 use crate::store::MonitorWrite;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
@@ -23,7 +23,7 @@ use std::time::Duration;
 const MOST: u32 = 1000;
 
 /// Returns the routes of this file.
-pub(in crate::serve) fn routes() -> Router<Arc<House>> {
+pub(in crate::serve) fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/v1/monitors", get(list).post(put))
         .route("/v1/monitors/{slug}", get(show).delete(remove))
@@ -31,28 +31,28 @@ pub(in crate::serve) fn routes() -> Router<Arc<House>> {
 }
 
 /// Returns the descriptions of the routes.
-pub(in crate::serve) fn operations() -> Vec<Operation> {
+pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
     let unknown = "Unknown monitor";
     vec![
-        Operation::get("/v1/monitors", "List monitors").answers::<Monitors>(200, "Monitors, by name"),
-        Operation::post("/v1/monitors", "Create a monitor, or replace the monitor of the same name")
+        ApiOperation::get("/v1/monitors", "List monitors").answers::<Monitors>(200, "Monitors, by name"),
+        ApiOperation::post("/v1/monitors", "Create a monitor, or replace the monitor of the same name")
             .takes::<NewMonitor>()
             .answers::<Made>(201, "Created")
             .answers::<Made>(200, "Replaced")
             .refuses(409, "The monitor belongs to a scheduled task: edit the task's file")
             .refuses(422, "Invalid monitor"),
-        Operation::get("/v1/monitors/{slug}", "Get a monitor")
+        ApiOperation::get("/v1/monitors/{slug}", "Get a monitor")
             .answers::<MonitorData>(200, "Monitor")
             .refuses(404, unknown),
-        Operation::delete("/v1/monitors/{slug}", "Remove a monitor and its check-ins")
+        ApiOperation::delete("/v1/monitors/{slug}", "Remove a monitor and its check-ins")
             .nothing(204, "Removed")
             .refuses(404, unknown)
             .refuses(409, "The monitor belongs to a scheduled task whose file exists"),
-        Operation::get("/v1/monitors/{slug}/checkins", "List the check-ins of a monitor, newest first")
+        ApiOperation::get("/v1/monitors/{slug}/checkins", "List the check-ins of a monitor, newest first")
             .query("limit", "The most entries; default 50")
             .answers::<CheckIns>(200, "Check-ins")
             .refuses(404, unknown),
-        Operation::post("/v1/monitors/{slug}/checkins", "Send a check-in, in the body or in the query")
+        ApiOperation::post("/v1/monitors/{slug}/checkins", "Send a check-in, in the body or in the query")
             .query("status", "`in_progress`, `ok` or `error`")
             .query("id", "The id of the run; repeated check-ins with the same id count once")
             .query("duration_ms", "The duration of the run")
@@ -115,22 +115,22 @@ struct Limit {
     limit: Option<u32>,
 }
 
-async fn list(State(house): State<Arc<House>>) -> Result<Json<Monitors>, Problem> {
+async fn list(State(house): State<Arc<AppState>>) -> Result<Json<Monitors>, HttpProblem> {
     let monitors = house.stored(|store| {
         let rows = store.monitors()?;
-        rows.iter().map(|row| MonitorData::of(store, row, STRIP, now())).collect::<Result<Vec<_>, _>>()
+        rows.iter().map(|row| MonitorData::from_row(store, row, STRIP, now())).collect::<Result<Vec<_>, _>>()
     });
     Ok(Json(Monitors { monitors: monitors.await? }))
 }
 
-async fn put(State(house): State<Arc<House>>, body: Bytes) -> Result<(StatusCode, Json<Made>), Problem> {
+async fn put(State(house): State<Arc<AppState>>, body: Bytes) -> Result<(StatusCode, Json<Made>), HttpProblem> {
     let new: NewMonitor = read(&body)?;
-    let (row, webhook_secret) = new.row(now()).map_err(Problem::unprocessable)?;
+    let (row, webhook_secret) = new.row(now()).map_err(HttpProblem::unprocessable)?;
     let slug = row.slug.clone();
     let put = house.stored(move |store| {
         let written = store.put_monitor(&row)?;
         let row = store.monitor(&row.slug)?.unwrap_or(row);
-        Ok((written, MonitorData::of(store, &row, STRIP, now())?))
+        Ok((written, MonitorData::from_row(store, &row, STRIP, now())?))
     });
     let (written, monitor) = put.await?;
     let status = match written {
@@ -141,16 +141,16 @@ async fn put(State(house): State<Arc<House>>, body: Bytes) -> Result<(StatusCode
     Ok((status, Json(Made { monitor, webhook_secret })))
 }
 
-async fn show(State(house): State<Arc<House>>, Path(slug): Path<String>) -> Result<Json<MonitorData>, Problem> {
+async fn show(State(house): State<Arc<AppState>>, Path(slug): Path<String>) -> Result<Json<MonitorData>, HttpProblem> {
     let wanted = slug.clone();
     let found = house.stored(move |store| {
         let row = store.monitor(&wanted)?;
-        row.map(|row| MonitorData::of(store, &row, STRIP, now())).transpose()
+        row.map(|row| MonitorData::from_row(store, &row, STRIP, now())).transpose()
     });
     found.await?.map(Json).ok_or_else(|| unknown(&slug))
 }
 
-async fn remove(State(house): State<Arc<House>>, Path(slug): Path<String>) -> Result<StatusCode, Problem> {
+async fn remove(State(house): State<Arc<AppState>>, Path(slug): Path<String>) -> Result<StatusCode, HttpProblem> {
     let wanted = slug.clone();
     match house.stored(move |store| store.remove_monitor(&wanted, None)).await? {
         MonitorWrite::New | MonitorWrite::Done => Ok(StatusCode::NO_CONTENT),
@@ -160,59 +160,60 @@ async fn remove(State(house): State<Arc<House>>, Path(slug): Path<String>) -> Re
 }
 
 async fn heard(
-    State(house): State<Arc<House>>,
+    State(house): State<Arc<AppState>>,
     Path(slug): Path<String>,
     Query(Limit { limit }): Query<Limit>,
-) -> Result<Json<CheckIns>, Problem> {
+) -> Result<Json<CheckIns>, HttpProblem> {
     let (wanted, limit) = (slug.clone(), limit.unwrap_or(STRIP).min(MOST));
     let heard = house.stored(move |store| match store.monitor(&wanted)? {
         Some(_) => store.check_ins(&wanted, limit).map(Some),
         None => Ok(None),
     });
     let heard = heard.await?.ok_or_else(|| unknown(&slug))?;
-    Ok(Json(CheckIns { checkins: heard.iter().map(CheckInData::of).collect() }))
+    Ok(Json(CheckIns { checkins: heard.iter().map(CheckInData::from_row).collect() }))
 }
 
 async fn hear(
-    State(house): State<Arc<House>>,
+    State(house): State<Arc<AppState>>,
     Path(slug): Path<String>,
     Query(query): Query<NewCheckIn>,
     body: Bytes,
-) -> Result<Json<Word>, Problem> {
+) -> Result<Json<Word>, HttpProblem> {
     let new: NewCheckIn = if body.is_empty() { query } else { read(&body)? };
-    let status =
-        new.status.ok_or_else(|| Problem::unprocessable("missing `status`: expected `in_progress`, `ok` or `error`"))?;
+    let status = new
+        .status
+        .ok_or_else(|| HttpProblem::unprocessable("missing `status`: expected `in_progress`, `ok` or `error`"))?;
     let said = CheckIn { id: new.id, duration: new.duration_ms.map(Duration::from_millis), ..CheckIn::new(status) };
     let wanted = slug.clone();
     let heard = house.stored(move |store| match check_in(store, &wanted, &said, now()) {
-        Err(MonitorFault::Store(error)) => Err(error),
+        Err(MonitorError::Store(error)) => Err(error),
         heard => Ok(heard),
     });
     let heard = heard.await?.map_err(|fault| match fault {
-        MonitorFault::Unknown { .. } => unknown(&slug),
-        MonitorFault::Status { .. } | MonitorFault::Id => Problem::unprocessable(fault.to_string()),
-        MonitorFault::Slug(_) | MonitorFault::Schedule { .. } | MonitorFault::Store(_) => {
-            Problem::internal(fault.to_string())
+        MonitorError::Unknown { .. } => unknown(&slug),
+        MonitorError::Status { .. } | MonitorError::Id => HttpProblem::unprocessable(fault.to_string()),
+        MonitorError::Slug(_) | MonitorError::Schedule { .. } | MonitorError::Store(_) => {
+            HttpProblem::internal(fault.to_string())
         }
     })?;
     let changed = heard.change.is_some();
     if let Some(change) = heard.change {
-        house.tell(Tidings::Monitor(change));
+        house.publish(SchedulerUpdate::Monitor(change));
     }
     Ok(Json(Word { slug, health: heard.health.word(), changed }))
 }
 
-fn read<'a, T: Deserialize<'a>>(body: &'a Bytes) -> Result<T, Problem> {
+fn read<'a, T: Deserialize<'a>>(body: &'a Bytes) -> Result<T, HttpProblem> {
     serde_json::from_slice(body).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => Problem::unprocessable(error.to_string()),
-        _ => Problem::bad_request(format!("the body is not JSON: {error}")),
+        serde_json::error::Category::Data => HttpProblem::unprocessable(error.to_string()),
+        _ => HttpProblem::bad_request(format!("the body is not JSON: {error}")),
     })
 }
 
-fn unknown(slug: &str) -> Problem {
-    Problem::not_found(format!("there is no monitor `{slug}`"))
+fn unknown(slug: &str) -> HttpProblem {
+    HttpProblem::not_found(format!("there is no monitor `{slug}`"))
 }
 
-fn of_a_task(slug: &str) -> Problem {
-    Problem::conflict(format!("monitor `{slug}` belongs to a scheduled task: edit the task's file"))
+fn of_a_task(slug: &str) -> HttpProblem {
+    HttpProblem::conflict(format!("monitor `{slug}` belongs to a scheduled task: edit the task's file"))
 }

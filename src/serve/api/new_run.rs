@@ -1,7 +1,7 @@
 //! The body of `POST /v1/runs`, and the faults in it.
 
-use super::super::engine::{Asked, Overrides, TaskOf, Unfit};
-use super::super::http::Problem;
+use super::super::engine::{Overrides, RunRequestBody, TaskOrigin, UnfitTask};
+use super::super::http::HttpProblem;
 use crate::id::RunId;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -42,19 +42,18 @@ pub(super) struct NewRun {
 
 impl NewRun {
     /// Returns the request with the resolved runs of `again` and `after`.
-    pub(super) fn asked(self, again: Option<RunId>, after: Option<RunId>) -> Result<Asked, Problem> {
+    pub(super) fn asked(self, again: Option<RunId>, after: Option<RunId>) -> Result<RunRequestBody, HttpProblem> {
         let task = match (self.task, self.path, again, after) {
-            (Some(text), None, None, None) => TaskOf::Text(text),
-            (None, Some(path), None, None) => TaskOf::Path(path),
-            (None, None, Some(run), None) => TaskOf::Again(run),
-            (Some(text), None, None, Some(run)) => TaskOf::After(run, text),
+            (Some(text), None, None, None) => TaskOrigin::Text(text),
+            (None, Some(path), None, None) => TaskOrigin::Path(path),
+            (None, None, Some(run), None) => TaskOrigin::Again(run),
+            (Some(text), None, None, Some(run)) => TaskOrigin::After(run, text),
             _ => {
-                let detail =
-                    "give exactly one of `task`, `path` and `again`, or `after` with `task`";
-                return Err(Problem::unprocessable(detail));
+                let detail = "give exactly one of `task`, `path` and `again`, or `after` with `task`";
+                return Err(HttpProblem::unprocessable(detail));
             }
         };
-        if matches!(task, TaskOf::Again(_) | TaskOf::After(..)) && !self.params.is_empty() {
+        if matches!(task, TaskOrigin::Again(_) | TaskOrigin::After(..)) && !self.params.is_empty() {
             let detail = "the task of an earlier run already has its parameters: remove `params`";
             return Err(of_field("params", detail.to_owned()));
         }
@@ -70,17 +69,17 @@ impl NewRun {
         let params = self.params.into_iter().map(param).collect::<Result<_, _>>()?;
         let usd_micros = self.max_usd.map(micros).transpose()?;
         let overrides = Overrides { models: self.models, lanes: self.lanes, usd_micros };
-        if matches!(task, TaskOf::After(..)) && !overrides.is_empty() {
+        if matches!(task, TaskOrigin::After(..)) && !overrides.is_empty() {
             let detail = "a run that continues another run keeps its models, lanes and limits: remove them";
-            return Err(Problem::unprocessable(detail));
+            return Err(HttpProblem::unprocessable(detail));
         }
         let key = self.key.map(checked_key).transpose()?;
-        Ok(Asked { task, params, overrides, key })
+        Ok(RunRequestBody { task, params, overrides, key })
     }
 }
 
 /// Converts US dollars to millionths of a dollar.
-fn micros(usd: f64) -> Result<u64, Problem> {
+fn micros(usd: f64) -> Result<u64, HttpProblem> {
     let micros = (usd * 1e6).round();
     if (1.0..9e15).contains(&micros) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in between")]
@@ -93,12 +92,12 @@ fn micros(usd: f64) -> Result<u64, Problem> {
 }
 
 /// Creates a problem with one field of a request.
-fn of_field(field: &str, detail: String) -> Problem {
-    let Unfit { message, flaws } = Unfit::of_field(field, detail);
-    Problem::unprocessable(message).with("errors", json!(flaws))
+fn of_field(field: &str, detail: String) -> HttpProblem {
+    let UnfitTask { message, flaws } = UnfitTask::of_field(field, detail);
+    HttpProblem::unprocessable(message).with("errors", json!(flaws))
 }
 
-fn checked_key(key: String) -> Result<String, Problem> {
+fn checked_key(key: String) -> Result<String, HttpProblem> {
     let why = match key.as_str() {
         "" => "is empty",
         "last" | "last-failed" => "means the newest run: use another key",
@@ -107,5 +106,5 @@ fn checked_key(key: String) -> Result<String, Problem> {
         key if key.chars().any(char::is_control) => "contains a control character",
         _ => return Ok(key),
     };
-    Err(Problem::unprocessable(format!("the key {why}")))
+    Err(HttpProblem::unprocessable(format!("the key {why}")))
 }

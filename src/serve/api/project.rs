@@ -1,8 +1,8 @@
 //! `/v1/project` and `/v1/choices`: the served project, and the choices for a new run.
 
-use super::super::House;
-use super::super::engine::Choices;
-use super::super::http::{Operation, Problem};
+use super::super::AppState;
+use super::super::engine::RunChoices;
+use super::super::http::{ApiOperation, HttpProblem};
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
@@ -11,16 +11,16 @@ use serde::Serialize;
 use std::sync::Arc;
 
 /// Returns the routes of this file.
-pub(in crate::serve) fn routes() -> Router<Arc<House>> {
+pub(in crate::serve) fn routes() -> Router<Arc<AppState>> {
     Router::new().route("/v1/project", get(project)).route("/v1/choices", get(choices))
 }
 
 /// Returns the descriptions of the routes.
-pub(in crate::serve) fn operations() -> Vec<Operation> {
+pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
     vec![
-        Operation::get("/v1/project", "Get the served project").answers::<Project>(200, "The project"),
-        Operation::get("/v1/choices", "List models, lanes and tasks for a new run")
-            .answers::<Choices>(200, "Choices"),
+        ApiOperation::get("/v1/project", "Get the served project").answers::<Project>(200, "The project"),
+        ApiOperation::get("/v1/choices", "List models, lanes and tasks for a new run")
+            .answers::<RunChoices>(200, "Choices"),
     ]
 }
 
@@ -35,11 +35,11 @@ struct Project {
     fledge: &'static str,
 }
 
-async fn project(State(house): State<Arc<House>>) -> Json<Project> {
+async fn project(State(house): State<Arc<AppState>>) -> Json<Project> {
     let folder = house.workspace.display().to_string();
     Json(Project { name: house.name(), folder, fledge: env!("CARGO_PKG_VERSION") })
 }
 
-async fn choices(State(house): State<Arc<House>>) -> Result<Json<Choices>, Problem> {
+async fn choices(State(house): State<Arc<AppState>>) -> Result<Json<RunChoices>, HttpProblem> {
     Ok(Json(house.engine.choices().await?))
 }

@@ -1,8 +1,8 @@
 //! `/v1/runs`: submitting, listing, showing and cancelling runs.
 
-use super::super::House;
-use super::super::engine::{Accepted, Cancelled, EngineFault, Listing, NotTaken, Which};
-use super::super::http::{Operation, Problem};
+use super::super::AppState;
+use super::super::engine::{AcceptedRun, CancelOutcome, EngineError, RejectedRun, RunFilter, RunListing};
+use super::super::http::{ApiOperation, HttpProblem};
 use super::artifacts;
 use super::new_run::NewRun;
 use crate::id::RunId;
@@ -21,7 +21,7 @@ const USUAL: u32 = 50;
 const MOST: u32 = 500;
 
 /// Returns the routes of this file.
-pub(in crate::serve) fn routes() -> Router<Arc<House>> {
+pub(in crate::serve) fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/v1/runs", get(list).post(submit))
         .route("/v1/runs/{id}", get(show))
@@ -29,16 +29,16 @@ pub(in crate::serve) fn routes() -> Router<Arc<House>> {
 }
 
 /// Returns the descriptions of the routes.
-pub(in crate::serve) fn operations() -> Vec<Operation> {
+pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
     vec![
-        Operation::get("/v1/runs", "List runs, newest first, including queued runs")
+        ApiOperation::get("/v1/runs", "List runs, newest first, including queued runs")
             .query("limit", "The most runs: 1 to 500, default 50")
             .query("before", "Only older runs: the value of `next`, or the id of a run")
             .query("state", "queued, running, interrupted, lost or ended")
             .query("outcome", "verified or failed")
             .query("q", "Only runs with this text in their title, task, model, id, key, reason or branch")
             .answers_any(200, "`runs`, and `next` if there are more"),
-        Operation::post(
+        ApiOperation::post(
             "/v1/runs",
             "Queue a task: it is stored before the answer, and becomes a run when a slot is free",
         )
@@ -47,12 +47,9 @@ pub(in crate::serve) fn operations() -> Vec<Operation> {
         .answers_any(200, "The earlier run with this key")
         .refuses(404, "The run in `again` or `after` does not exist")
         .refuses(409, "The key belongs to a run with another task")
-        .refuses(
-            422,
-            "The task is invalid: `errors` names each place, and the `field` of the request",
-        ),
-        Operation::get("/v1/runs/{id}", "Get a run with its story so far").answers_any(200, "The run"),
-        Operation::post("/v1/runs/{id}/cancel", "Cancel a run; repeated requests have no further effect")
+        .refuses(422, "The task is invalid: `errors` names each place, and the `field` of the request"),
+        ApiOperation::get("/v1/runs/{id}", "Get a run with its story so far").answers_any(200, "The run"),
+        ApiOperation::post("/v1/runs/{id}/cancel", "Cancel a run; repeated requests have no further effect")
             .answers_any(200, "The run has ended")
             .answers_any(202, "The run was notified and ends soon")
             .refuses(409, "Another process drives the run, or no process does"),
@@ -69,41 +66,41 @@ struct ListQuery {
 }
 
 impl ListQuery {
-    fn listing(self) -> Result<Option<Listing>, Problem> {
+    fn listing(self) -> Result<Option<RunListing>, HttpProblem> {
         let limit = self.limit.unwrap_or(USUAL);
         if !(1..=MOST).contains(&limit) {
-            return Err(Problem::bad_request(format!("invalid `limit`: expected 1 to {MOST}")));
+            return Err(HttpProblem::bad_request(format!("invalid `limit`: expected 1 to {MOST}")));
         }
         let (before, text) = (self.before, self.q.filter(|text| !text.is_empty()));
-        let listing = |which| Ok(Some(Listing { limit, before, which, text }));
+        let listing = |which| Ok(Some(RunListing { limit, before, which, text }));
         match (self.state.as_deref().unwrap_or(""), self.outcome.as_deref().unwrap_or("")) {
             ("", "") => listing(None),
-            ("queued", "") => listing(Some(Which::Queued)),
-            ("running", "") => listing(Some(Which::Running)),
-            ("interrupted", "") => listing(Some(Which::Interrupted)),
-            ("lost", "") => listing(Some(Which::Lost)),
-            ("ended", "") => listing(Some(Which::Ended)),
-            ("" | "ended", "verified") => listing(Some(Which::Verified)),
-            ("" | "ended", "failed") => listing(Some(Which::Failed)),
+            ("queued", "") => listing(Some(RunFilter::Queued)),
+            ("running", "") => listing(Some(RunFilter::Running)),
+            ("interrupted", "") => listing(Some(RunFilter::Interrupted)),
+            ("lost", "") => listing(Some(RunFilter::Lost)),
+            ("ended", "") => listing(Some(RunFilter::Ended)),
+            ("" | "ended", "verified") => listing(Some(RunFilter::Verified)),
+            ("" | "ended", "failed") => listing(Some(RunFilter::Failed)),
             ("queued" | "running" | "interrupted" | "lost", "verified" | "failed") => Ok(None), // these states have no outcome yet
             (_, "" | "verified" | "failed") => {
-                Err(Problem::bad_request("invalid `state`: expected queued, running, interrupted, lost or ended"))
+                Err(HttpProblem::bad_request("invalid `state`: expected queued, running, interrupted, lost or ended"))
             }
-            _ => Err(Problem::bad_request("invalid `outcome`: expected verified or failed")),
+            _ => Err(HttpProblem::bad_request("invalid `outcome`: expected verified or failed")),
         }
     }
 }
 
-async fn list(State(house): State<Arc<House>>, Query(query): Query<ListQuery>) -> Result<Json<Value>, Problem> {
+async fn list(State(house): State<Arc<AppState>>, Query(query): Query<ListQuery>) -> Result<Json<Value>, HttpProblem> {
     let Some(listing) = query.listing()? else { return Ok(Json(json!({ "runs": [], "next": null }))) };
     let page = house.engine.list(&listing).await?;
     Ok(Json(json!({ "runs": page.runs, "next": page.next })))
 }
 
-async fn submit(State(house): State<Arc<House>>, Json(new): Json<NewRun>) -> Result<Response, Problem> {
+async fn submit(State(house): State<Arc<AppState>>, Json(new): Json<NewRun>) -> Result<Response, HttpProblem> {
     let again = earlier(&house, new.again.as_deref()).await?;
     let after = earlier(&house, new.after.as_deref()).await?;
-    let Accepted { run, is_new } = house.engine.accept(new.asked(again, after)?).await?;
+    let AcceptedRun { run, is_new } = house.engine.accept(new.asked(again, after)?).await?;
     let mut row = house.engine.row(&run).await?;
     if is_new {
         // The answer shows the state at acceptance, even if the run has already progressed.
@@ -115,14 +112,14 @@ async fn submit(State(house): State<Arc<House>>, Json(new): Json<NewRun>) -> Res
 }
 
 /// Finds the run that a request names.
-async fn earlier(house: &House, name: Option<&str>) -> Result<Option<RunId>, Problem> {
+async fn earlier(house: &AppState, name: Option<&str>) -> Result<Option<RunId>, HttpProblem> {
     match name {
         Some(name) => Ok(Some(house.engine.find(name).await?)),
         None => Ok(None),
     }
 }
 
-async fn show(State(house): State<Arc<House>>, Path(name): Path<String>) -> Result<Json<Value>, Problem> {
+async fn show(State(house): State<Arc<AppState>>, Path(name): Path<String>) -> Result<Json<Value>, HttpProblem> {
     let run = house.engine.find(&name).await?;
     let mut whole = house.engine.whole(&run).await?;
     whole["confirmations"] = json!(house.engine.questions(&run));
@@ -130,42 +127,42 @@ async fn show(State(house): State<Arc<House>>, Path(name): Path<String>) -> Resu
     Ok(Json(whole))
 }
 
-async fn cancel(State(house): State<Arc<House>>, Path(name): Path<String>) -> Result<Response, Problem> {
+async fn cancel(State(house): State<Arc<AppState>>, Path(name): Path<String>) -> Result<Response, HttpProblem> {
     let run: RunId = house.engine.find(&name).await?;
     let says = |status: StatusCode, state: &str| (status, Json(json!({ "id": run, "state": state }))).into_response();
     match house.engine.cancel(&run).await? {
-        Cancelled::Never | Cancelled::Over => Ok(says(StatusCode::OK, "ended")),
-        Cancelled::Told => Ok(says(StatusCode::ACCEPTED, "running")),
-        Cancelled::Foreign(Some(holder)) => {
-            Err(Problem::conflict(format!("run {run} is driven by {holder}, not by this server")))
+        CancelOutcome::Never | CancelOutcome::Over => Ok(says(StatusCode::OK, "ended")),
+        CancelOutcome::Told => Ok(says(StatusCode::ACCEPTED, "running")),
+        CancelOutcome::Foreign(Some(holder)) => {
+            Err(HttpProblem::conflict(format!("run {run} is driven by {holder}, not by this server")))
         }
-        Cancelled::Foreign(None) => Err(Problem::conflict(format!(
+        CancelOutcome::Foreign(None) => Err(HttpProblem::conflict(format!(
             "run {run} was interrupted and does not belong to this server: use `fledge runs resume`"
         ))),
-        Cancelled::Unknown => Err(Problem::not_found(format!("there is no run {run}"))),
+        CancelOutcome::Unknown => Err(HttpProblem::not_found(format!("there is no run {run}"))),
     }
 }
 
-impl From<EngineFault> for Problem {
-    fn from(fault: EngineFault) -> Self {
+impl From<EngineError> for HttpProblem {
+    fn from(fault: EngineError) -> Self {
         match fault {
-            EngineFault::Store(error) => error.into(),
-            EngineFault::Name(fault) => Self::not_found(fault.to_string()),
-            fault => Self::internal(fault.said()),
+            EngineError::Store(error) => error.into(),
+            EngineError::Name(fault) => Self::not_found(fault.to_string()),
+            fault => Self::internal(fault.error_line()),
         }
     }
 }
 
-impl From<NotTaken> for Problem {
-    fn from(not: NotTaken) -> Self {
+impl From<RejectedRun> for HttpProblem {
+    fn from(not: RejectedRun) -> Self {
         let detail = not.to_string();
         match not {
-            NotTaken::Unfit(unfit) => Self::unprocessable(detail).with("errors", json!(unfit.flaws)),
-            NotTaken::TooLarge { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail),
-            NotTaken::KeyTaken { .. } => Self::conflict(detail),
-            NotTaken::Stopping => Self::unavailable(detail),
-            NotTaken::Fault(EngineFault::Store(StoreError::KeyTaken { .. })) => Self::conflict(detail),
-            NotTaken::Fault(fault) => fault.into(),
+            RejectedRun::Unfit(unfit) => Self::unprocessable(detail).with("errors", json!(unfit.flaws)),
+            RejectedRun::TooLarge { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail),
+            RejectedRun::KeyTaken { .. } => Self::conflict(detail),
+            RejectedRun::Stopping => Self::unavailable(detail),
+            RejectedRun::Fault(EngineError::Store(StoreError::KeyTaken { .. })) => Self::conflict(detail),
+            RejectedRun::Fault(fault) => fault.into(),
         }
     }
 }

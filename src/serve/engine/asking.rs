@@ -2,7 +2,7 @@
 //! expires, or its run is stopped. A run asks one question at a time; different runs ask
 //! concurrently.
 
-use super::ring::Ring;
+use super::engine_broadcast::EngineBroadcast;
 use crate::driver::{Asker, Consent, Question};
 use crate::duration::milliseconds;
 use crate::id::RunId;
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 /// An open question.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Pending {
+pub struct PendingQuestion {
     /// The id that an answer refers to. It is unique within the run.
     pub id: String,
     /// The path of the sub-agent that asks; null for the run itself.
@@ -31,21 +31,21 @@ pub struct Pending {
 
 /// The open questions of a run.
 #[derive(Debug)]
-pub(super) struct Questions {
+pub(super) struct OpenQuestions {
     run: RunId,
     life: u64,
     open: Mutex<Open>,
-    ring: Ring,
+    ring: EngineBroadcast,
 }
 
 #[derive(Debug, Default)]
 struct Open {
     asked: u64,
-    all: BTreeMap<u64, (Pending, oneshot::Sender<Consent>)>,
+    all: BTreeMap<u64, (PendingQuestion, oneshot::Sender<Consent>)>,
 }
 
-impl Questions {
-    pub(super) fn new(run: RunId, life: u64, ring: Ring) -> Arc<Self> {
+impl OpenQuestions {
+    pub(super) fn new(run: RunId, life: u64, ring: EngineBroadcast) -> Arc<Self> {
         Arc::new(Self { run, life, open: Mutex::default(), ring })
     }
 
@@ -56,7 +56,7 @@ impl Questions {
     }
 
     /// Returns the open questions, the oldest first.
-    pub(super) fn all(&self) -> Vec<Pending> {
+    pub(super) fn all(&self) -> Vec<PendingQuestion> {
         self.open().all.values().map(|(pending, _)| pending.clone()).collect()
     }
 
@@ -79,7 +79,7 @@ impl Questions {
         let (answer, answered) = oneshot::channel();
         let number = self.put(question, answer);
         let _open = Withdrawn { questions: &self, number };
-        self.tell();
+        self.publish();
         answered.await.unwrap_or_else(|_| Consent::No("the server is stopping".into()))
     }
 
@@ -91,7 +91,7 @@ impl Questions {
         open.asked += 1;
         let number = open.asked;
         let Question { run: _, of, tool, args, within: _ } = question;
-        let pending = Pending {
+        let pending = PendingQuestion {
             id: format!("{}-{number}", self.life),
             of,
             tool,
@@ -103,7 +103,7 @@ impl Questions {
         number
     }
 
-    fn tell(&self) {
+    fn publish(&self) {
         self.ring.confirmation(json!({ "run": self.run, "pending": self.count() }));
     }
 
@@ -114,13 +114,13 @@ impl Questions {
 
 /// A guard that withdraws a question when its answer is no longer awaited.
 struct Withdrawn<'q> {
-    questions: &'q Questions,
+    questions: &'q OpenQuestions,
     number: u64,
 }
 
 impl Drop for Withdrawn<'_> {
     fn drop(&mut self) {
         self.questions.open().all.remove(&self.number);
-        self.questions.tell();
+        self.questions.publish();
     }
 }

@@ -2,10 +2,10 @@
 //! the log no longer holds. Each follower asks for more when it can take it, so it costs only the
 //! memory of the messages on their way.
 
-use super::live::Live;
-use super::log::{Cursor, Found, Told};
-use super::{Engine, EngineFault, Shop};
-use crate::driver::{EVENT_SCHEMA_VERSION, ResumeFault, told};
+use super::live::LiveRun;
+use super::log::{EventCursor, LogSlice, ToldRecord};
+use super::{Engine, EngineError, Shop};
+use crate::driver::{EVENT_SCHEMA_VERSION, ResumeError, events_after};
 use crate::id::RunId;
 use crate::report::runs::rfc3339;
 use crate::store::StoreError;
@@ -21,11 +21,11 @@ const POLL: Duration = Duration::from_secs(1);
 
 /// A message to a follower.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Message {
+pub enum FollowMessage {
     /// An event.
-    Told(Told),
+    Told(ToldRecord),
     /// The end of the run; no message follows.
-    End(Cursor, Value),
+    End(EventCursor, Value),
 }
 
 /// A follower of a run.
@@ -34,9 +34,9 @@ pub struct Follower {
     shop: Arc<Shop>,
     engine: Engine,
     run: RunId,
-    cursor: Cursor,
+    cursor: EventCursor,
     /// The live run, kept until its log was read to the end.
-    live: Option<Arc<Live>>,
+    live: Option<Arc<LiveRun>>,
     begun: watch::Receiver<()>,
     /// The last record of the journal, if the journal was read to its end.
     seen: Option<u64>,
@@ -48,7 +48,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the run does not exist, or its data cannot be read.
-    pub async fn follow(&self, run: &RunId, cursor: Cursor) -> Result<Option<Follower>, EngineFault> {
+    pub async fn follow(&self, run: &RunId, cursor: EventCursor) -> Result<Option<Follower>, EngineError> {
         self.outcome(run).await?;
         let shop = Arc::clone(&self.shop);
         let (begun, live) = (shop.begun.subscribe(), shop.live_run(run));
@@ -56,7 +56,7 @@ impl Engine {
             shop,
             engine: self.clone(),
             run: run.clone(),
-            cursor: Cursor { ended: false, ..cursor },
+            cursor: EventCursor { ended: false, ..cursor },
             live,
             begun,
             seen: None,
@@ -77,7 +77,7 @@ impl Follower {
     ///
     /// # Errors
     /// If the journal cannot be read. No message follows.
-    pub async fn next(&mut self) -> Result<Option<Vec<Message>>, EngineFault> {
+    pub async fn next(&mut self) -> Result<Option<Vec<FollowMessage>>, EngineError> {
         while !self.is_over {
             let found = match self.live.clone() {
                 Some(live) => self.read_log(&live).await?,
@@ -90,16 +90,16 @@ impl Follower {
         Ok(None)
     }
 
-    async fn read_log(&mut self, live: &Live) -> Result<Vec<Message>, EngineFault> {
+    async fn read_log(&mut self, live: &LiveRun) -> Result<Vec<FollowMessage>, EngineError> {
         let mut changed = live.log.listen();
         match live.log.read(&self.cursor) {
-            Found::Some(told) => return Ok(self.give(told)),
-            Found::Over => {
+            LogSlice::Some(told) => return Ok(self.give(told)),
+            LogSlice::Over => {
                 (self.live, self.seen) = (None, None);
                 return Ok(Vec::new());
             }
-            Found::Nothing => {}
-            Found::Behind => {
+            LogSlice::Nothing => {}
+            LogSlice::Behind => {
                 let page = self.page().await?;
                 if !page.is_empty() {
                     return Ok(self.give(page));
@@ -119,7 +119,7 @@ impl Follower {
     }
 
     /// Reads the journal of a run that this server does not drive now.
-    async fn read_journal(&mut self) -> Result<Vec<Message>, EngineFault> {
+    async fn read_journal(&mut self) -> Result<Vec<FollowMessage>, EngineError> {
         self.begun.mark_unchanged();
         self.live = self.shop.live_run(&self.run);
         if self.live.is_some() {
@@ -132,8 +132,8 @@ impl Follower {
         }
         if let Some(outcome) = outcome {
             self.is_over = true;
-            let end = Cursor { ended: true, ..self.cursor };
-            return Ok(vec![Message::End(end, json!({ "state": "ended", "outcome": outcome }))]);
+            let end = EventCursor { ended: true, ..self.cursor };
+            return Ok(vec![FollowMessage::End(end, json!({ "state": "ended", "outcome": outcome }))]);
         }
         tokio::select! {
             biased;
@@ -145,7 +145,7 @@ impl Follower {
     }
 
     /// Returns the next events of the journal; empty if there are no new events.
-    async fn page(&mut self) -> Result<Vec<Told>, EngineFault> {
+    async fn page(&mut self) -> Result<Vec<ToldRecord>, EngineError> {
         let reader = Arc::clone(&self.shop.readers).acquire_owned().await; // never closed
         let (run, after, seen) = (self.run.clone(), self.cursor.seq, self.seen);
         let read = self.shop.stored(move |store| {
@@ -155,8 +155,8 @@ impl Follower {
             {
                 return Ok((Vec::new(), Some(seen)));
             }
-            let mut records = match told(store, &run, after) {
-                Err(ResumeFault::Store(StoreError::Unknown { .. })) => return Ok((Vec::new(), None)), // the run still waits
+            let mut records = match events_after(store, &run, after) {
+                Err(ResumeError::Store(StoreError::Unknown { .. })) => return Ok((Vec::new(), None)), // the run still waits
                 records => records?,
             };
             let (mut page, mut bytes) = (Vec::new(), 0);
@@ -164,7 +164,7 @@ impl Follower {
                 let record = record?;
                 let json = serde_json::to_string(&record).unwrap_or_default();
                 bytes += json.len();
-                page.push(Told { cursor: Cursor::at(record.seq), json: json.into() });
+                page.push(ToldRecord { cursor: EventCursor::at(record.seq), json: json.into() });
                 if bytes >= PAGE {
                     return Ok((page, None));
                 }
@@ -176,15 +176,15 @@ impl Follower {
         Ok(page)
     }
 
-    fn give(&mut self, told: Vec<Told>) -> Vec<Message> {
+    fn give(&mut self, told: Vec<ToldRecord>) -> Vec<FollowMessage> {
         if let Some(last) = told.last() {
             self.cursor = last.cursor;
         }
-        told.into_iter().map(Message::Told).collect()
+        told.into_iter().map(FollowMessage::Told).collect()
     }
 
     /// Builds the warning about missing pieces that every slow watcher gets.
-    fn left_out(&self, cursor: Cursor, missing: u64) -> Told {
+    fn left_out(&self, cursor: EventCursor, missing: u64) -> ToldRecord {
         let says = format!("skipped {missing} pieces of text: this client reads too slowly");
         let record = json!({
             "schema_version": EVENT_SCHEMA_VERSION,
@@ -194,6 +194,6 @@ impl Follower {
             "type": "warning",
             "data": says,
         });
-        Told { cursor, json: record.to_string().into() }
+        ToldRecord { cursor, json: record.to_string().into() }
     }
 }

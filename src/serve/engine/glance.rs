@@ -1,11 +1,11 @@
 //! One run as data. A request that waits or never began has the same form as a run.
 
 use super::work::said;
-use super::{Engine, EngineFault, Wish, now_ms};
+use super::{Engine, EngineError, RunRequest, now_ms};
 use crate::driver::{JOURNAL_SCHEMA_VERSION, story};
 use crate::duration::milliseconds;
 use crate::id::RunId;
-use crate::queue::{BuryReason, JobId, JobRow, Queue, State};
+use crate::queue::{BuryReason, JobId, Queue, QueueState, QueuedJob};
 use crate::report::runs::{rfc3339, row as row_as_json, started_by, story_as_json};
 use crate::store::{RunRow, Store, StoreError};
 use crate::verdict::{Reason, StopCause};
@@ -19,18 +19,18 @@ impl Engine {
     ///
     /// # Errors
     /// If no run or several runs match, or the data cannot be read.
-    pub async fn find(&self, name: &str) -> Result<RunId, EngineFault> {
+    pub async fn find(&self, name: &str) -> Result<RunId, EngineError> {
         let wanted = name.to_owned();
         let found = self.shop.stored(move |store| Ok(store.find(&wanted)?)).await;
-        let Err(EngineFault::Store(StoreError::Unknown { name })) = found else { return found };
+        let Err(EngineError::Store(StoreError::Unknown { name })) = found else { return found };
         if let Ok(job) = JobId::parse(name.as_str())
             && self.shop.queue.job(&job).await?.is_some()
         {
             return Ok(RunId::new(name));
         }
-        let states = [State::Queued, State::Running, State::Dead, State::Cancelled];
+        let states = [QueueState::Queued, QueueState::Running, QueueState::Dead, QueueState::Cancelled];
         let all = self.shop.queue.newest(&self.shop.pool, &states, None, MOST_WAITING).await?;
-        let starts = |job: &JobRow| !name.is_empty() && job.id.as_str().starts_with(&name);
+        let starts = |job: &QueuedJob| !name.is_empty() && job.id.as_str().starts_with(&name);
         let mut candidates: Vec<RunId> =
             all.iter().filter(|(job, _)| starts(job)).map(|(job, _)| RunId::new(job.id.as_str())).collect();
         match (candidates.pop(), candidates.is_empty()) {
@@ -48,12 +48,12 @@ impl Engine {
     ///
     /// # Errors
     /// If the run does not exist, or its data cannot be read.
-    pub async fn row(&self, run: &RunId) -> Result<Value, EngineFault> {
+    pub async fn row(&self, run: &RunId) -> Result<Value, EngineError> {
         let wanted = run.clone();
         let found = self.shop.stored(move |store| Ok(as_json(store, &store.run(&wanted)?)?)).await;
         match found {
             Ok(data) => Ok(self.with_now(run, data)),
-            Err(EngineFault::Store(StoreError::Unknown { .. })) => self.wish(run).await,
+            Err(EngineError::Store(StoreError::Unknown { .. })) => self.wish(run).await,
             Err(fault) => Err(fault),
         }
     }
@@ -62,7 +62,7 @@ impl Engine {
     ///
     /// # Errors
     /// The errors of [`Engine::row`].
-    pub async fn whole(&self, run: &RunId) -> Result<Value, EngineFault> {
+    pub async fn whole(&self, run: &RunId) -> Result<Value, EngineError> {
         let wanted = run.clone();
         let found = self.shop.stored(move |store| {
             let row = store.run(&wanted)?.seen_at(now_ms());
@@ -79,7 +79,7 @@ impl Engine {
         });
         match found.await {
             Ok(data) => Ok(self.with_now(run, data)),
-            Err(EngineFault::Store(StoreError::Unknown { .. })) => {
+            Err(EngineError::Store(StoreError::Unknown { .. })) => {
                 let mut data = self.wish(run).await?;
                 let nothing = json!({ "story": [], "course": [], "time": null, "turns": 0, "result": null });
                 data.as_object_mut()
@@ -92,17 +92,17 @@ impl Engine {
     }
 
     /// Returns the outcome of a run; `None` if it has not ended.
-    pub(super) async fn outcome(&self, run: &RunId) -> Result<Option<Value>, EngineFault> {
+    pub(super) async fn outcome(&self, run: &RunId) -> Result<Option<Value>, EngineError> {
         let row = self.row(run).await?;
         Ok(Some(row["outcome"].clone()).filter(|outcome| !outcome.is_null()))
     }
 
-    async fn wish(&self, run: &RunId) -> Result<Value, EngineFault> {
+    async fn wish(&self, run: &RunId) -> Result<Value, EngineError> {
         let unknown = || StoreError::Unknown { name: run.to_string() };
         let job = JobId::parse(run.as_str()).map_err(|_| unknown())?;
         let (job, payload) = self.shop.queue.job_and_payload(&job).await?.ok_or_else(unknown)?;
-        let unclear = |source| EngineFault::Unclear { run: run.clone(), source };
-        let wish: Wish = serde_json::from_str(&payload).map_err(unclear)?;
+        let unclear = |source| EngineError::Unclear { run: run.clone(), source };
+        let wish: RunRequest = serde_json::from_str(&payload).map_err(unclear)?;
         Ok(self.wish_as_json(&job, &wish))
     }
 
@@ -115,7 +115,7 @@ impl Engine {
     }
 
     /// Returns a request without a run in the form of a row.
-    pub(super) fn wish_as_json(&self, job: &JobRow, wish: &Wish) -> Value {
+    pub(super) fn wish_as_json(&self, job: &QueuedJob, wish: &RunRequest) -> Value {
         let ended_at = || rfc3339(now_ms().saturating_sub(i64::try_from(milliseconds(job.since)).unwrap_or(0)));
         let end = |reason: String, exit_code: u8, is_cancelled: bool, summary: String| {
             json!({
@@ -125,18 +125,18 @@ impl Engine {
             })
         };
         let outcome = match (job.state, &job.why) {
-            (State::Queued | State::Running, _) => Value::Null,
-            (State::Cancelled, _) => {
+            (QueueState::Queued | QueueState::Running, _) => Value::Null,
+            (QueueState::Cancelled, _) => {
                 let code = Reason::Cancelled.exit_code(Some(StopCause::Token));
                 end(Reason::Cancelled.to_string(), code, true, "cancelled before it began".into())
             }
-            (State::Dead | State::Done, Some(BuryReason::Refused(why))) => {
+            (QueueState::Dead | QueueState::Done, Some(BuryReason::Refused(why))) => {
                 let (reason, message) = why.split_once(": ").unwrap_or(("internal", why));
                 let known = Reason::ALL.into_iter().find(|known| known.to_string() == reason);
                 let code = known.unwrap_or(Reason::Internal).exit_code(Some(StopCause::Token));
                 end(reason.into(), code, known == Some(Reason::Cancelled), message.into())
             }
-            (State::Dead | State::Done, _) => {
+            (QueueState::Dead | QueueState::Done, _) => {
                 end(Reason::Internal.to_string(), Reason::Internal.exit_code(None), false, "the run never began".into())
             }
         };
@@ -171,9 +171,9 @@ pub(super) fn as_json(store: &Store, row: &RunRow) -> Result<Value, StoreError> 
     Ok(row_as_json(&row.clone().seen_at(now_ms()), &store.short(&row.head.id)?))
 }
 
-impl EngineFault {
+impl EngineError {
     /// Returns the error and its causes in one line.
-    pub fn said(&self) -> String {
+    pub fn error_line(&self) -> String {
         said(self)
     }
 }

@@ -1,10 +1,10 @@
 //! A run that this server drives, as other parts see it: its current action, its questions, its
 //! log, and its stop.
 
-use super::asking::Questions;
-use super::log::Log;
-use super::ring::Ring;
-use crate::driver::{EventRecord, Stop};
+use super::asking::OpenQuestions;
+use super::engine_broadcast::EngineBroadcast;
+use super::log::EventLog;
+use crate::driver::{EventRecord, StopToken};
 use crate::id::RunId;
 use crate::run::{AgentEvent, Phase, StateName};
 use serde_json::json;
@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 
 /// A live run.
 #[derive(Debug)]
-pub(super) struct Live {
+pub(super) struct LiveRun {
     pub(super) run: RunId,
-    pub(super) log: Log,
-    pub(super) questions: Arc<Questions>,
-    pub(super) stop: Stop,
-    ring: Ring,
+    pub(super) log: EventLog,
+    pub(super) questions: Arc<OpenQuestions>,
+    pub(super) stop: StopToken,
+    ring: EngineBroadcast,
     course: Mutex<Course>,
     unwanted: CancellationToken,
 }
@@ -31,10 +31,10 @@ struct Course {
     doing: String,
 }
 
-impl Live {
-    pub(super) fn new(run: RunId, life: u64, is_new: bool, ring: Ring) -> Arc<Self> {
-        let questions = Questions::new(run.clone(), life, ring.clone());
-        let (log, stop, course) = (Log::new(is_new), Stop::default(), Mutex::default());
+impl LiveRun {
+    pub(super) fn new(run: RunId, life: u64, is_new: bool, ring: EngineBroadcast) -> Arc<Self> {
+        let questions = OpenQuestions::new(run.clone(), life, ring.clone());
+        let (log, stop, course) = (EventLog::new(is_new), StopToken::default(), Mutex::default());
         Arc::new(Self { run, log, questions, stop, ring, course, unwanted: CancellationToken::new() })
     }
 

@@ -20,21 +20,21 @@ const AT_ONCE: usize = 64 * 1024;
 /// A reading position. As text it is the id of an event, which is unique within the run. It is
 /// therefore also valid after a restart of the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cursor {
+pub struct EventCursor {
     /// The number of the newest event that was read.
     pub seq: u64,
     /// True if the end was read.
     pub ended: bool,
 }
 
-impl Cursor {
+impl EventCursor {
     /// Returns the position after an event.
     pub(super) fn at(seq: u64) -> Self {
         Self { seq, ended: false }
     }
 }
 
-impl fmt::Display for Cursor {
+impl fmt::Display for EventCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = if self.ended { ".end" } else { "" };
         write!(f, "{}{end}", self.seq)
@@ -44,34 +44,34 @@ impl fmt::Display for Cursor {
 /// A text that is not a valid cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid event id: expected e.g. `12` or `12.end`")]
-pub struct NoCursor;
+pub struct CursorError;
 
-impl FromStr for Cursor {
-    type Err = NoCursor;
+impl FromStr for EventCursor {
+    type Err = CursorError;
 
-    fn from_str(text: &str) -> Result<Self, NoCursor> {
+    fn from_str(text: &str) -> Result<Self, CursorError> {
         let (number, ended) = text.strip_suffix(".end").map_or((text, false), |number| (number, true));
         match number.bytes().all(|byte| byte.is_ascii_digit()) {
-            true => number.parse().map(|seq| Self { seq, ended }).map_err(|_| NoCursor),
-            false => Err(NoCursor),
+            true => number.parse().map(|seq| Self { seq, ended }).map_err(|_| CursorError),
+            false => Err(CursorError),
         }
     }
 }
 
 /// An event on its way to a follower.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct ToldRecord {
     /// The position after this event.
-    pub cursor: Cursor,
+    pub cursor: EventCursor,
     /// The record as JSON.
     pub json: Arc<str>,
 }
 
 /// The result of a read.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Found {
+pub(super) enum LogSlice {
     /// Events, in order.
-    Some(Vec<Told>),
+    Some(Vec<ToldRecord>),
     /// No new events yet.
     Nothing,
     /// The next event is not in the log, only in the journal.
@@ -82,14 +82,14 @@ pub(super) enum Found {
 
 /// The log of a run that this server drives.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct EventLog {
     window: Mutex<Window>,
     changed: watch::Sender<()>,
 }
 
 #[derive(Debug)]
 struct Window {
-    entries: VecDeque<Told>,
+    entries: VecDeque<ToldRecord>,
     bytes: usize,
     /// The log holds every event after this number. `None` before the first event.
     floor: Option<u64>,
@@ -98,7 +98,7 @@ struct Window {
     is_over: bool,
 }
 
-impl Log {
+impl EventLog {
     /// Creates the log of a new run, or of a run that another process left.
     pub(super) fn new(is_new: bool) -> Self {
         let floor = is_new.then_some(0);
@@ -113,7 +113,7 @@ impl Log {
         let mut window = self.window();
         window.floor.get_or_insert(number.saturating_sub(1));
         window.bytes += weight(&json);
-        window.entries.push_back(Told { cursor: Cursor::at(number), json });
+        window.entries.push_back(ToldRecord { cursor: EventCursor::at(number), json });
         while window.bytes > MOST
             && let Some(oldest) = window.entries.pop_front()
         {
@@ -137,37 +137,37 @@ impl Log {
     }
 
     /// Reads the events after a cursor.
-    pub(super) fn read(&self, cursor: &Cursor) -> Found {
+    pub(super) fn read(&self, cursor: &EventCursor) -> LogSlice {
         let window = self.window();
         match window.floor {
-            None if window.is_over => return Found::Over,
+            None if window.is_over => return LogSlice::Over,
             Some(floor) if cursor.seq >= floor => {}
-            Some(_) | None => return Found::Behind,
+            Some(_) | None => return LogSlice::Behind,
         }
         let first = window.entries.partition_point(|told| told.cursor.seq <= cursor.seq);
         let mut bytes = 0;
-        let fits = |told: &&Told| {
+        let fits = |told: &&ToldRecord| {
             let before = bytes;
             bytes += told.json.len();
             before < AT_ONCE
         };
-        let some: Vec<Told> = window.entries.range(first..).take_while(fits).cloned().collect();
+        let some: Vec<ToldRecord> = window.entries.range(first..).take_while(fits).cloned().collect();
         match (some.is_empty(), window.is_over) {
-            (false, _) => Found::Some(some),
-            (true, true) => Found::Over,
-            (true, false) => Found::Nothing,
+            (false, _) => LogSlice::Some(some),
+            (true, true) => LogSlice::Over,
+            (true, false) => LogSlice::Nothing,
         }
     }
 
     /// Returns where a follower continues that has read the whole journal and is still behind the
     /// log. Only pieces of text are missing then; the number is their upper bound.
-    pub(super) fn skip(&self, cursor: &Cursor) -> Option<(Cursor, u64)> {
+    pub(super) fn skip(&self, cursor: &EventCursor) -> Option<(EventCursor, u64)> {
         let (floor, dropped) = {
             let window = self.window();
             (window.floor?, window.dropped)
         };
         let missing = floor.checked_sub(cursor.seq).filter(|missing| *missing > 0)?;
-        Some((Cursor::at(floor), missing.min(dropped))) // a resume skips numbers, so the gap may hold fewer events
+        Some((EventCursor::at(floor), missing.min(dropped))) // a resume skips numbers, so the gap may hold fewer events
     }
 
     fn window(&self) -> MutexGuard<'_, Window> {
@@ -176,5 +176,5 @@ impl Log {
 }
 
 fn weight(json: &str) -> usize {
-    json.len() + size_of::<Told>()
+    json.len() + size_of::<ToldRecord>()
 }

@@ -19,34 +19,36 @@
 //! ```
 
 mod asking;
-mod crew;
-mod desk;
+mod engine_broadcast;
 mod follow;
 mod glance;
-mod left;
+mod leftovers;
+mod listing;
 mod live;
 mod log;
-mod look;
 mod orders;
-mod ring;
-mod wish;
+mod run_request;
+mod submission;
 mod work;
+mod worker_pool;
 
-pub use asking::Pending;
-pub use desk::{Accepted, Cancelled, NotTaken};
-pub use follow::{Follower, Message};
-pub(in crate::serve) use left::LARGEST;
-pub use log::{Cursor, NoCursor, Told};
-pub use look::{Listing, Page, Which};
-pub use wish::{Asked, Choices, Flaw, Overrides, ParamChoice, Refusal, Source, TaskChoice, TaskOf, Unfit, Wish};
+pub use asking::PendingQuestion;
+pub use follow::{FollowMessage, Follower};
+pub(in crate::serve) use leftovers::LARGEST;
+pub use listing::{RunFilter, RunListing, RunPage};
+pub use log::{CursorError, EventCursor, ToldRecord};
+pub use run_request::{
+    Overrides, ParamChoice, RunChoices, RunRefusal, RunRequest, RunRequestBody, TaskChoice, TaskFlaw, TaskOrigin,
+    TaskSource, UnfitTask,
+};
+pub use submission::{AcceptedRun, CancelOutcome, RejectedRun};
 
-use super::bell::Bell;
+use super::broadcast::Broadcaster;
 use crate::id::RunId;
-use crate::queue::{NameFault, PoolName, QueueFault};
+use crate::queue::{NameError, PoolName, QueueError};
 use crate::store::{SqliteQueue, Store, StoreError, project_dir};
-use crew::Crew;
-use live::Live;
-use ring::Ring;
+use engine_broadcast::EngineBroadcast;
+use live::LiveRun;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -54,6 +56,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
+use worker_pool::WorkerPool;
 
 /// The file name of the project's queue, beside its database.
 const QUEUE: &str = "queue.db";
@@ -70,7 +73,7 @@ const LAST: Duration = Duration::from_secs(5);
 
 /// The parts from which an engine is built.
 #[derive(Debug)]
-pub struct Terms {
+pub struct EngineSettings {
     /// The directory of fledge's state.
     pub state_dir: PathBuf,
     /// The project that owns the runs.
@@ -78,29 +81,29 @@ pub struct Terms {
     /// The limit of concurrent runs.
     pub most: usize,
     /// The source of tasks for requests.
-    pub source: Arc<dyn Source>,
+    pub source: Arc<dyn TaskSource>,
     /// The sender of news.
-    pub bell: Bell,
+    pub bell: Broadcaster,
 }
 
 /// An error of the engine.
 #[derive(Debug, thiserror::Error)]
-pub enum EngineFault {
+pub enum EngineError {
     /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The queue cannot be read or written.
     #[error(transparent)]
-    Queue(#[from] QueueFault),
+    Queue(#[from] QueueError),
     /// The queue does not accept a name.
     #[error(transparent)]
-    Name(#[from] NameFault),
+    Name(#[from] NameError),
     /// The journal of a run cannot be read.
     #[error(transparent)]
-    Journal(#[from] crate::driver::ResumeFault),
+    Journal(#[from] crate::driver::ResumeError),
     /// The file changes of a run cannot be read.
     #[error("cannot read the changes of the run")]
-    Trees(#[source] crate::workspace::trees::TreesFault),
+    Trees(#[source] crate::workspace::trees::TreesError),
     /// The stored request cannot be parsed.
     #[error("cannot read the request for run {run}")]
     Unclear {
@@ -130,9 +133,9 @@ struct Shop {
     project: PathBuf,
     queue: SqliteQueue,
     pool: PoolName,
-    source: Arc<dyn Source>,
-    ring: Ring,
-    live: Mutex<BTreeMap<RunId, Arc<Live>>>,
+    source: Arc<dyn TaskSource>,
+    ring: EngineBroadcast,
+    live: Mutex<BTreeMap<RunId, Arc<LiveRun>>>,
     /// Notified when this server begins to drive a run.
     begun: watch::Sender<()>,
     /// Open stores that are not in use.
@@ -152,8 +155,8 @@ impl Engine {
     ///
     /// # Errors
     /// If the queue cannot be opened, or the thread cannot be started.
-    pub fn start(terms: Terms) -> Result<Self, EngineFault> {
-        let Terms { state_dir, project, most, source, bell } = terms;
+    pub fn start(terms: EngineSettings) -> Result<Self, EngineError> {
+        let EngineSettings { state_dir, project, most, source, bell } = terms;
         let queue = SqliteQueue::open(&project_dir(&state_dir, &project).join(QUEUE))?;
         let shop = Arc::new(Shop {
             state_dir,
@@ -161,7 +164,7 @@ impl Engine {
             queue,
             pool: PoolName::parse(POOL)?,
             source,
-            ring: Ring(bell),
+            ring: EngineBroadcast(bell),
             live: Mutex::default(),
             begun: watch::channel(()).0,
             stores: Mutex::default(),
@@ -171,9 +174,9 @@ impl Engine {
             grace: OnceLock::new(),
             gone: CancellationToken::new(),
         });
-        let crew = Crew::new(Arc::clone(&shop), most.max(1))?;
+        let crew = WorkerPool::new(Arc::clone(&shop), most.max(1))?;
         let thread = std::thread::Builder::new().name("fledge-runs".into()).spawn(move || crew.work());
-        drop(thread.map_err(EngineFault::NoThread)?); // not joined: `stop` waits for its end
+        drop(thread.map_err(EngineError::NoThread)?); // not joined: `stop` waits for its end
         Ok(Self { shop })
     }
 
@@ -201,11 +204,11 @@ impl Engine {
 }
 
 impl Shop {
-    fn live(&self) -> MutexGuard<'_, BTreeMap<RunId, Arc<Live>>> {
+    fn live(&self) -> MutexGuard<'_, BTreeMap<RunId, Arc<LiveRun>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn live_run(&self, run: &RunId) -> Option<Arc<Live>> {
+    fn live_run(&self, run: &RunId) -> Option<Arc<LiveRun>> {
         self.live().get(run).cloned()
     }
 
@@ -213,8 +216,8 @@ impl Shop {
     /// abandoned read counts until it ends.
     async fn stored<T: Send + 'static>(
         self: &Arc<Self>,
-        look: impl FnOnce(&Store) -> Result<T, EngineFault> + Send + 'static,
-    ) -> Result<T, EngineFault> {
+        look: impl FnOnce(&Store) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, EngineError> {
         let (shop, looks) = (Arc::clone(self), Arc::clone(&self.looks).acquire_owned().await); // never closed
         beside(move || {
             let _looks = looks;
@@ -229,8 +232,8 @@ impl Shop {
 }
 
 /// Runs work that may block.
-async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, EngineFault> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| EngineFault::Failed)
+async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, EngineError> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| EngineError::Failed)
 }
 
 fn now_ms() -> i64 {

@@ -1,8 +1,8 @@
 //! The runs of the scheduler: requests like all others, with a key for the scheduled time.
 
-use super::{Asked, Engine, NotTaken, Overrides, TaskOf};
+use super::{Engine, Overrides, RejectedRun, RunRequestBody, TaskOrigin};
 use crate::id::RunId;
-use crate::scheduler::{JobError, Order, Submit, TaskEnd};
+use crate::scheduler::{JobError, RunOrder, TaskEnd, TaskSubmitter};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -15,19 +15,19 @@ const LONGEST: usize = 300;
 /// The interval between checks for the end of a run.
 const POLL: Duration = Duration::from_secs(1);
 
-impl Submit for Engine {
-    fn submit(&self, order: Order) -> BoxFuture<'_, Result<RunId, JobError>> {
-        let Order { path, key } = order;
+impl TaskSubmitter for Engine {
+    fn submit(&self, order: RunOrder) -> BoxFuture<'_, Result<RunId, JobError>> {
+        let RunOrder { path, key } = order;
         let (params, overrides) = (BTreeMap::new(), Overrides::default());
-        let asked = Asked { task: TaskOf::Path(path), params, overrides, key: Some(key) };
+        let asked = RunRequestBody { task: TaskOrigin::Path(path), params, overrides, key: Some(key) };
         async move {
             match self.accept(asked).await {
                 Ok(accepted) => Ok(accepted.run),
                 // The task's file has changed since. The run that was begun for this time counts.
-                Err(NotTaken::KeyTaken { run, .. }) => Ok(run),
-                Err(NotTaken::Stopping) => Err(JobError::Resting),
-                Err(fault @ NotTaken::Fault(_)) => Err(JobError::retryable(&fault)),
-                Err(unfit @ (NotTaken::Unfit(_) | NotTaken::TooLarge { .. })) => {
+                Err(RejectedRun::KeyTaken { run, .. }) => Ok(run),
+                Err(RejectedRun::Stopping) => Err(JobError::Resting),
+                Err(fault @ RejectedRun::Fault(_)) => Err(JobError::retryable(&fault)),
+                Err(unfit @ (RejectedRun::Unfit(_) | RejectedRun::TooLarge { .. })) => {
                     Err(JobError::Final(unfit.to_string()))
                 }
             }

@@ -1,14 +1,14 @@
 //! One run, from its request to its end. It is begun, continued after another server, or found to
 //! have ended.
 
-use super::live::Live;
-use super::wish::{Refusal, Wish};
-use super::{EngineFault, Shop, beside};
-use crate::driver::{Agent, Asker, RunError, Settings};
+use super::live::LiveRun;
+use super::run_request::{RunRefusal, RunRequest};
+use super::{EngineError, Shop, beside};
+use crate::driver::{Agent, Asker, DriverSettings, RunError};
 use crate::id::RunId;
-use crate::queue::Lease;
+use crate::queue::JobLease;
 use crate::run::TaskResult;
-use crate::store::{RunState, StoreError};
+use crate::store::{StoreError, StoredRunState};
 use crate::task::Isolation;
 use crate::verdict::Reason;
 use futures_util::FutureExt;
@@ -25,20 +25,20 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// The outcome of a request.
 #[derive(Debug)]
-pub(super) enum Came {
+pub(super) enum RequestOutcome {
     /// The run has ended; the queue keeps this manifest.
     Ended { manifest: String },
     /// The run could not begin or resume.
-    Refused(Refusal),
+    Refused(RunRefusal),
     /// The work must be retried later.
     Later { why: String, after: Duration },
     /// The run rests, and the next server continues it.
     Rests,
 }
 
-impl Came {
+impl RequestOutcome {
     pub(super) fn failed(why: &str) -> Self {
-        Self::Refused(Refusal { reason: Reason::Internal, message: why.into() })
+        Self::Refused(RunRefusal { reason: Reason::Internal, message: why.into() })
     }
 
     fn ended(result: &TaskResult) -> Self {
@@ -48,75 +48,77 @@ impl Came {
     }
 
     fn cancelled() -> Self {
-        Self::Refused(Refusal { reason: Reason::Cancelled, message: "cancelled before it began".into() })
+        Self::Refused(RunRefusal { reason: Reason::Cancelled, message: "cancelled before it began".into() })
     }
 }
 
-impl From<EngineFault> for Came {
-    fn from(fault: EngineFault) -> Self {
-        Self::Refused(Refusal { reason: Reason::IoError, message: said(&fault) })
+impl From<EngineError> for RequestOutcome {
+    fn from(fault: EngineError) -> Self {
+        Self::Refused(RunRefusal { reason: Reason::IoError, message: said(&fault) })
     }
 }
 
 /// The state shared by the runs of a server.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct EngineShared {
     /// Held by the one run that works in the checkout itself.
     checkout: Turnstile<()>,
 }
 
-impl Part {
+impl EngineShared {
     /// Works on a request.
-    pub(super) async fn run(&self, shop: &Arc<Shop>, lease: &Lease) -> Came {
+    pub(super) async fn run(&self, shop: &Arc<Shop>, lease: &JobLease) -> RequestOutcome {
         let run = RunId::new(lease.job.as_str());
-        let (found, wish) = match (state(shop, &run).await, serde_json::from_str::<Wish>(&lease.payload)) {
+        let (found, wish) = match (state(shop, &run).await, serde_json::from_str::<RunRequest>(&lease.payload)) {
             (Ok(found), Ok(wish)) => (found, wish),
-            (Err(fault), _) => return Came::Later { why: said(&fault), after: PAUSE },
-            (_, Err(source)) => return EngineFault::Unclear { run, source }.into(),
+            (Err(fault), _) => return RequestOutcome::Later { why: said(&fault), after: PAUSE },
+            (_, Err(source)) => return EngineError::Unclear { run, source }.into(),
         };
         let live = shop.take_on(&run, lease.token, found.is_none());
         let came = match found {
             None => self.begin(shop, &live, &wish).await,
-            Some(RunState::Interrupted) => self.go_on(shop, &live).await,
-            Some(RunState::Ended(end)) => {
+            Some(StoredRunState::Interrupted) => self.go_on(shop, &live).await,
+            Some(StoredRunState::Ended(end)) => {
                 let manifest =
                     json!({ "reason": end.reason, "exit_code": end.exit_code, "verified": end.verified }).to_string();
-                Came::Ended { manifest }
+                RequestOutcome::Ended { manifest }
             }
-            Some(RunState::Running { holder }) => Came::Later { why: format!("{holder} drives the run"), after: PAUSE },
+            Some(StoredRunState::Running { holder }) => {
+                RequestOutcome::Later { why: format!("{holder} drives the run"), after: PAUSE }
+            }
         };
         match came {
-            Came::Refused(Refusal { reason: Reason::IoError | Reason::Blocked, message })
+            RequestOutcome::Refused(RunRefusal { reason: Reason::IoError | Reason::Blocked, message })
                 if lease.attempt < TRIES && !live.is_unwanted() =>
             {
-                Came::Later { why: message, after: PAUSE * lease.attempt }
+                RequestOutcome::Later { why: message, after: PAUSE * lease.attempt }
             }
             came => came,
         }
     }
 
     /// Ends a run that was cancelled before its server was gone.
-    pub(super) async fn end(&self, shop: &Arc<Shop>, run: &RunId) -> Came {
+    pub(super) async fn end(&self, shop: &Arc<Shop>, run: &RunId) -> RequestOutcome {
         let live = shop.take_on(run, 0, false);
         live.cancel();
         let came = AssertUnwindSafe(self.go_on(shop, &live)).catch_unwind().await;
-        let came = came.unwrap_or_else(|_| Came::failed("internal error of fledge"));
+        let came = came.unwrap_or_else(|_| RequestOutcome::failed("internal error of fledge"));
         shop.let_go(run, &came);
         came
     }
 
-    async fn begin(&self, shop: &Arc<Shop>, live: &Arc<Live>, wish: &Wish) -> Came {
+    async fn begin(&self, shop: &Arc<Shop>, live: &Arc<LiveRun>, wish: &RunRequest) -> RequestOutcome {
         let (source, asked) = (Arc::clone(&shop.source), wish.clone());
         let (task, settings) = match beside(move || source.begin(&asked)).await {
             Ok(Ok(made)) => made,
-            Ok(Err(refusal)) => return Came::Refused(refusal),
+            Ok(Err(refusal)) => return RequestOutcome::Refused(refusal),
             Err(fault) => return fault.into(),
         };
         let Some(_alone) = self.place(shop, live, task.isolation).await else {
-            return if live.is_unwanted() { Came::cancelled() } else { Came::Rests };
+            return if live.is_unwanted() { RequestOutcome::cancelled() } else { RequestOutcome::Rests };
         };
         if live.is_unwanted() {
-            return Came::cancelled();
+            return RequestOutcome::cancelled();
         }
         let mut agent = agent(live, settings).with_run_id(live.run.clone()).with_run_key(wish.key.clone());
         came(agent.run_task(task).await, live)
@@ -124,7 +126,7 @@ impl Part {
 
     /// Waits for a run's place: a worktree is always free, the checkout admits one run. Returns
     /// `None` if the run is cancelled first or the server stops.
-    async fn place(&self, shop: &Shop, live: &Live, isolation: Isolation) -> Option<Option<MutexGuard<'_, ()>>> {
+    async fn place(&self, shop: &Shop, live: &LiveRun, isolation: Isolation) -> Option<Option<MutexGuard<'_, ()>>> {
         if isolation == Isolation::Worktree {
             return Some(None);
         }
@@ -137,51 +139,51 @@ impl Part {
     }
 
     /// Continues a run that another server left, in its earlier place.
-    async fn go_on(&self, shop: &Arc<Shop>, live: &Arc<Live>) -> Came {
+    async fn go_on(&self, shop: &Arc<Shop>, live: &Arc<LiveRun>) -> RequestOutcome {
         let (source, run) = (Arc::clone(&shop.source), live.run.clone());
         let (isolation, settings) = match beside(move || source.resume(&run)).await {
             Ok(Ok(made)) => made,
-            Ok(Err(refusal)) => return Came::Refused(refusal),
+            Ok(Err(refusal)) => return RequestOutcome::Refused(refusal),
             Err(fault) => return fault.into(),
         };
         let alone = self.place(shop, live, isolation).await;
         // A cancelled run needs no place, because it only ends.
         if alone.is_none() && !live.is_unwanted() {
-            return Came::Rests;
+            return RequestOutcome::Rests;
         }
         let mut agent = agent(live, settings);
         came(agent.resume_or_end(&live.run).await, live)
     }
 }
 
-fn agent(live: &Arc<Live>, settings: Settings) -> Agent {
+fn agent(live: &Arc<LiveRun>, settings: DriverSettings) -> Agent {
     let asker: Asker = live.questions.asker();
-    let mut agent = Agent::new(Settings { asker, ..settings }).with_stop(live.stop.clone());
+    let mut agent = Agent::new(DriverSettings { asker, ..settings }).with_stop(live.stop.clone());
     let hearing = Arc::clone(live);
     agent.on_record_at_once(move |record| hearing.hear(record));
     agent
 }
 
-fn came(ended: Result<TaskResult, RunError>, live: &Live) -> Came {
+fn came(ended: Result<TaskResult, RunError>, live: &LiveRun) -> RequestOutcome {
     let error = match ended {
-        Ok(result) => return Came::ended(&result),
+        Ok(result) => return RequestOutcome::ended(&result),
         Err(error) => error,
     };
     match (&error, error.result()) {
-        (RunError::Rests, _) => Came::Rests,
-        (_, Some(result)) => Came::ended(result),
+        (RunError::Rests, _) => RequestOutcome::Rests,
+        (_, Some(result)) => RequestOutcome::ended(result),
         (_, None) => {
             let message = said(&error);
             tracing::warn!(run = %live.run, "{message}");
-            Came::Refused(Refusal { reason: error.reason(), message })
+            RequestOutcome::Refused(RunRefusal { reason: error.reason(), message })
         }
     }
 }
 
 impl Shop {
     /// Adds a run to the live runs.
-    fn take_on(&self, run: &RunId, life: u64, is_new: bool) -> Arc<Live> {
-        let live = Live::new(run.clone(), life, is_new, self.ring.clone());
+    fn take_on(&self, run: &RunId, life: u64, is_new: bool) -> Arc<LiveRun> {
+        let live = LiveRun::new(run.clone(), life, is_new, self.ring.clone());
         self.live().insert(run.clone(), Arc::clone(&live));
         if self.stopping.is_cancelled() {
             live.stop.ask_for_rest();
@@ -191,21 +193,21 @@ impl Shop {
     }
 
     /// Removes a run from the live runs.
-    pub(super) fn let_go(&self, run: &RunId, came: &Came) {
+    pub(super) fn let_go(&self, run: &RunId, came: &RequestOutcome) {
         let live = self.live().remove(run);
         if let Some(live) = live {
             live.log.close();
         }
         let state = match came {
-            Came::Ended { .. } | Came::Refused(_) => "ended",
-            Came::Later { .. } | Came::Rests => "interrupted",
+            RequestOutcome::Ended { .. } | RequestOutcome::Refused(_) => "ended",
+            RequestOutcome::Later { .. } | RequestOutcome::Rests => "interrupted",
         };
         self.ring.run(json!({ "id": run, "state": state }));
     }
 }
 
 /// Returns the state of a run; `None` if it never began.
-async fn state(shop: &Arc<Shop>, run: &RunId) -> Result<Option<RunState>, EngineFault> {
+async fn state(shop: &Arc<Shop>, run: &RunId) -> Result<Option<StoredRunState>, EngineError> {
     let run = run.clone();
     shop.stored(move |store| match store.run(&run) {
         Ok(row) => Ok(Some(row.state)),

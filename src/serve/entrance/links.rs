@@ -1,7 +1,7 @@
 //! One-time links. Each link is a file named after the digest of its code, and its first use
 //! removes the file. Another process can therefore create a link, and no link works twice.
 
-use super::{ServeFault, expiry, secret};
+use super::{ServeError, expiry, secret};
 use crate::store::{make_private, read_text, sha256, write_whole};
 use jiff::Timestamp;
 use std::fs;
@@ -15,14 +15,14 @@ const LONGEST: usize = 64;
 
 /// A one-time link that is not used yet.
 #[derive(Debug)]
-pub struct Link;
+pub struct LoginLink;
 
-impl Link {
+impl LoginLink {
     /// Creates a link for the server of this folder. Returns its code, which is stored nowhere.
     ///
     /// # Errors
     /// If the link cannot be written.
-    pub fn make(folder: &Path, now: Timestamp) -> Result<String, ServeFault> {
+    pub fn make(folder: &Path, now: Timestamp) -> Result<String, ServeError> {
         let (code, folder) = (secret()?, place(folder));
         make_private(&folder)?;
         let until = now.as_millisecond().saturating_add(i64::try_from(LASTS.as_millis()).unwrap_or(i64::MAX));
@@ -67,14 +67,14 @@ mod tests {
     fn a_link_is_used_once_and_not_after_its_time() {
         let home = crate::test_support::temp_dir();
         let now = Timestamp::UNIX_EPOCH;
-        let code = Link::make(home.path(), now).unwrap();
-        assert!(!Link::redeem(home.path(), "another", now) && !Link::redeem(home.path(), "", now));
-        assert!(Link::redeem(home.path(), &code, now));
-        assert!(!Link::redeem(home.path(), &code, now), "used twice");
-        let (late, swept) = (Link::make(home.path(), now).unwrap(), Link::make(home.path(), now).unwrap());
-        assert_eq!(Link::sweep(home.path(), now), 0);
-        assert!(!Link::redeem(home.path(), &late, now + LASTS));
-        assert_eq!(Link::sweep(home.path(), now + LASTS), 1);
-        assert!(!Link::redeem(home.path(), &swept, now));
+        let code = LoginLink::make(home.path(), now).unwrap();
+        assert!(!LoginLink::redeem(home.path(), "another", now) && !LoginLink::redeem(home.path(), "", now));
+        assert!(LoginLink::redeem(home.path(), &code, now));
+        assert!(!LoginLink::redeem(home.path(), &code, now), "used twice");
+        let (late, swept) = (LoginLink::make(home.path(), now).unwrap(), LoginLink::make(home.path(), now).unwrap());
+        assert_eq!(LoginLink::sweep(home.path(), now), 0);
+        assert!(!LoginLink::redeem(home.path(), &late, now + LASTS));
+        assert_eq!(LoginLink::sweep(home.path(), now + LASTS), 1);
+        assert!(!LoginLink::redeem(home.path(), &swept, now));
     }
 }

@@ -7,10 +7,10 @@ mod links;
 mod sessions;
 mod token;
 
-pub use links::Link;
-pub use token::Token;
+pub use links::LoginLink;
+pub use token::AccessToken;
 
-use super::ServeFault;
+use super::ServeError;
 use jiff::Timestamp;
 use ring::rand::{SecureRandom, SystemRandom};
 use sessions::Sessions;
@@ -21,19 +21,19 @@ const CHANCE: usize = 32;
 
 /// The authentication of a server.
 #[derive(Debug)]
-pub struct Entrance {
+pub struct LoginGuard {
     folder: PathBuf,
-    token: Token,
+    token: AccessToken,
     sessions: Sessions,
 }
 
-impl Entrance {
+impl LoginGuard {
     /// Opens the authentication of a server's folder, with the sessions of this token.
     ///
     /// # Errors
     /// If the sessions cannot be read.
-    pub fn open(folder: &Path, token: Token, now: Timestamp) -> Result<Self, ServeFault> {
-        Link::sweep(folder, now);
+    pub fn open(folder: &Path, token: AccessToken, now: Timestamp) -> Result<Self, ServeError> {
+        LoginLink::sweep(folder, now);
         let sessions = Sessions::open(folder, token.mark(), now)?;
         Ok(Self { folder: folder.to_owned(), token, sessions })
     }
@@ -53,8 +53,8 @@ impl Entrance {
     ///
     /// # Errors
     /// If the session cannot be stored.
-    pub(in crate::serve) fn enter(&self, code: &str, now: Timestamp) -> Result<Option<String>, ServeFault> {
-        if !Link::redeem(&self.folder, code, now) {
+    pub(in crate::serve) fn enter(&self, code: &str, now: Timestamp) -> Result<Option<String>, ServeError> {
+        if !LoginLink::redeem(&self.folder, code, now) {
             return Ok(None);
         }
         self.sessions.begin(now).map(Some)
@@ -72,15 +72,15 @@ impl Entrance {
 
     /// Removes expired links, and returns their number. May block.
     pub fn sweep_links(&self, now: Timestamp) -> usize {
-        Link::sweep(&self.folder, now)
+        LoginLink::sweep(&self.folder, now)
     }
 }
 
 /// Returns a random text that cannot be guessed.
-fn secret() -> Result<String, ServeFault> {
+fn secret() -> Result<String, ServeError> {
     use base64::Engine;
     let mut bytes = [0; CHANCE];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| ServeFault::NoChance)?;
+    SystemRandom::new().fill(&mut bytes).map_err(|_| ServeError::NoChance)?;
     Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
 }
 

@@ -1,7 +1,7 @@
 //! Browser sessions. Each session is a file named after the digest of its cookie, with its expiry
 //! time and the mark of its token. A new token ends all sessions.
 
-use super::{ServeFault, expiry, secret};
+use super::{ServeError, expiry, secret};
 use crate::store::{make_private, read_text, sha256, write_whole};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -28,11 +28,11 @@ pub(super) struct Sessions {
 
 impl Sessions {
     /// Reads the sessions of the token with this mark, and removes all others.
-    pub(super) fn open(folder: &Path, mark: &str, now: Timestamp) -> Result<Self, ServeFault> {
+    pub(super) fn open(folder: &Path, mark: &str, now: Timestamp) -> Result<Self, ServeError> {
         let folder = folder.join("sessions");
         make_private(&folder)?;
         let mut all = BTreeMap::new();
-        let entries = fs::read_dir(&folder).map_err(ServeFault::file("read", &folder))?;
+        let entries = fs::read_dir(&folder).map_err(ServeError::file("read", &folder))?;
         for path in entries.flatten().map(|entry| entry.path()) {
             let text = read_text(&path, LONGEST).ok().flatten().unwrap_or_default();
             let until = expiry(&text).filter(|until| *until > now.as_millisecond());
@@ -47,7 +47,7 @@ impl Sessions {
     }
 
     /// Begins a session. Returns its cookie, which is stored nowhere.
-    pub(super) fn begin(&self, now: Timestamp) -> Result<String, ServeFault> {
+    pub(super) fn begin(&self, now: Timestamp) -> Result<String, ServeError> {
         let cookie = secret()?;
         let name = sha256(cookie.as_bytes());
         let until = now.as_millisecond().saturating_add(i64::try_from(LASTS.as_millis()).unwrap_or(i64::MAX));

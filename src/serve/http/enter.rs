@@ -1,10 +1,10 @@
 //! Sign-in for browsers. A one-time link gives a cookie. A browser without a session gets a page
 //! that names the command for a link.
 
-use super::super::{House, clock};
-use super::locked::{self, Why};
-use super::openapi::Operation;
-use super::problem::Problem;
+use super::super::{AppState, clock};
+use super::locked::{self, LockedReason};
+use super::openapi::ApiOperation;
+use super::problem::HttpProblem;
 use axum::Router;
 use axum::extract::{Extension, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -20,13 +20,13 @@ const COOKIE_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// The local address of a connection, and the additional host names of this server.
 #[derive(Debug, Clone)]
-pub(super) struct Local {
+pub(super) struct LocalAddress {
     pub(super) address: SocketAddr,
     /// Host names, with or without a port.
     pub(super) names: Arc<[String]>,
 }
 
-impl Local {
+impl LocalAddress {
     /// Returns true if `name` (`host:port`, or `host` for port 80) is this server.
     pub(super) fn is_called(&self, name: &str) -> bool {
         let is_port =
@@ -72,7 +72,7 @@ impl Local {
 }
 
 /// Returns the session cookie of a request.
-pub(super) fn session<'h>(headers: &'h HeaderMap, local: &Local) -> Option<&'h str> {
+pub(super) fn session<'h>(headers: &'h HeaderMap, local: &LocalAddress) -> Option<&'h str> {
     let wanted = local.cookie();
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -85,33 +85,30 @@ pub(super) fn is_open(request: &Request) -> bool {
 }
 
 /// Returns the answer to a request without authentication.
-pub(super) fn locked(house: &House, request: &Request, local: &Local) -> Response {
+pub(super) fn locked(house: &AppState, request: &Request, local: &LocalAddress) -> Response {
     let mut response = if request.method() == Method::GET && locked::wants_page(request.headers()) {
-        locked::page(house, local, request.headers(), Why::NoSession)
+        locked::page(house, local, request.headers(), LockedReason::NoSession)
     } else {
         let detail =
             "send the token as `Authorization: Bearer …`, or open the link of `fledge serve link` in a browser";
-        Problem::unauthorized(detail).into_response()
+        HttpProblem::unauthorized(detail).into_response()
     };
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"fledge\""));
     response
 }
 
 /// Returns the routes of this file.
-pub(super) fn routes() -> Router<Arc<House>> {
+pub(super) fn routes() -> Router<Arc<AppState>> {
     Router::new().route("/enter", get(enter)).route("/leave", post(leave))
 }
 
 /// Returns the descriptions of the routes.
-pub(super) fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Vec<ApiOperation> {
     vec![
-        Operation::get("/enter", "Use a one-time link: set a cookie in the browser and redirect to the page")
+        ApiOperation::get("/enter", "Use a one-time link: set a cookie in the browser and redirect to the page")
             .query("code", "The code of the link")
-            .redirects(
-                303,
-                "To the page, with a cookie; also for a used link if the browser has a session",
-            ),
-        Operation::post("/leave", "End the session of a browser").nothing(204, "Session ended"),
+            .redirects(303, "To the page, with a cookie; also for a used link if the browser has a session"),
+        ApiOperation::post("/leave", "End the session of a browser").nothing(204, "Session ended"),
     ]
 }
 
@@ -121,14 +118,14 @@ struct Code {
 }
 
 async fn enter(
-    State(house): State<Arc<House>>,
-    Extension(local): Extension<Local>,
+    State(house): State<Arc<AppState>>,
+    Extension(local): Extension<LocalAddress>,
     method: Method,
     headers: HeaderMap,
     Query(Code { code }): Query<Code>,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     if method != Method::GET {
-        return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "open the link with GET"));
+        return Err(HttpProblem::new(StatusCode::METHOD_NOT_ALLOWED, "open the link with GET"));
     }
     let entering = Arc::clone(&house);
     let entered = house.beside(move || entering.entrance.enter(&code, clock::now())).await??;
@@ -139,16 +136,18 @@ async fn enter(
         return Ok(Redirect::to("/").into_response());
     }
     if locked::wants_page(&headers) {
-        return Ok(locked::page(&house, &local, &headers, Why::LinkIsOver));
+        return Ok(locked::page(&house, &local, &headers, LockedReason::LinkIsOver));
     }
-    Err(Problem::forbidden("the link was used, has expired or never existed: `fledge serve link` prints a new link"))
+    Err(HttpProblem::forbidden(
+        "the link was used, has expired or never existed: `fledge serve link` prints a new link",
+    ))
 }
 
 async fn leave(
-    State(house): State<Arc<House>>,
-    Extension(local): Extension<Local>,
+    State(house): State<Arc<AppState>>,
+    Extension(local): Extension<LocalAddress>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     if let Some(session) = session(&headers, &local).map(str::to_owned) {
         let leaving = Arc::clone(&house);
         house.beside(move || leaving.entrance.leave(&session)).await?;
@@ -156,7 +155,7 @@ async fn leave(
     Ok(with_cookie(StatusCode::NO_CONTENT.into_response(), &local, "", Duration::ZERO))
 }
 
-fn with_cookie(mut response: Response, local: &Local, session: &str, lasts: Duration) -> Response {
+fn with_cookie(mut response: Response, local: &LocalAddress, session: &str, lasts: Duration) -> Response {
     let (name, age) = (local.cookie(), lasts.as_secs());
     let cookie = format!("{name}={session}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}");
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
@@ -171,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_server_goes_by_its_address_and_by_the_names_that_it_was_given() {
-        let local = |address: &str, names: &[&str]| Local {
+        let local = |address: &str, names: &[&str]| LocalAddress {
             address: address.parse().unwrap(),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
         };

@@ -1,6 +1,6 @@
 //! Metrics in Prometheus' text format, version 0.0.4.
 
-use super::super::House;
+use super::super::AppState;
 use axum::extract::State;
 use axum::http::{Method, StatusCode, header};
 use axum::response::IntoResponse;
@@ -16,14 +16,14 @@ type Answers = BTreeMap<(&'static str, u16), (u64, Duration)>;
 
 /// The counters of the HTTP server.
 #[derive(Debug, Default)]
-pub(in crate::serve) struct Figures {
+pub(in crate::serve) struct ServerMetrics {
     answers: Mutex<Answers>,
     open: AtomicU64,
     accepted: AtomicU64,
     refused: AtomicU64,
 }
 
-impl Figures {
+impl ServerMetrics {
     /// Counts an answered request.
     pub(super) fn answered(&self, method: &Method, status: StatusCode, took: Duration) {
         let method = match *method {
@@ -56,10 +56,10 @@ impl Figures {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn all(&self) -> Vec<Figure> {
+    fn all(&self) -> Vec<MetricRow> {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let count = Figure::counter("fledge_http_requests_total", "Answered requests");
-        let time = Figure::counter("fledge_http_request_seconds_total", "Time until the answers began");
+        let count = MetricRow::counter("fledge_http_requests_total", "Answered requests");
+        let time = MetricRow::counter("fledge_http_request_seconds_total", "Time until the answers began");
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let labels = |method: &str, status: u16| format!("method=\"{method}\",status=\"{status}\"");
         let (mut count, mut time) = (count, time);
@@ -70,10 +70,10 @@ impl Figures {
         vec![
             count,
             time,
-            Figure::gauge("fledge_http_connections", "Open connections").at("", read(&self.open) as f64),
-            Figure::counter("fledge_http_connections_total", "Accepted connections")
+            MetricRow::gauge("fledge_http_connections", "Open connections").at("", read(&self.open) as f64),
+            MetricRow::counter("fledge_http_connections_total", "Accepted connections")
                 .at("", read(&self.accepted) as f64),
-            Figure::counter("fledge_http_connections_refused_total", "Connections refused for lack of room")
+            MetricRow::counter("fledge_http_connections_refused_total", "Connections refused for lack of room")
                 .at("", read(&self.refused) as f64),
         ]
     }
@@ -81,14 +81,14 @@ impl Figures {
 
 /// A metric with its values.
 #[derive(Debug)]
-pub(in crate::serve) struct Figure {
+pub(in crate::serve) struct MetricRow {
     name: &'static str,
     help: &'static str,
     kind: &'static str,
     values: Vec<(String, f64)>,
 }
 
-impl Figure {
+impl MetricRow {
     /// Creates a metric that only increases.
     pub(in crate::serve) fn counter(name: &'static str, help: &'static str) -> Self {
         Self { name, help, kind: "counter", values: Vec::new() }
@@ -116,12 +116,12 @@ impl Figure {
 }
 
 /// Returns all metrics of the server.
-pub(super) async fn metrics(State(house): State<Arc<House>>) -> impl IntoResponse {
+pub(super) async fn metrics(State(house): State<Arc<AppState>>) -> impl IntoResponse {
     let mut all = vec![
-        Figure::gauge("fledge_build_info", "The version of fledge")
+        MetricRow::gauge("fledge_build_info", "The version of fledge")
             .at(concat!("version=\"", env!("CARGO_PKG_VERSION"), "\""), 1.0),
-        Figure::gauge("fledge_listeners", "Open streams of news").at("", house.bell.listeners() as f64),
-        Figure::gauge("fledge_runs_running", "Runs driven by this server").at("", house.engine.running() as f64),
+        MetricRow::gauge("fledge_listeners", "Open streams of news").at("", house.bell.listeners() as f64),
+        MetricRow::gauge("fledge_runs_running", "Runs driven by this server").at("", house.engine.running() as f64),
     ];
     all.extend(house.figures.all());
     let mut page = String::new();
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn figures_are_told_in_the_format_of_prometheus() {
-        let figures = Figures::default();
+        let figures = ServerMetrics::default();
         figures.answered(&Method::GET, StatusCode::OK, Duration::from_millis(250));
         figures.answered(&Method::GET, StatusCode::OK, Duration::from_millis(250));
         figures.answered(&Method::from_bytes(b"BREW").unwrap(), StatusCode::UNAUTHORIZED, Duration::ZERO);

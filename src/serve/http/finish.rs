@@ -1,8 +1,8 @@
 //! The common treatment of all answers: security headers, problem details for errors, and metrics.
 //! A panic of a handler becomes an answer, too.
 
-use super::figures::Figures;
-use super::problem::{MEDIA, Problem};
+use super::figures::ServerMetrics;
+use super::problem::{HttpProblem, MEDIA};
 use crate::process::Stopwatch;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -33,12 +33,13 @@ const HEADERS: [(HeaderName, &str); 8] = [
 ];
 
 /// Runs the handler of a request and completes its answer.
-pub(super) async fn finish(State(figures): State<Arc<Figures>>, request: Request, next: Next) -> Response {
+pub(super) async fn finish(State(figures): State<Arc<ServerMetrics>>, request: Request, next: Next) -> Response {
     let (watch, method) = (Stopwatch::start(), request.method().clone());
     let path: String = request.uri().path().chars().take(MOST_SAID).collect();
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let response = answered.unwrap_or_else(|_| {
-        Problem::internal(format!("the handler of {method} {path} panicked: this is a bug in fledge")).into_response()
+        HttpProblem::internal(format!("the handler of {method} {path} panicked: this is a bug in fledge"))
+            .into_response()
     });
     let mut response = as_problem(response, &path).await;
     for (name, value) in HEADERS {
@@ -56,14 +57,14 @@ async fn as_problem(response: Response, path: &str) -> Response {
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    let problem = match parts.extensions.remove::<Problem>() {
+    let problem = match parts.extensions.remove::<HttpProblem>() {
         Some(problem) => problem,
         None if is_told(parts.headers.get(header::CONTENT_TYPE)) => return Response::from_parts(parts, body),
         None => {
             let said = to_bytes(body, MOST_SAID).await.unwrap_or_default();
             let said = String::from_utf8_lossy(&said).trim().to_owned();
             let words = status.canonical_reason().unwrap_or_default().to_lowercase();
-            Problem::new(status, if said.is_empty() { words } else { said })
+            HttpProblem::new(status, if said.is_empty() { words } else { said })
         }
     };
     parts.headers.remove(header::CONTENT_LENGTH);
@@ -93,7 +94,7 @@ mod tests {
     #[tokio::test]
     async fn a_handler_that_panics_is_an_answer_and_no_more() {
         let app = Router::new().route("/broken", get(broken)).route("/whole", get(async || "well"));
-        let app = TowerToHyperService::new(app.layer(from_fn_with_state(Arc::<Figures>::default(), finish)));
+        let app = TowerToHyperService::new(app.layer(from_fn_with_state(Arc::<ServerMetrics>::default(), finish)));
         let ask = async |path: &str| {
             let response = app.call(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
             let status = response.status().as_u16();

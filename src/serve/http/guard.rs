@@ -1,9 +1,9 @@
 //! The checks of every request: it addresses this server, it is authenticated, no other site sent
 //! it in the user's name, and its size and time are within limits.
 
-use super::super::{House, clock};
-use super::enter::{self, Local};
-use super::problem::Problem;
+use super::super::{AppState, clock};
+use super::enter::{self, LocalAddress};
+use super::problem::HttpProblem;
 use crate::duration::show_duration;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -20,16 +20,18 @@ const LARGEST_OF_SYNC: (&str, usize) = ("/v1/sync", 8 * 1024 * 1024);
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Passes a request on with its whole body read, or refuses it.
-pub(super) async fn guard(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
+pub(super) async fn guard(State(house): State<Arc<AppState>>, request: Request, next: Next) -> Response {
     match passed(&house, request).await {
         Ok(request) => next.run(request).await,
         Err(refused) => refused,
     }
 }
 
-async fn passed(house: &House, request: Request) -> Result<Request, Response> {
-    let local = request.extensions().get::<Local>().cloned();
-    let Some(local) = local else { return Err(Problem::internal("a request without a connection").into_response()) };
+async fn passed(house: &AppState, request: Request) -> Result<Request, Response> {
+    let local = request.extensions().get::<LocalAddress>().cloned();
+    let Some(local) = local else {
+        return Err(HttpProblem::internal("a request without a connection").into_response());
+    };
     is_for_us(&request, &local).map_err(IntoResponse::into_response)?;
     if !enter::is_open(&request) {
         match proven(house, request.headers(), &local) {
@@ -47,7 +49,7 @@ enum Proof {
     Session,
 }
 
-fn proven(house: &House, headers: &HeaderMap, local: &Local) -> Option<Proof> {
+fn proven(house: &AppState, headers: &HeaderMap, local: &LocalAddress) -> Option<Proof> {
     if let Some(given) = headers.get(header::AUTHORIZATION) {
         // A wrong `Authorization` header is final; a valid cookie does not replace it.
         let (scheme, token) = given.as_bytes().split_at_checked("bearer ".len())?;
@@ -61,11 +63,11 @@ fn proven(house: &House, headers: &HeaderMap, local: &Local) -> Option<Proof> {
 
 /// Checks the `Host` header. This rejects pages of other names that resolve to this machine (DNS
 /// rebinding).
-fn is_for_us(request: &Request, local: &Local) -> Result<(), Problem> {
+fn is_for_us(request: &Request, local: &LocalAddress) -> Result<(), HttpProblem> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (host, other) = (hosts.next(), hosts.next());
     let Some(host) = host.filter(|_| other.is_none()) else {
-        return Err(Problem::bad_request("expected exactly one Host header"));
+        return Err(HttpProblem::bad_request("expected exactly one Host header"));
     };
     let is_ours = host.to_str().is_ok_and(|host| local.is_called(host));
     // A full URL in the request line takes precedence over Host (RFC 9112, 3.2.2), so both must
@@ -74,20 +76,21 @@ fn is_for_us(request: &Request, local: &Local) -> Result<(), Problem> {
         return Ok(());
     }
     let detail = "unknown Host: use the address that the server printed, or start the server with --host NAME";
-    Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail))
+    Err(HttpProblem::new(StatusCode::MISDIRECTED_REQUEST, detail))
 }
 
 /// Checks that no other site sent the request. A browser also sends its cookie with requests of
 /// other sites, but marks them in the headers.
-fn is_from_here(request: &Request, local: &Local) -> Result<(), Problem> {
+fn is_from_here(request: &Request, local: &LocalAddress) -> Result<(), HttpProblem> {
     let text = |name: HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or("none of ours"));
     let (site, origin) = (text(SEC_FETCH_SITE), text(header::ORIGIN));
     let is_ours = |origin: &str| {
         let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         host.is_some_and(|host| local.is_called(host))
     };
-    let from_elsewhere =
-        || Problem::forbidden("the request comes from another site: only the page of this server may use the cookie");
+    let from_elsewhere = || {
+        HttpProblem::forbidden("the request comes from another site: only the page of this server may use the cookie")
+    };
     if site.is_some_and(|site| !["same-origin", "none"].contains(&site))
         || origin.is_some_and(|origin| !is_ours(origin))
     {
@@ -99,12 +102,12 @@ fn is_from_here(request: &Request, local: &Local) -> Result<(), Problem> {
 }
 
 /// Reads the whole body, so that handlers never wait for it.
-async fn with_body(request: Request, within: Duration) -> Result<Request, Problem> {
+async fn with_body(request: Request, within: Duration) -> Result<Request, HttpProblem> {
     if [Method::GET, Method::HEAD].contains(request.method()) {
         return Ok(request.map(|_nobody_asks_for_it| Body::empty()));
     }
     let most = if request.uri().path() == LARGEST_OF_SYNC.0 { LARGEST_OF_SYNC.1 } else { LARGEST };
-    let too_large = || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("body too large: at most {most} bytes"));
+    let too_large = || HttpProblem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("body too large: at most {most} bytes"));
     let length =
         request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > most as u64) {
@@ -113,17 +116,17 @@ async fn with_body(request: Request, within: Duration) -> Result<Request, Proble
     let (parts, body) = request.into_parts();
     let slow = || {
         let detail = format!("the body did not arrive within {}", show_duration(within));
-        Problem::new(StatusCode::REQUEST_TIMEOUT, detail)
+        HttpProblem::new(StatusCode::REQUEST_TIMEOUT, detail)
     };
     let body = match tokio::time::timeout(within, to_bytes(body, most)).await {
         Err(_) => return Err(slow()),
         Ok(Ok(body)) => body,
         Ok(Err(error)) if is_too_long(&error) => return Err(too_large()),
-        Ok(Err(error)) => return Err(Problem::bad_request(format!("cannot read the body: {error}"))),
+        Ok(Err(error)) => return Err(HttpProblem::bad_request(format!("cannot read the body: {error}"))),
     };
     if !body.is_empty() && !is_json(&parts.headers) {
         let detail = "expected a JSON body with Content-Type: application/json";
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+        return Err(HttpProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     }
     Ok(Request::from_parts(parts, Body::from(body)))
 }

@@ -1,6 +1,6 @@
 //! The health check of the server, for supervisors that restart it.
 
-use super::super::House;
+use super::super::AppState;
 use super::super::clock::now;
 use crate::report::runs::rfc3339;
 use axum::Json;
@@ -18,7 +18,7 @@ const UNSEEN: Duration = Duration::from_secs(5 * 60);
 
 /// The health of the server.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::serve) struct Health {
+pub(in crate::serve) struct ServerHealth {
     /// `ok` or `broken`.
     status: &'static str,
     /// `ok` if the store can be read, or the error.
@@ -34,8 +34,8 @@ pub(in crate::serve) struct Health {
 }
 
 /// Returns the health, with status 503 if a part is broken.
-pub(super) async fn health(State(house): State<Arc<House>>) -> (StatusCode, Json<Health>) {
-    let newest = crate::store::Filter { limit: 1, ..crate::store::Filter::default() };
+pub(super) async fn health(State(house): State<Arc<AppState>>) -> (StatusCode, Json<ServerHealth>) {
+    let newest = crate::store::RunListFilter { limit: 1, ..crate::store::RunListFilter::default() };
     let looked = tokio::time::timeout(WITHIN, house.stored(move |store| store.runs(&newest).map(drop))).await;
     let store = match looked {
         Ok(Ok(())) => "ok".to_owned(),
@@ -47,12 +47,12 @@ pub(super) async fn health(State(house): State<Arc<House>>) -> (StatusCode, Json
     let workspace = house.workspace.display().to_string();
     let is_well = store == "ok" && engine == "ok" && jobs == "ok";
     let (status, code) = if is_well { ("ok", StatusCode::OK) } else { ("broken", StatusCode::SERVICE_UNAVAILABLE) };
-    (code, Json(Health { status, store, engine, jobs, workspace, version: env!("CARGO_PKG_VERSION") }))
+    (code, Json(ServerHealth { status, store, engine, jobs, workspace, version: env!("CARGO_PKG_VERSION") }))
 }
 
 /// Returns the health of the scheduler, which gives a sign every minute. Before its first sign it
 /// counts as healthy.
-fn jobs(house: &House) -> String {
+fn jobs(house: &AppState) -> String {
     let beat = house.scheduler().ok().and_then(|scheduler| scheduler.beat_at());
     match beat {
         Some(beat) if now().duration_since(beat).unsigned_abs() > UNSEEN => {

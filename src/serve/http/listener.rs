@@ -1,9 +1,9 @@
 //! The listener: it accepts a limited number of connections, bounds the size and time of request
 //! heads, and stops only after answers in progress are complete.
 
-use super::super::{House, ServeFault};
-use super::enter::Local;
-use super::wire::Wire;
+use super::super::{AppState, ServeError};
+use super::enter::LocalAddress;
+use super::wire::WireType;
 use axum::Router;
 use axum::extract::Request;
 use hyper::server::conn::http1;
@@ -37,26 +37,26 @@ const FULL: &[u8] =
 
 /// The listening socket and the host names of a server.
 #[derive(Debug)]
-pub struct Door {
+pub struct ServerListener {
     listener: TcpListener,
     address: SocketAddr,
     names: Arc<[String]>,
 }
 
-impl Door {
+impl ServerListener {
     /// Opens the socket. Must be called inside a runtime.
     ///
     /// # Errors
     /// If the address is in use, the system refuses it, or it is public without `allow_public`.
-    pub fn open(address: SocketAddr, allow_public: bool, names: Vec<String>) -> Result<Self, ServeFault> {
+    pub fn open(address: SocketAddr, allow_public: bool, names: Vec<String>) -> Result<Self, ServeError> {
         if !allow_public && !address.ip().to_canonical().is_loopback() {
-            return Err(ServeFault::Public { address });
+            return Err(ServeError::Public { address });
         }
         let listener = listening(address).map_err(|source| match source.kind() {
-            ErrorKind::AddrInUse => ServeFault::InUse { address },
-            _ => ServeFault::Unbound { address, source },
+            ErrorKind::AddrInUse => ServeError::InUse { address },
+            _ => ServeError::Unbound { address, source },
         })?;
-        let address = listener.local_addr().map_err(|source| ServeFault::Unbound { address, source })?;
+        let address = listener.local_addr().map_err(|source| ServeError::Unbound { address, source })?;
         Ok(Self { listener, address, names: names.into() })
     }
 
@@ -74,7 +74,7 @@ fn listening(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Serves until `stop`, then lets open requests finish within the grace period.
-pub async fn serve(door: Door, house: &Arc<House>, stop: &CancellationToken, grace: Duration) {
+pub async fn serve(door: ServerListener, house: &Arc<AppState>, stop: &CancellationToken, grace: Duration) {
     let (app, places, ending) = (super::app(house), Arc::new(Semaphore::new(MOST)), GracefulShutdown::new());
     let mut connections = JoinSet::new();
     loop {
@@ -132,7 +132,7 @@ fn connection(
     head_within: Duration,
     ending: &GracefulShutdown,
 ) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + Send + use<> {
-    let local = socket.local_addr().map(|address| Local { address, names: Arc::clone(names) });
+    let local = socket.local_addr().map(|address| LocalAddress { address, names: Arc::clone(names) });
     let (app, watcher) = (TowerToHyperService::new(app.clone()), ending.watcher());
     async move {
         let _place = place;
@@ -145,7 +145,7 @@ fn connection(
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(head_within).max_headers(MOST_HEADERS);
         http.max_buf_size(LARGEST_HEAD).max_header_size(LARGEST_HEAD);
-        let wire = TokioIo::new(Wire::new(socket, PATIENCE));
+        let wire = TokioIo::new(WireType::new(socket, PATIENCE));
         watcher.watch(http.serve_connection(wire, answering)).await?;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The page for a browser that has no session: it names the command that prints a new link.
 
-use super::super::House;
-use super::enter::Local;
+use super::super::AppState;
+use super::enter::LocalAddress;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use base64::Engine as _;
@@ -14,7 +14,7 @@ const STYLE: &str = include_str!("locked.css");
 
 /// The reason why a browser is not signed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum LockedReason {
     /// The browser has no session.
     NoSession,
     /// The link was used, has expired, or never existed.
@@ -27,7 +27,7 @@ pub(super) fn wants_page(headers: &HeaderMap) -> bool {
 }
 
 /// Returns the page. It names the project's folder only to a browser on this machine.
-pub(super) fn page(house: &House, local: &Local, headers: &HeaderMap, why: Why) -> Response {
+pub(super) fn page(house: &AppState, local: &LocalAddress, headers: &HeaderMap, why: LockedReason) -> Response {
     // A proxy may forward requests with its configured host, so forwarded requests do not count as
     // local.
     let is_passed_on = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"]
@@ -40,14 +40,12 @@ pub(super) fn page(house: &House, local: &Local, headers: &HeaderMap, why: Why) 
         None => ("fledge serve link".to_owned(), ", in the folder of the project"),
     };
     let (status, heading, says) = match why {
-        Why::NoSession => {
+        LockedReason::NoSession => {
             (StatusCode::UNAUTHORIZED, "You are not signed in", "This is a fledge server. Sign in with a link.")
         }
-        Why::LinkIsOver => (
-            StatusCode::FORBIDDEN,
-            "This link no longer works",
-            "It was already used, or is older than 15 minutes.",
-        ),
+        LockedReason::LinkIsOver => {
+            (StatusCode::FORBIDDEN, "This link no longer works", "It was already used, or is older than 15 minutes.")
+        }
     };
     let title = folder.map_or_else(|| "fledge".to_owned(), |_| format!("{} · fledge", house.name()));
     let parts = [

@@ -22,29 +22,29 @@ mod problem;
 mod sse;
 mod wire;
 
-pub use listener::{Door, serve};
+pub use listener::{ServerListener, serve};
 
-pub(in crate::serve) use figures::Figures;
-pub(in crate::serve) use openapi::Operation;
-pub(in crate::serve) use problem::Problem;
+pub(in crate::serve) use figures::ServerMetrics;
+pub(in crate::serve) use openapi::ApiOperation;
+pub(in crate::serve) use problem::HttpProblem;
 pub(in crate::serve) use sse::stream;
 
-use super::{House, api, page};
+use super::{AppState, api, page};
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use std::sync::Arc;
 
 /// Returns the application with all routes and layers.
-pub(in crate::serve) fn app(house: &Arc<House>) -> Router {
+pub(in crate::serve) fn app(house: &Arc<AppState>) -> Router {
     routes()
-        .fallback(async || Problem::not_found("unknown path: see /openapi.json"))
+        .fallback(async || HttpProblem::not_found("unknown path: see /openapi.json"))
         .layer(from_fn_with_state(Arc::clone(house), guard::guard))
         .layer(from_fn_with_state(Arc::clone(&house.figures), finish::finish))
         .with_state(Arc::clone(house))
 }
 
-fn routes() -> Router<Arc<House>> {
+fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/healthz", get(health::health))
         .route("/metrics", get(figures::metrics))
@@ -55,12 +55,12 @@ fn routes() -> Router<Arc<House>> {
 }
 
 /// Returns the descriptions of all routes.
-fn operations() -> Vec<Operation> {
+fn operations() -> Vec<ApiOperation> {
     let own = vec![
-        Operation::get("/healthz", "Check the health of the server: 503 if a part is broken")
-            .answers::<health::Health>(200, "Healthy"),
-        Operation::get("/metrics", "Get metrics in the Prometheus text format").sends(200, "Metrics", "text/plain"),
-        Operation::get("/openapi.json", "Get this document").answers_any(200, "An OpenAPI 3.1 document"),
+        ApiOperation::get("/healthz", "Check the health of the server: 503 if a part is broken")
+            .answers::<health::ServerHealth>(200, "Healthy"),
+        ApiOperation::get("/metrics", "Get metrics in the Prometheus text format").sends(200, "Metrics", "text/plain"),
+        ApiOperation::get("/openapi.json", "Get this document").answers_any(200, "An OpenAPI 3.1 document"),
     ];
     [own, enter::operations(), api::operations(), page::operations()].into_iter().flatten().collect()
 }

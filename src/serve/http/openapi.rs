@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 /// The schema of a type of the API.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::serve) struct Shape(fn(&mut SchemaGenerator) -> Schema);
+pub(in crate::serve) struct ApiSchema(fn(&mut SchemaGenerator) -> Schema);
 
-impl Shape {
+impl ApiSchema {
     /// Returns the schema of a type.
     pub(in crate::serve) fn of<T: JsonSchema>() -> Self {
         Self(SchemaGenerator::subschema_for::<T>)
@@ -24,22 +24,22 @@ struct Answer {
     status: u16,
     summary: &'static str,
     /// The media type of the content, and its schema if known.
-    content: Option<(&'static str, Option<Shape>)>,
+    content: Option<(&'static str, Option<ApiSchema>)>,
 }
 
 /// A method of a path.
 #[derive(Debug, Clone)]
-pub(in crate::serve) struct Operation {
+pub(in crate::serve) struct ApiOperation {
     method: &'static str,
     path: &'static str,
     summary: &'static str,
     /// The parameters of the query. Those of the path are derived from the path.
     query: Vec<(&'static str, &'static str)>,
-    request: Option<Shape>,
+    request: Option<ApiSchema>,
     answers: Vec<Answer>,
 }
 
-impl Operation {
+impl ApiOperation {
     fn new(method: &'static str, path: &'static str, summary: &'static str) -> Self {
         Self { method, path, summary, query: Vec::new(), request: None, answers: Vec::new() }
     }
@@ -67,13 +67,13 @@ impl Operation {
 
     /// Adds a request body of this type.
     pub(in crate::serve) fn takes<T: JsonSchema>(mut self) -> Self {
-        self.request = Some(Shape::of::<T>());
+        self.request = Some(ApiSchema::of::<T>());
         self
     }
 
     /// Adds an answer with a JSON value of this type.
     pub(in crate::serve) fn answers<T: JsonSchema>(self, status: u16, summary: &'static str) -> Self {
-        self.answer(status, summary, Some(("application/json", Some(Shape::of::<T>()))))
+        self.answer(status, summary, Some(("application/json", Some(ApiSchema::of::<T>()))))
     }
 
     /// Adds an answer with JSON of any form.
@@ -98,10 +98,15 @@ impl Operation {
 
     /// Adds an error with problem details.
     pub(in crate::serve) fn refuses(self, status: u16, summary: &'static str) -> Self {
-        self.answer(status, summary, Some((MEDIA, Some(Shape(problem)))))
+        self.answer(status, summary, Some((MEDIA, Some(ApiSchema(problem)))))
     }
 
-    fn answer(mut self, status: u16, summary: &'static str, content: Option<(&'static str, Option<Shape>)>) -> Self {
+    fn answer(
+        mut self,
+        status: u16,
+        summary: &'static str,
+        content: Option<(&'static str, Option<ApiSchema>)>,
+    ) -> Self {
         self.answers.push(Answer { status, summary, content });
         self
     }
@@ -143,7 +148,7 @@ pub(super) async fn document() -> Json<Value> {
     Json(made(&super::operations()))
 }
 
-fn made(operations: &[Operation]) -> Value {
+fn made(operations: &[ApiOperation]) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
@@ -204,7 +209,7 @@ mod tests {
         let shown = format!("{:?}", super::super::routes());
         let paths = shown.split('"').filter(|text| text.starts_with('/') && !text.contains("__private"));
         let routes: BTreeSet<String> = paths.map(|path| path.replace("{*", "{")).collect();
-        let described: BTreeSet<String> = super::super::operations().iter().map(Operation::template).collect();
+        let described: BTreeSet<String> = super::super::operations().iter().map(ApiOperation::template).collect();
         assert_eq!(routes, described);
     }
 

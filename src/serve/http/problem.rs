@@ -1,6 +1,6 @@
 //! Error answers in the form of problem details (RFC 9457).
 
-use super::super::ServeFault;
+use super::super::ServeError;
 use crate::store::StoreError;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -11,14 +11,14 @@ pub(in crate::serve) const MEDIA: &str = "application/problem+json";
 
 /// The problem details of a failed request.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::serve) struct Problem {
+pub(in crate::serve) struct HttpProblem {
     status: StatusCode,
     detail: String,
     /// Additional members, by name.
     members: Map<String, Value>,
 }
 
-impl Problem {
+impl HttpProblem {
     /// Creates a problem with this status. `detail` is for people.
     pub(in crate::serve) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self { status, detail: detail.into(), members: Map::new() }
@@ -92,7 +92,7 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for HttpProblem {
     fn into_response(self) -> Response {
         let mut response = (self.status, self.data(None).to_string()).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA));
@@ -101,7 +101,7 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<StoreError> for Problem {
+impl From<StoreError> for HttpProblem {
     fn from(error: StoreError) -> Self {
         let said = told(&error);
         match error {
@@ -121,8 +121,8 @@ impl From<StoreError> for Problem {
     }
 }
 
-impl From<ServeFault> for Problem {
-    fn from(fault: ServeFault) -> Self {
+impl From<ServeError> for HttpProblem {
+    fn from(fault: ServeError) -> Self {
         Self::internal(told(&fault))
     }
 }
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_problem_says_what_it_is_as_the_rfc_has_it() {
-        let problem = Problem::unprocessable("the task is wrong").with("errors", json!([{ "line": 1 }]));
+        let problem = HttpProblem::unprocessable("the task is wrong").with("errors", json!([{ "line": 1 }]));
         let expected = json!({
             "type": "about:blank",
             "title": "Unprocessable Entity",
@@ -153,7 +153,7 @@ mod tests {
             "errors": [{ "line": 1 }],
         });
         assert_eq!(problem.data(Some("/v1/runs")), expected);
-        let unknown = Problem::from(StoreError::Unknown { name: "x".into() });
-        assert_eq!(unknown, Problem::not_found("there is no run `x`"));
+        let unknown = HttpProblem::from(StoreError::Unknown { name: "x".into() });
+        assert_eq!(unknown, HttpProblem::not_found("there is no run `x`"));
     }
 }

@@ -1,7 +1,7 @@
 //! Event streams (server-sent events, HTML Living Standard 9.2). They are kept alive while no event
 //! occurs, and end when the server stops.
 
-use super::super::House;
+use super::super::AppState;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt};
@@ -13,7 +13,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Returns a stream as an answer. When the server stops, the stream ends with a comment, and the
 /// client reconnects where it was.
-pub(in crate::serve) fn stream(house: &House, events: impl Stream<Item = Event> + Send + 'static) -> Response {
+pub(in crate::serve) fn stream(house: &AppState, events: impl Stream<Item = Event> + Send + 'static) -> Response {
     let stopping = house.stopping.clone().cancelled_owned();
     let last = futures_util::stream::iter([Event::default().comment("the server is stopping")]);
     let last = last.filter({

@@ -10,14 +10,14 @@ use tokio::time::{Sleep, sleep};
 
 /// A socket with a write timeout.
 #[derive(Debug)]
-pub(super) struct Wire<S> {
+pub(super) struct WireType<S> {
     socket: S,
     patience: Duration,
     /// A timer that runs while a write is pending.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Wire<S> {
+impl<S> WireType<S> {
     /// Wraps a socket; `patience` is the longest time for a pending write.
     pub(super) fn new(socket: S, patience: Duration) -> Self {
         Self { socket, patience, stalled: None }
@@ -36,13 +36,13 @@ impl<S> Wire<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WireType<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.socket).poll_read(context, into)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WireType<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let wrote = Pin::new(&mut self.socket).poll_write(context, bytes);
         self.watched(context, wrote)
@@ -79,7 +79,7 @@ mod tests {
     async fn who_takes_nothing_is_cut_off_and_who_is_slow_is_not() {
         let patience = Duration::from_secs(30);
         let (near, mut far) = duplex(4);
-        let mut wire = Wire::new(near, patience);
+        let mut wire = WireType::new(near, patience);
         wire.write_all(b"1234").await.unwrap();
         let slow = async {
             for _ in 0..3 {

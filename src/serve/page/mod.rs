@@ -1,8 +1,8 @@
 //! The web page. Its plain modules are part of the program: it has no build step and loads nothing
 //! from other sites. It uses the public API, and shows all data as text.
 
-use super::House;
-use super::http::{Operation, Problem};
+use super::AppState;
+use super::http::{ApiOperation, HttpProblem};
 use crate::store::sha256;
 use axum::Router;
 use axum::extract::Path;
@@ -33,17 +33,17 @@ static ASSETS: [Asset; 33] = assets![
 ];
 
 /// Returns the routes of this file.
-pub(in crate::serve) fn routes() -> Router<Arc<House>> {
+pub(in crate::serve) fn routes() -> Router<Arc<AppState>> {
     Router::new().route("/", get(index)).route("/assets/{edition}/{name}", get(asset))
 }
 
 /// Returns the descriptions of the routes.
-pub(in crate::serve) fn operations() -> Vec<Operation> {
+pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
     vec![
-        Operation::get("/", "Get the page for browsers")
+        ApiOperation::get("/", "Get the page for browsers")
             .sends(200, "The page", "text/html")
             .nothing(304, "Not modified"),
-        Operation::get("/assets/{edition}/{name}", "Get a file of the page")
+        ApiOperation::get("/assets/{edition}/{name}", "Get a file of the page")
             .sends(200, "The file", "text/javascript")
             .refuses(404, "No such file in this edition"),
     ]
@@ -70,9 +70,9 @@ async fn index(asked: HeaderMap) -> Response {
     (head, Html(INDEX.replace("\"/assets/", &format!("\"/assets/{}/", edition())))).into_response()
 }
 
-async fn asset(Path((wanted, name)): Path<(String, String)>) -> Result<Response, Problem> {
+async fn asset(Path((wanted, name)): Path<(String, String)>) -> Result<Response, HttpProblem> {
     let asset = ASSETS.iter().find(|asset| asset.name == name && wanted == edition());
-    let asset = asset.ok_or_else(|| Problem::not_found("the page has no file of that name"))?;
+    let asset = asset.ok_or_else(|| HttpProblem::not_found("the page has no file of that name"))?;
     let keep = "private, max-age=31536000, immutable";
     Ok(([(header::CONTENT_TYPE, asset.media()), (header::CACHE_CONTROL, keep)], asset.text).into_response())
 }

@@ -2,8 +2,8 @@
 
 use super::super::StoreError;
 use super::clock::Clock;
-use super::ledger::{Ledger, Safe, reap};
-use crate::queue::{BatchId, Lease, PoolName, Worker};
+use super::ledger::{QueueTables, Safe, reap};
+use crate::queue::{BatchId, JobLease, PoolName, Worker};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 /// Selects true for a pool that is neither paused nor at its limit.
@@ -16,9 +16,9 @@ const TOKEN: &str = "UPDATE fence SET last = last + 1 RETURNING last";
 const TAKE: &str = "UPDATE jobs SET state = 'running', attempt = attempt + 1, token = ?2, worker = ?3, lease_until = ?4, changed = ?5 \
     WHERE no = ?1 RETURNING id, batch, pool, payload, attempt, deliveries";
 
-impl Ledger {
+impl QueueTables {
     /// Claims the next job that may start, for this worker.
-    pub(super) fn claim(&self, worker: &Worker, pools: &[PoolName]) -> Result<Option<Lease>, StoreError> {
+    pub(super) fn claim(&self, worker: &Worker, pools: &[PoolName]) -> Result<Option<JobLease>, StoreError> {
         // Checks without a lock first, so that waiting workers do not block other processes.
         let batch = worker.batch.as_ref();
         let is_due = || Ok(self.is_late()? || next(&self.db, pools, batch, self.now())?.is_some());
@@ -46,11 +46,11 @@ fn next(db: &Connection, pools: &[PoolName], batch: Option<&BatchId>, now: i64) 
     Ok(first.map(|(_, no)| no))
 }
 
-fn take(transaction: &Transaction<'_>, no: i64, worker: &Worker, now: i64) -> rusqlite::Result<Lease> {
+fn take(transaction: &Transaction<'_>, no: i64, worker: &Worker, now: i64) -> rusqlite::Result<JobLease> {
     let token: i64 = transaction.prepare_cached(TOKEN)?.query_row([], |row| row.get(0))?;
     let lease = |row: &Row<'_>| {
         let (attempt, deliveries): (u32, u32) = (row.get(4)?, row.get(5)?);
-        Ok(Lease {
+        Ok(JobLease {
             job: super::look::name(row, 0)?,
             batch: super::look::name(row, 1)?,
             pool: super::look::name(row, 2)?,

@@ -2,8 +2,8 @@
 
 use super::super::StoreError;
 use super::clock::Clock;
-use super::ledger::{Ledger, Safe, columns};
-use crate::queue::{BuryReason, Completed, Lease, Manifest, Released, Renewed, Retry};
+use super::ledger::{QueueTables, Safe, columns};
+use crate::queue::{BuryReason, Completed, JobLease, Released, Renewed, ResultText, Retry};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ struct Held {
     deliveries: u32,
 }
 
-impl Ledger {
-    pub(super) fn renew(&self, lease: &Lease) -> Result<Renewed, StoreError> {
+impl QueueTables {
+    pub(super) fn renew(&self, lease: &JobLease) -> Result<Renewed, StoreError> {
         let told = |held: &Held| if held.is_cancelling { Renewed::Cancelled } else { Renewed::Kept };
         // While more than the promised time is left, a renewal needs no write.
         let held = held(&self.db, lease).map_err(|error| self.fault(error))?;
@@ -41,7 +41,7 @@ impl Ledger {
         })
     }
 
-    pub(super) fn complete(&self, lease: &Lease, manifest: &Manifest) -> Result<Completed, StoreError> {
+    pub(super) fn complete(&self, lease: &JobLease, manifest: &ResultText) -> Result<Completed, StoreError> {
         self.write("queue complete", Safe::FromPower, |transaction, now| {
             let Some(held) = held(transaction, lease)? else { return kept(transaction, lease, manifest) };
             let token = lease.token.cast_signed();
@@ -52,7 +52,7 @@ impl Ledger {
         })
     }
 
-    pub(super) fn release(&self, lease: &Lease, retry: &Retry) -> Result<Released, StoreError> {
+    pub(super) fn release(&self, lease: &JobLease, retry: &Retry) -> Result<Released, StoreError> {
         self.write("queue release", Safe::FromKill, |transaction, now| {
             let Some(held) = held(transaction, lease)? else { return Ok(Released::Lost) };
             let is_over = held.attempt >= held.deliveries;
@@ -73,7 +73,7 @@ impl Ledger {
         })
     }
 
-    pub(super) fn bury(&self, lease: &Lease, why: &str) -> Result<Released, StoreError> {
+    pub(super) fn bury(&self, lease: &JobLease, why: &str) -> Result<Released, StoreError> {
         self.write("queue bury", Safe::FromPower, |transaction, now| {
             let Some(held) = held(transaction, lease)? else { return Ok(Released::Lost) };
             let becomes = if held.is_cancelling { Released::Cancelled } else { Released::Buried };
@@ -106,7 +106,7 @@ impl Held {
 }
 
 /// Returns the job of a lease if the lease still holds.
-fn held(db: &Connection, lease: &Lease) -> rusqlite::Result<Option<Held>> {
+fn held(db: &Connection, lease: &JobLease) -> rusqlite::Result<Option<Held>> {
     let row = (lease.job.as_str(), lease.token.cast_signed());
     let held = db.prepare_cached(HELD)?.query_row(row, |row| {
         Ok(Held {
@@ -121,7 +121,7 @@ fn held(db: &Connection, lease: &Lease) -> rusqlite::Result<Option<Held>> {
 }
 
 /// Returns the outcome for a result whose lease no longer holds.
-fn kept(transaction: &Transaction<'_>, lease: &Lease, manifest: &Manifest) -> rusqlite::Result<Completed> {
+fn kept(transaction: &Transaction<'_>, lease: &JobLease, manifest: &ResultText) -> rusqlite::Result<Completed> {
     let kept =
         transaction.query_row(KEPT, [lease.job.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)));
     Ok(match kept.optional()? {

@@ -30,7 +30,7 @@ pub(super) enum Safe {
 
 /// A connection to the database of a queue.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct QueueTables {
     pub(super) db: Connection,
     path: PathBuf,
     clock: Clock,
@@ -40,7 +40,7 @@ pub(super) struct Ledger {
     is_broken: Cell<bool>,
 }
 
-impl Ledger {
+impl QueueTables {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let db = schema::open_form(path, &FORM)?;
         let fail = |error| StoreError::database("open", path, error);

@@ -2,10 +2,10 @@
 
 use super::super::StoreError;
 use super::clock::Clock;
-use super::ledger::{Ledger, reason};
+use super::ledger::{QueueTables, reason};
 use crate::queue::{
-    BatchId, JobId, JobRow, KeptResult, Manifest, NameFault, PoolName, PoolStatus, Priority, State, Status, Which,
-    WorkerId,
+    BatchId, JobFilter, JobId, KeptResult, NameError, PoolName, PoolStatus, Priority, QueueState, QueueStatus,
+    QueuedJob, ResultText, WorkerId,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -21,20 +21,20 @@ const POOLS: &str = "WITH names (name) AS (SELECT name FROM pools UNION SELECT p
     SELECT name, most, coalesce(paused_until, 0), (SELECT count(*) FROM jobs WHERE pool = name AND state = 'queued'), \
     (SELECT count(*) FROM jobs WHERE pool = name AND state = 'running') FROM names LEFT JOIN pools USING (name) ORDER BY name";
 
-impl Ledger {
-    pub(super) fn status(&self, batch: Option<&BatchId>) -> Result<Status, StoreError> {
+impl QueueTables {
+    pub(super) fn status(&self, batch: Option<&BatchId>) -> Result<QueueStatus, StoreError> {
         self.read(|db, now| {
-            let mut status = Status::default();
+            let mut status = QueueStatus::default();
             let mut statement = db.prepare_cached(COUNTS)?;
             let mut rows = statement.query([batch.map(BatchId::as_str)])?;
             while let Some(row) = rows.next()? {
                 let count = row.get::<_, i64>(1)?.cast_unsigned();
                 match state(row, 0)? {
-                    State::Queued => status.queued = count,
-                    State::Running => (status.running, status.cancelling) = (count, row.get::<_, f64>(2)? as u64),
-                    State::Done => status.done = count,
-                    State::Dead => status.dead = count,
-                    State::Cancelled => status.cancelled = count,
+                    QueueState::Queued => status.queued = count,
+                    QueueState::Running => (status.running, status.cancelling) = (count, row.get::<_, f64>(2)? as u64),
+                    QueueState::Done => status.done = count,
+                    QueueState::Dead => status.dead = count,
+                    QueueState::Cancelled => status.cancelled = count,
                 }
             }
             status.pools = pools(db, now)?;
@@ -42,7 +42,7 @@ impl Ledger {
         })
     }
 
-    pub(super) fn jobs(&self, which: &Which) -> Result<Vec<JobRow>, StoreError> {
+    pub(super) fn jobs(&self, which: &JobFilter) -> Result<Vec<QueuedJob>, StoreError> {
         let sql = format!(
             "{ROWS} WHERE (?1 IS NULL OR batch = ?1) AND (?2 IS NULL OR state = ?2) AND no > ?3 ORDER BY no LIMIT ?4"
         );
@@ -56,10 +56,10 @@ impl Ledger {
     pub(super) fn newest(
         &self,
         pool: &PoolName,
-        states: &[State],
+        states: &[QueueState],
         before: Option<u64>,
         most: u32,
-    ) -> Result<Vec<(JobRow, String)>, StoreError> {
+    ) -> Result<Vec<(QueuedJob, String)>, StoreError> {
         let sql = format!(
             "{ROWS_AND_PAYLOADS} WHERE pool = ?1 AND state IN ({}) AND no < ?2 ORDER BY no DESC LIMIT ?3",
             states.iter().map(|state| format!("'{}'", state_text(*state))).collect::<Vec<_>>().join(", ")
@@ -72,13 +72,13 @@ impl Ledger {
     }
 
     /// Returns one job with its payload.
-    pub(super) fn job_and_payload(&self, id: &JobId) -> Result<Option<(JobRow, String)>, StoreError> {
+    pub(super) fn job_and_payload(&self, id: &JobId) -> Result<Option<(QueuedJob, String)>, StoreError> {
         let sql = format!("{ROWS_AND_PAYLOADS} WHERE id = ?1");
         let both = |row: &Row<'_>, now| Ok((job(row, now)?, row.get(18)?));
         self.read(|db, now| db.prepare_cached(&sql)?.query_row([id.as_str()], |row| both(row, now)).optional())
     }
 
-    pub(super) fn job(&self, id: &JobId) -> Result<Option<JobRow>, StoreError> {
+    pub(super) fn job(&self, id: &JobId) -> Result<Option<QueuedJob>, StoreError> {
         let sql = format!("{ROWS} WHERE id = ?1");
         self.read(|db, now| db.prepare_cached(&sql)?.query_row([id.as_str()], |row| job(row, now)).optional())
     }
@@ -97,18 +97,18 @@ fn pools(db: &Connection, now: i64) -> rusqlite::Result<Vec<PoolStatus>> {
     db.prepare_cached(POOLS)?.query_map([], pool)?.collect()
 }
 
-fn job(row: &Row<'_>, now: i64) -> rusqlite::Result<JobRow> {
+fn job(row: &Row<'_>, now: i64) -> rusqlite::Result<QueuedJob> {
     let state = state(row, 5)?;
     let worker = row.get::<_, Option<String>>(9)?.map(|_| name::<WorkerId>(row, 9)).transpose()?;
     let result = row.get::<_, Option<i64>>(14)?.map(|token| {
         Ok::<_, rusqlite::Error>(KeptResult {
-            manifest: Manifest(row.get(17)?),
+            manifest: ResultText(row.get(17)?),
             token: token.cast_unsigned(),
             attempt: row.get(15)?,
             worker: name(row, 16)?,
         })
     });
-    Ok(JobRow {
+    Ok(QueuedJob {
         place: row.get::<_, i64>(0)?.cast_unsigned(),
         id: name(row, 1)?,
         batch: name(row, 2)?,
@@ -119,7 +119,7 @@ fn job(row: &Row<'_>, now: i64) -> rusqlite::Result<JobRow> {
         attempt: row.get(7)?,
         deliveries: row.get(8)?,
         worker,
-        delay: if state == State::Queued { Clock::between(now, row.get(10)?) } else { Duration::ZERO },
+        delay: if state == QueueState::Queued { Clock::between(now, row.get(10)?) } else { Duration::ZERO },
         is_cancelling: row.get(11)?,
         why: reason(row.get::<_, Option<String>>(12)?.as_deref(), row.get(13)?),
         result: result.transpose()?,
@@ -127,25 +127,25 @@ fn job(row: &Row<'_>, now: i64) -> rusqlite::Result<JobRow> {
 }
 
 /// Reads a name from a column.
-pub(super) fn name<T: TryFrom<String, Error = NameFault>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+pub(super) fn name<T: TryFrom<String, Error = NameError>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     T::try_from(text).map_err(|fault| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(fault)))
 }
 
-pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<State> {
+pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<QueueState> {
     let text: String = row.get(column)?;
-    let all = [State::Queued, State::Running, State::Done, State::Dead, State::Cancelled];
+    let all = [QueueState::Queued, QueueState::Running, QueueState::Done, QueueState::Dead, QueueState::Cancelled];
     let unknown = || rusqlite::Error::InvalidColumnType(column, text.clone(), Type::Text);
     all.into_iter().find(|state| state_text(*state) == text).ok_or_else(unknown)
 }
 
-fn state_text(state: State) -> &'static str {
+fn state_text(state: QueueState) -> &'static str {
     match state {
-        State::Queued => "queued",
-        State::Running => "running",
-        State::Done => "done",
-        State::Dead => "dead",
-        State::Cancelled => "cancelled",
+        QueueState::Queued => "queued",
+        QueueState::Running => "running",
+        QueueState::Done => "done",
+        QueueState::Dead => "dead",
+        QueueState::Cancelled => "cancelled",
     }
 }
 

@@ -13,10 +13,10 @@ mod tables;
 
 use super::{StoreError, files};
 use crate::queue::{
-    BatchId, Cancelled, Completed, JobId, JobRow, JobSpec, Lease, MOST_BYTES, Manifest, PoolName, Queue, QueueFault,
-    Released, Renewed, Retry, Revived, Scope, State, Status, Submitted, Which, Worker,
+    BatchId, CancelCount, CancelScope, Completed, JobFilter, JobId, JobLease, JobSpec, MOST_BYTES, PoolName, Queue,
+    QueueError, QueueState, QueueStatus, QueuedJob, Released, Renewed, ResultText, Retry, Revived, Submitted, Worker,
 };
-use ledger::Ledger;
+use ledger::QueueTables;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,14 +32,14 @@ const POLL: Duration = Duration::from_millis(100);
 /// changes at once.
 #[derive(Debug, Clone)]
 pub struct SqliteQueue {
-    ledger: Arc<Turnstile<Ledger>>,
+    ledger: Arc<Turnstile<QueueTables>>,
     /// Leases of claims whose caller stopped waiting.
     left: Left,
     /// Notified when there may be something to claim.
     changed: Arc<Notify>,
 }
 
-type Left = Arc<Mutex<Vec<Lease>>>;
+type Left = Arc<Mutex<Vec<JobLease>>>;
 
 impl SqliteQueue {
     /// Opens the queue in this file, creates a missing one, and migrates one of an older fledge.
@@ -51,7 +51,7 @@ impl SqliteQueue {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             files::make_safely(folder)?;
         }
-        let ledger = Arc::new(Turnstile::new(Ledger::open(path)?));
+        let ledger = Arc::new(Turnstile::new(QueueTables::open(path)?));
         Ok(Self { ledger, left: Left::default(), changed: Arc::default() })
     }
 
@@ -60,8 +60,8 @@ impl SqliteQueue {
     async fn with<T: Send + 'static>(
         &self,
         verb: &'static str,
-        work: impl FnOnce(&Ledger) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, QueueFault> {
+        work: impl FnOnce(&QueueTables) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, QueueError> {
         let (ledger, left) = (Arc::clone(&self.ledger).lock_owned().await, Arc::clone(&self.left));
         let done = spawn_blocking(move || {
             let unused = std::mem::take(&mut *left.lock().unwrap_or_else(PoisonError::into_inner));
@@ -69,8 +69,8 @@ impl SqliteQueue {
             work(&ledger)
         });
         match done.await {
-            Ok(done) => done.map_err(|source| QueueFault::Failed { verb, source: Box::new(source) }),
-            Err(source) => Err(QueueFault::Failed { verb, source: Box::new(source) }),
+            Ok(done) => done.map_err(|source| QueueError::Failed { verb, source: Box::new(source) }),
+            Err(source) => Err(QueueError::Failed { verb, source: Box::new(source) }),
         }
     }
 
@@ -79,8 +79,8 @@ impl SqliteQueue {
     async fn change<T: Send + 'static>(
         &self,
         verb: &'static str,
-        work: impl FnOnce(&Ledger) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, QueueFault> {
+        work: impl FnOnce(&QueueTables) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, QueueError> {
         let done = self.with(verb, work).await;
         self.changed.notify_waiters();
         done
@@ -91,7 +91,7 @@ impl SqliteQueue {
     ///
     /// # Errors
     /// When the queue cannot be written.
-    pub async fn take_back(&self, pool: &PoolName) -> Result<(), QueueFault> {
+    pub async fn take_back(&self, pool: &PoolName) -> Result<(), QueueError> {
         let pool = pool.clone();
         self.change("reclaim jobs", move |ledger| ledger.take_back(&pool)).await
     }
@@ -104,10 +104,10 @@ impl SqliteQueue {
     pub async fn newest(
         &self,
         pool: &PoolName,
-        states: &[State],
+        states: &[QueueState],
         before: Option<u64>,
         most: u32,
-    ) -> Result<Vec<(JobRow, String)>, QueueFault> {
+    ) -> Result<Vec<(QueuedJob, String)>, QueueError> {
         let (pool, states) = (pool.clone(), states.to_vec());
         self.with("read the queue", move |ledger| ledger.newest(&pool, &states, before, most)).await
     }
@@ -116,14 +116,14 @@ impl SqliteQueue {
     ///
     /// # Errors
     /// When the queue cannot be read.
-    pub async fn job_and_payload(&self, job: &JobId) -> Result<Option<(JobRow, String)>, QueueFault> {
+    pub async fn job_and_payload(&self, job: &JobId) -> Result<Option<(QueuedJob, String)>, QueueError> {
         let job = job.clone();
         self.with("read the queue", move |ledger| ledger.job_and_payload(&job)).await
     }
 
-    async fn try_claim(&self, worker: &Worker, pools: &[PoolName]) -> Result<Option<Lease>, QueueFault> {
+    async fn try_claim(&self, worker: &Worker, pools: &[PoolName]) -> Result<Option<JobLease>, QueueError> {
         let (worker, pools, left) = (worker.clone(), pools.to_vec(), Arc::clone(&self.left));
-        let claim = move |ledger: &Ledger| Ok(Handed { lease: ledger.claim(&worker, &pools)?, left });
+        let claim = move |ledger: &QueueTables| Ok(Handed { lease: ledger.claim(&worker, &pools)?, left });
         Ok(self.with("claim a job", claim).await?.lease.take())
     }
 }
@@ -132,7 +132,7 @@ impl SqliteQueue {
 /// `left` and is released later.
 #[derive(Debug)]
 struct Handed {
-    lease: Option<Lease>,
+    lease: Option<JobLease>,
     left: Left,
 }
 
@@ -145,13 +145,13 @@ impl Drop for Handed {
 }
 
 impl Queue for SqliteQueue {
-    async fn submit(&self, jobs: &[JobSpec]) -> Result<Vec<Submitted>, QueueFault> {
+    async fn submit(&self, jobs: &[JobSpec]) -> Result<Vec<Submitted>, QueueError> {
         jobs.iter().try_for_each(|job| fits("payload", &job.id, &job.payload))?;
         let jobs = jobs.to_vec();
         self.change("submit jobs", move |ledger| ledger.submit(&jobs)).await
     }
 
-    async fn claim(&self, worker: &Worker, pools: &[PoolName], wait: Duration) -> Result<Option<Lease>, QueueFault> {
+    async fn claim(&self, worker: &Worker, pools: &[PoolName], wait: Duration) -> Result<Option<JobLease>, QueueError> {
         let mut end = pin!(sleep(wait));
         loop {
             let mut changed = pin!(self.changed.notified());
@@ -168,74 +168,74 @@ impl Queue for SqliteQueue {
         }
     }
 
-    async fn renew(&self, lease: &Lease) -> Result<Renewed, QueueFault> {
+    async fn renew(&self, lease: &JobLease) -> Result<Renewed, QueueError> {
         let lease = lease.clone();
         self.with("renew a lease", move |ledger| ledger.renew(&lease)).await
     }
 
-    async fn complete(&self, lease: &Lease, manifest: &Manifest) -> Result<Completed, QueueFault> {
+    async fn complete(&self, lease: &JobLease, manifest: &ResultText) -> Result<Completed, QueueError> {
         fits("manifest", &lease.job, &manifest.0)?;
         let (lease, manifest) = (lease.clone(), manifest.clone());
         self.change("complete a job", move |ledger| ledger.complete(&lease, &manifest)).await
     }
 
-    async fn release(&self, lease: &Lease, retry: &Retry) -> Result<Released, QueueFault> {
+    async fn release(&self, lease: &JobLease, retry: &Retry) -> Result<Released, QueueError> {
         let (lease, retry) = (lease.clone(), retry.clone());
         self.change("release a job", move |ledger| ledger.release(&lease, &retry)).await
     }
 
-    async fn bury(&self, lease: &Lease, why: &str) -> Result<Released, QueueFault> {
+    async fn bury(&self, lease: &JobLease, why: &str) -> Result<Released, QueueError> {
         let (lease, why) = (lease.clone(), why.to_owned());
         self.change("give up a job", move |ledger| ledger.bury(&lease, &why)).await
     }
 
-    async fn cancel(&self, scope: &Scope) -> Result<Cancelled, QueueFault> {
+    async fn cancel(&self, scope: &CancelScope) -> Result<CancelCount, QueueError> {
         let scope = scope.clone();
         self.with("cancel jobs", move |ledger| ledger.cancel(&scope)).await
     }
 
-    async fn revive(&self, job: &JobId) -> Result<Revived, QueueFault> {
+    async fn revive(&self, job: &JobId) -> Result<Revived, QueueError> {
         let job = job.clone();
         self.change("revive a job", move |ledger| ledger.revive(&job)).await
     }
 
-    async fn pause(&self, pool: &PoolName, time: Duration) -> Result<(), QueueFault> {
+    async fn pause(&self, pool: &PoolName, time: Duration) -> Result<(), QueueError> {
         let pool = pool.clone();
         self.with("pause a pool", move |ledger| ledger.pause(&pool, time)).await
     }
 
-    async fn resume(&self, pool: &PoolName) -> Result<(), QueueFault> {
+    async fn resume(&self, pool: &PoolName) -> Result<(), QueueError> {
         let pool = pool.clone();
         self.change("resume a pool", move |ledger| ledger.resume(&pool)).await
     }
 
-    async fn limit(&self, pool: &PoolName, most: Option<u32>) -> Result<(), QueueFault> {
+    async fn limit(&self, pool: &PoolName, most: Option<u32>) -> Result<(), QueueError> {
         let pool = pool.clone();
         self.change("limit a pool", move |ledger| ledger.limit(&pool, most)).await
     }
 
-    async fn status(&self, batch: Option<&BatchId>) -> Result<Status, QueueFault> {
+    async fn status(&self, batch: Option<&BatchId>) -> Result<QueueStatus, QueueError> {
         let batch = batch.cloned();
         self.with("read the queue", move |ledger| ledger.status(batch.as_ref())).await
     }
 
-    async fn jobs(&self, which: &Which) -> Result<Vec<JobRow>, QueueFault> {
+    async fn jobs(&self, which: &JobFilter) -> Result<Vec<QueuedJob>, QueueError> {
         let which = which.clone();
         self.with("read the queue", move |ledger| ledger.jobs(&which)).await
     }
 
-    async fn job(&self, job: &JobId) -> Result<Option<JobRow>, QueueFault> {
+    async fn job(&self, job: &JobId) -> Result<Option<QueuedJob>, QueueError> {
         let job = job.clone();
         self.with("read the queue", move |ledger| ledger.job(&job)).await
     }
 
-    async fn gc(&self, age: Duration) -> Result<u64, QueueFault> {
+    async fn gc(&self, age: Duration) -> Result<u64, QueueError> {
         self.with("delete old jobs", move |ledger| ledger.gc(age)).await
     }
 }
 
-fn fits(what: &'static str, job: &JobId, text: &str) -> Result<(), QueueFault> {
-    let fault = || QueueFault::TooLarge { what, job: job.clone(), bytes: text.len(), most: MOST_BYTES };
+fn fits(what: &'static str, job: &JobId, text: &str) -> Result<(), QueueError> {
+    let fault = || QueueError::TooLarge { what, job: job.clone(), bytes: text.len(), most: MOST_BYTES };
     if text.len() <= MOST_BYTES { Ok(()) } else { Err(fault()) }
 }
 

@@ -2,9 +2,9 @@
 
 use super::super::{StoreError, schema};
 use super::clock::Clock;
-use super::ledger::{Ledger, Safe, reap};
+use super::ledger::{QueueTables, Safe, reap};
 use super::look::{priority_number, state};
-use crate::queue::{Cancelled, JobId, JobSpec, PoolName, Revived, Scope, Submitted};
+use crate::queue::{CancelCount, CancelScope, JobId, JobSpec, PoolName, Revived, Submitted};
 use rusqlite::{OptionalExtension, Transaction, params};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const PAUSE: &str = "INSERT INTO pools (name, paused_until) VALUES (?1, ?2) \
 const LIMIT: &str = "INSERT INTO pools (name, most) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET most = excluded.most";
 const OLD: &str = "state IN ('done', 'dead', 'cancelled') AND changed <= ?1";
 
-impl Ledger {
+impl QueueTables {
     pub(super) fn submit(&self, jobs: &[JobSpec]) -> Result<Vec<Submitted>, StoreError> {
         self.write("queue submit", Safe::FromPower, |transaction, now| {
             let mut add = transaction.prepare_cached(ADD)?;
@@ -38,10 +38,10 @@ impl Ledger {
         })
     }
 
-    pub(super) fn cancel(&self, scope: &Scope) -> Result<Cancelled, StoreError> {
+    pub(super) fn cancel(&self, scope: &CancelScope) -> Result<CancelCount, StoreError> {
         let (column, name) = match scope {
-            Scope::Job(job) => ("id", job.as_str()),
-            Scope::Batch(batch) => ("batch", batch.as_str()),
+            CancelScope::Job(job) => ("id", job.as_str()),
+            CancelScope::Batch(batch) => ("batch", batch.as_str()),
         };
         self.write("queue cancel", Safe::FromPower, |transaction, now| {
             let change =
@@ -49,7 +49,7 @@ impl Ledger {
             let end =
                 format!("UPDATE jobs SET state = 'cancelled', changed = ?2 WHERE {column} = ?1 AND state = 'queued'");
             let tell = format!("UPDATE jobs SET is_cancelling = 1 WHERE {column} = ?1 AND state = 'running'");
-            Ok(Cancelled { ended: change(end, &[&name, &now])?, told: change(tell, &[&name])? })
+            Ok(CancelCount { ended: change(end, &[&name, &now])?, told: change(tell, &[&name])? })
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::Store;
 use super::*;
-use crate::queue::{Priority, State, WorkerId};
+use crate::queue::{Priority, QueueState, WorkerId};
 use std::num::NonZeroU32;
 use std::os::unix::fs::PermissionsExt;
 use std::task::{Context, Poll, Waker};
@@ -41,7 +41,7 @@ async fn a_lease_that_nobody_waited_for_is_given_back_with_the_next_call() {
     drop(claim);
     lock.execute_batch("COMMIT").unwrap();
     // The claim completes on its own thread, although no caller waits for it.
-    while state().await == State::Queued {
+    while state().await == QueueState::Queued {
         tokio::task::yield_now().await;
     }
     let lease = queue.claim(&worker, &pools, Duration::ZERO).await.unwrap().unwrap();
@@ -91,7 +91,7 @@ async fn after_a_failure_of_the_disk_nothing_is_written_again_and_what_was_kept_
     let refused = queue.submit(&[job("b")]).await.unwrap_err();
     let why = std::error::Error::source(&refused).unwrap();
     assert_eq!(format!("{refused}: {why}"), format!("cannot submit jobs: cannot write {}", path.display()));
-    assert_eq!(queue.jobs(&Which::default()).await.unwrap().len(), 1);
+    assert_eq!(queue.jobs(&JobFilter::default()).await.unwrap().len(), 1);
     let again = SqliteQueue::open(&path).unwrap();
     assert_eq!(again.submit(&[job("b")]).await.unwrap(), [Submitted::Queued]);
 }

@@ -7,7 +7,7 @@ fn a_parcel_that_could_lead_astray_is_refused() {
     let (machine, server) = (Machine::new("ci-7"), Machine::new("server"));
     ended(&machine, 1, 2);
     let whole = crate::sync::outbox::packed(&machine.store(), "ci-7", &id(1), 0).unwrap().unwrap();
-    let refused = |change: &dyn Fn(&mut Parcel)| {
+    let refused = |change: &dyn Fn(&mut SyncBatch)| {
         let mut changed = whole.clone();
         change(&mut changed);
         match take(&server.store(), changed, 1).unwrap_err() {
@@ -24,8 +24,8 @@ fn a_parcel_that_could_lead_astray_is_refused() {
         assert!(refused(&|one| one.machine = bad.into()).contains("the machine's name"), "{bad}");
     }
     assert!(refused(&|one| one.schema_version = 2).contains("version 2"));
-    assert!(refused(&|one| one.after = u64::MAX).contains("so long"));
-    assert!(refused(&|one| one.records[0].data = "{".into()).contains("no JSON"));
+    assert!(refused(&|one| one.after = u64::MAX).contains("too many records"));
+    assert!(refused(&|one| one.records[0].data = "{".into()).contains("not JSON"));
     assert!(refused(&|one| one.begin.as_mut().unwrap().head.title = "x".into()).contains("the newer version"));
     assert!(refused(&|one| one.records[1].at_ms += 1).contains("record 2"));
     take(&server.store(), whole, 1).unwrap();

@@ -19,7 +19,7 @@ async fn a_run_that_goes_on_is_told_of_also_where_nothing_happens_and_one_that_n
     let asked = server.asked();
     sender.beat().await.unwrap();
     assert_eq!(server.asked(), asked + 1);
-    let beat: Parcel = serde_json::from_slice(server.asked.lock().unwrap().last().unwrap()).unwrap();
+    let beat: SyncBatch = serde_json::from_slice(server.asked.lock().unwrap().last().unwrap()).unwrap();
     assert_eq!((beat.run, beat.after, beat.records.len(), beat.begin), (id(1), 1, 0, None));
     drop(journal);
     sender.beat().await.unwrap();

@@ -60,12 +60,12 @@ fn base64_core(before: usize, bytes: &[u8]) -> String {
 }
 
 /// A text without its white space, with the original position of each byte.
-pub(super) struct Squeezed {
+pub(super) struct SqueezedText {
     bytes: Vec<u8>,
     places: Vec<usize>,
 }
 
-impl Squeezed {
+impl SqueezedText {
     pub(super) fn of(text: &[u8]) -> Self {
         let solid = text.iter().copied().enumerate().filter(|(_, byte)| !byte.is_ascii_whitespace());
         let (places, bytes) = solid.unzip();

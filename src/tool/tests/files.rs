@@ -1,7 +1,7 @@
 //! Tests of reading and changing files.
 
 use super::*;
-use crate::chat::{ChangeKind, Detail, FileChange};
+use crate::chat::{FileChange, FileChangeKind, OutcomeDetail};
 use std::os::unix::fs::symlink;
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn a_write_says_what_it_did_and_counts_against_the_first_state() {
     let bed = Bed::new();
     let first = bed.call("files-write", json!({"path": "new/a", "content": "1\n2\n"})).await;
     let second = bed.call("files-write", json!({"path": "new/a", "content": "1\n3\n4\n"})).await;
-    let change = |added| FileChange { path: "new/a".into(), kind: ChangeKind::Created, added, removed: 0 };
+    let change = |added| FileChange { path: "new/a".into(), kind: FileChangeKind::Created, added, removed: 0 };
     let diff = "--- a/new/a\n+++ b/new/a\n@@ -1,2 +1,3 @@\n 1\n-2\n+3\n+4\n";
     assert_eq!(
         (first.change, second),
@@ -84,7 +84,7 @@ async fn a_write_says_what_it_did_and_counts_against_the_first_state() {
             Some(change(2)),
             ToolOutcome {
                 change: Some(change(3)),
-                detail: Detail::Diff(diff.into()),
+                detail: OutcomeDetail::Diff(diff.into()),
                 ..ToolOutcome::ok("replaced `new/a`: 3 lines, 6 bytes")
             }
         )
@@ -163,7 +163,7 @@ async fn a_delete_takes_the_file_or_the_link_but_no_directory() {
     symlink("dir/a", bed.tree().join("link")).unwrap();
     assert_eq!(bed.said("files-delete", json!({"path": "link"})).await, "deleted `link`");
     let deleted = bed.call("files-delete", json!({"path": "dir/a"})).await;
-    let change = FileChange { path: "dir/a".into(), kind: ChangeKind::Deleted, added: 0, removed: 2 };
+    let change = FileChange { path: "dir/a".into(), kind: FileChangeKind::Deleted, added: 0, removed: 2 };
     assert_eq!(deleted.change, Some(change));
     assert_eq!(bed.said("files-delete", json!({"path": "dir"})).await, "`dir` is a directory, not a file");
     assert_eq!(bed.said("files-delete", json!({"path": "link"})).await, "`link` does not exist");

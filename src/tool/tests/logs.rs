@@ -54,7 +54,7 @@ async fn the_end_of_what_failed_is_given_first_and_any_page_of_it_when_asked_for
     let long = bed.said("lane-log", json!({"offset": 1, "limit": 2000})).await;
     assert!(long.len() <= 4096 && long.starts_with(&format!("{head}     1\tline 1\n")), "{long}");
     let next: usize = long.trim_end_matches("]\n").rsplit(' ').next().unwrap().parse().unwrap();
-    assert!(long.contains(&format!("\tline {}\n[go on", next - 1)), "{long}");
+    assert!(long.contains(&format!("\tline {}\n[continue", next - 1)), "{long}");
 }
 
 #[tokio::test]

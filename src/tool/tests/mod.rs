@@ -40,7 +40,7 @@ impl Bed {
             env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()), ("WORD".into(), "given".into())],
             max_result: 4096,
             shell_timeout: PATIENCE,
-            bounds: crate::process::Bounds::default(),
+            bounds: crate::process::ProcessBounds::default(),
         };
         change(&mut settings);
         let host = ToolHost::new(settings).unwrap();
@@ -156,7 +156,7 @@ fn outputs_inside_the_workspace_are_refused() {
         env: Vec::new(),
         max_result: 0,
         shell_timeout: Duration::ZERO,
-        bounds: crate::process::Bounds::default(),
+        bounds: crate::process::ProcessBounds::default(),
     };
     assert!(matches!(ToolHost::new(settings), Err(HostError::OutputsInside { .. })));
 }

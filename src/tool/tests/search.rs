@@ -92,5 +92,5 @@ async fn a_search_shows_lines_and_heeds_ignore_files() {
     let long = bed.said("search-grep", json!({"pattern": "needle", "path": "long"})).await;
     assert_eq!(long, format!("long:1:needle{} [… 406 bytes more]\n", "é".repeat(197)));
     let bad = bed.call("search-grep", json!({"pattern": "a("})).await;
-    assert!(bad.is_error && bad.content.starts_with("`a(` is not a pattern: regex parse error"), "{}", bad.content);
+    assert!(bad.is_error && bad.content.starts_with("invalid pattern `a(`: regex parse error"), "{}", bad.content);
 }

@@ -1,14 +1,14 @@
 //! Tests of `shell-exec`.
 
 use super::*;
-use crate::chat::Detail;
+use crate::chat::OutcomeDetail;
 use std::sync::Mutex;
 
 #[tokio::test]
 async fn a_command_runs_in_the_root_with_only_its_own_environment() {
     let bed = Bed::new();
     let ran = bed.call("shell-exec", json!({"command": "pwd -P; echo $WORD; env | wc -l; echo bad >&2; exit 3"})).await;
-    let Detail::Output { exit_code: Some(3), signal: None, timed_out: false, .. } = ran.detail else {
+    let OutcomeDetail::Output { exit_code: Some(3), signal: None, timed_out: false, .. } = ran.detail else {
         panic!("{ran:?}")
     };
     let root = bed.tree().canonicalize().unwrap();
@@ -21,7 +21,7 @@ async fn a_command_runs_in_the_root_with_only_its_own_environment() {
 async fn a_command_that_takes_too_long_is_killed() {
     let bed = Bed::with(|settings| settings.shell_timeout = Duration::from_millis(100));
     let ran = bed.call("shell-exec", json!({"command": "sleep 60", "timeout": 5})).await;
-    assert!(ran.is_error && matches!(ran.detail, Detail::Output { timed_out: true, .. }));
+    assert!(ran.is_error && matches!(ran.detail, OutcomeDetail::Output { timed_out: true, .. }));
     assert_eq!(ran.content, "timed out after 0.1 s and was killed\n");
 }
 

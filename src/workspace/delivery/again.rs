@@ -1,20 +1,25 @@
 //! Questions to the user's repository that make no commit: is a commit possible, was it already
 //! made, and what is the patch.
 
-use super::{Commit, Committed, DeliveryFault, Head, NOBODY, Repository};
+use super::{CommitRequest, DeliveryError, MadeCommit, NOBODY, RepositoryHead, UserRepository};
 use crate::id::TreeId;
 use crate::workspace::trees::Trees;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-impl Repository<'_> {
+impl UserRepository<'_> {
     /// Returns whether a commit of `base` would differ from the head: whether there were
     /// uncommitted changes when `base` was taken.
     ///
     /// # Errors
-    /// [`DeliveryFault::Foreign`] if these changes cannot be committed,
-    /// [`DeliveryFault::Unfinished`], and others.
-    pub async fn check(&self, head: &Head, base: &TreeId, stop: &CancellationToken) -> Result<bool, DeliveryFault> {
+    /// [`DeliveryError::Foreign`] if these changes cannot be committed,
+    /// [`DeliveryError::Unfinished`], and others.
+    pub async fn check(
+        &self,
+        head: &RepositoryHead,
+        base: &TreeId,
+        stop: &CancellationToken,
+    ) -> Result<bool, DeliveryError> {
         self.must_be_finished(stop).await?;
         if head.tree.as_ref() == Some(base) {
             return Ok(false);
@@ -27,8 +32,12 @@ impl Repository<'_> {
     /// it, the index stays as it is.
     ///
     /// # Errors
-    /// [`DeliveryFault`] if git fails.
-    pub async fn made(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Option<Committed>, DeliveryFault> {
+    /// [`DeliveryError`] if git fails.
+    pub async fn made(
+        &self,
+        what: &CommitRequest<'_>,
+        stop: &CancellationToken,
+    ) -> Result<Option<MadeCommit>, DeliveryError> {
         let now = self.head(stop).await?;
         let Some(newest) = now.commit.filter(|_| now.branch == what.head.branch) else { return Ok(None) };
         let but = what.head.commit.as_ref().map(|commit| format!("^{commit}"));
@@ -42,16 +51,16 @@ impl Repository<'_> {
             true => self.bring_index(tree.as_str(), stop).await.into_iter().collect(),
             false => Vec::new(),
         };
-        Ok(Some(Committed { commit: commit.to_owned(), tree: self.stored(&tree, what.tree, stop).await, notes }))
+        Ok(Some(MadeCommit { commit: commit.to_owned(), tree: self.stored(&tree, what.tree, stop).await, notes }))
     }
 
     /// Returns the tree of `commit` if `commit` is the one described by `what`.
     pub(super) async fn is_made(
         &self,
         commit: &str,
-        what: &Commit<'_>,
+        what: &CommitRequest<'_>,
         stop: &CancellationToken,
-    ) -> Result<Option<TreeId>, DeliveryFault> {
+    ) -> Result<Option<TreeId>, DeliveryError> {
         let Some((name, value)) = what.trailers.first() else { return Ok(None) };
         let form = format!("--format=%T %P%n%(trailers:key={name},valueonly)");
         let said = self.git.ask(&["log", "-1", "--no-show-signature", &form, commit], stop).await?;
@@ -78,8 +87,8 @@ impl Repository<'_> {
     /// Returns the author of commits in this repository, as git writes it: `Name <mail>`.
     ///
     /// # Errors
-    /// [`DeliveryFault`] if git fails.
-    pub async fn author(&self, stop: &CancellationToken) -> Result<String, DeliveryFault> {
+    /// [`DeliveryError`] if git fails.
+    pub async fn author(&self, stop: &CancellationToken) -> Result<String, DeliveryError> {
         let known = self.line(&["-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"], stop).await?;
         let name = known.as_deref().and_then(|line| Some(&line[..=line.rfind('>')?])).map(str::to_owned);
         Ok(name.unwrap_or_else(nobody))
@@ -89,8 +98,8 @@ impl Repository<'_> {
     /// at the top of the repository.
     ///
     /// # Errors
-    /// [`DeliveryFault`] if git fails.
-    pub async fn patch(&self, from: &TreeId, to: &TreeId, stop: &CancellationToken) -> Result<Vec<u8>, DeliveryFault> {
+    /// [`DeliveryError`] if git fails.
+    pub async fn patch(&self, from: &TreeId, to: &TreeId, stop: &CancellationToken) -> Result<Vec<u8>, DeliveryError> {
         patch(self.trees, &self.prefix, from, to, stop).await
     }
 
@@ -106,9 +115,9 @@ impl Repository<'_> {
     /// does it, so nothing that the user's git configures runs.
     ///
     /// # Errors
-    /// [`DeliveryFault::NoCommit`] if `rev` is not a commit with this folder, and others.
-    pub async fn export(&self, rev: &str, into: &Path, stop: &CancellationToken) -> Result<(), DeliveryFault> {
-        let none = || DeliveryFault::NoCommit { rev: rev.to_owned() };
+    /// [`DeliveryError::NoCommit`] if `rev` is not a commit with this folder, and others.
+    pub async fn export(&self, rev: &str, into: &Path, stop: &CancellationToken) -> Result<(), DeliveryError> {
+        let none = || DeliveryError::NoCommit { rev: rev.to_owned() };
         let asked = ["rev-parse", "--quiet", "--verify", "--end-of-options", &format!("{rev}^{{commit}}")];
         let commit = self.line(&asked, stop).await?.ok_or_else(none)?;
         let folder = format!("{commit}:{}", self.prefix.trim_end_matches('/'));
@@ -127,14 +136,14 @@ impl Repository<'_> {
 /// each path. It uses fledge's own git, so no repository is needed.
 ///
 /// # Errors
-/// [`DeliveryFault`] if git fails.
+/// [`DeliveryError`] if git fails.
 pub async fn patch(
     trees: &Trees,
     prefix: &str,
     from: &TreeId,
     to: &TreeId,
     stop: &CancellationToken,
-) -> Result<Vec<u8>, DeliveryFault> {
+) -> Result<Vec<u8>, DeliveryError> {
     let (source, target) = (format!("--src-prefix=a/{prefix}"), format!("--dst-prefix=b/{prefix}"));
     let fixed = ["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-color"];
     let given = ["--no-ext-diff", "--no-textconv", &source, &target, from.as_str(), to.as_str()];

@@ -1,41 +1,42 @@
 //! Builds the tree of a commit: the judged tree replaces the workspace's folder. All of its objects
 //! are copied into the user's repository.
 
-use super::foreign::Foreign;
-use super::{DeliveryFault, Head, Repository};
+use super::foreign::ForeignPaths;
+use super::{DeliveryError, RepositoryHead, UserRepository};
 use crate::id::TreeId;
 use crate::workspace::trees::names::{each, listed, spelled};
-use crate::workspace::trees::{Entry, REPOSITORY, TreesFault, entries_of, tree_of};
+use crate::workspace::trees::{REPOSITORY, TreeEntry, TreesError, entries_of, tree_of};
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
 
 /// Files by their path from the root of the workspace.
-pub(super) type Files = BTreeMap<String, Entry>;
+pub(super) type TreeFiles = BTreeMap<String, TreeEntry>;
 
-impl Repository<'_> {
+impl UserRepository<'_> {
     /// Builds the whole tree of the commit. Also returns whether it differs from the head's tree.
     pub(super) async fn compose(
         &self,
-        head: &Head,
+        head: &RepositoryHead,
         tree: &TreeId,
         base: &TreeId,
         stop: &CancellationToken,
-    ) -> Result<(TreeId, bool), DeliveryFault> {
+    ) -> Result<(TreeId, bool), DeliveryError> {
         if head.commit.as_ref().is_some_and(|commit| commit.len() != tree.as_str().len()) {
-            return Err(DeliveryFault::Hash);
+            return Err(DeliveryError::Hash);
         }
         self.bring(tree, stop).await?;
-        let own =
-            async |tree: &TreeId| -> Result<Files, TreesFault> { Ok(by_path(self.trees.entries(tree, stop).await?)) };
+        let own = async |tree: &TreeId| -> Result<TreeFiles, TreesError> {
+            Ok(by_path(self.trees.entries(tree, stop).await?))
+        };
         let (judged, begun) = (own(tree).await?, own(base).await?);
         let committed = match &head.tree {
             Some(tree) => {
                 let list = self.git.ask(&["ls-tree", "-r", "-z", "--full-tree", tree.as_str()], stop).await?;
                 by_path(entries_of(&list)?)
             }
-            None => Files::new(),
+            None => TreeFiles::new(),
         };
-        let foreign = Foreign::find(self, &committed, &judged, stop).await?;
+        let foreign = ForeignPaths::find(self, &committed, &judged, stop).await?;
         let mut kept = foreign.kept(&committed, &judged, &begun)?;
         for path in self.not_checked_out(stop).await? {
             if let (Some(entry), false, false) =
@@ -75,10 +76,10 @@ impl Repository<'_> {
     /// Adds entries to an index, or removes them.
     async fn set<'e>(
         &self,
-        git: &crate::workspace::trees::git::Git,
-        entries: impl Iterator<Item = (&'e String, Option<&'e Entry>)>,
+        git: &crate::workspace::trees::git::GitFolder,
+        entries: impl Iterator<Item = (&'e String, Option<&'e TreeEntry>)>,
         stop: &CancellationToken,
-    ) -> Result<(), TreesFault> {
+    ) -> Result<(), TreesError> {
         let mut lines = Vec::new();
         for (path, entry) in entries {
             let (mode, blob) = entry.map_or((0, "0".repeat(40)), |entry| (entry.mode, entry.blob.clone()));
@@ -93,13 +94,13 @@ impl Repository<'_> {
 
     /// Returns the files that a sparse checkout leaves out of the folder, relative to the root of
     /// the workspace.
-    async fn not_checked_out(&self, stop: &CancellationToken) -> Result<Vec<String>, TreesFault> {
+    async fn not_checked_out(&self, stop: &CancellationToken) -> Result<Vec<String>, TreesError> {
         let list = self.git.ask(&["ls-files", "-z", "-t"], stop).await?;
         Ok(each(&list).filter_map(|entry| entry.strip_prefix(b"S ")).map(spelled).collect())
     }
 
     /// Returns whether the user's git ignores the executable bit (`core.fileMode` is false).
-    async fn has_no_modes(&self, stop: &CancellationToken) -> Result<bool, TreesFault> {
+    async fn has_no_modes(&self, stop: &CancellationToken) -> Result<bool, TreesError> {
         let answer = self.git.run(&["config", "--type=bool", "--get", "core.fileMode"], b"", 100, stop).await?;
         Ok(answer.output.trim_ascii() == b"false")
     }
@@ -107,21 +108,21 @@ impl Repository<'_> {
     /// Fails unless the content of each object of a tree matches the object's id. Git does not
     /// check this when it reads an object, so a forged object would be delivered in place of the
     /// judged one. Objects that a partial clone lacks are skipped.
-    pub(super) async fn must_be_genuine(&self, tree: &TreeId, stop: &CancellationToken) -> Result<(), DeliveryFault> {
+    pub(super) async fn must_be_genuine(&self, tree: &TreeId, stop: &CancellationToken) -> Result<(), DeliveryError> {
         let args = ["rev-list", "--objects", "--verify-objects", "--missing=allow-any", "--quiet", tree.as_str()];
         let answer = self.git.run(&args, b"", 0, stop).await?;
         // `rev-list` reports each mismatch and continues.
         let wrong = answer.said.lines().filter_map(|line| line.split_once("mismatch ")?.1.split_whitespace().next());
         let objects: Vec<String> = wrong.map(str::to_owned).collect();
         match objects.is_empty() {
-            false => Err(DeliveryFault::Forged { objects }),
+            false => Err(DeliveryError::Forged { objects }),
             true if answer.code != 0 => Err(answer.fault(&args).into()),
             true => Ok(()),
         }
     }
 
     /// Copies the objects of a tree that the repository lacks into it.
-    async fn bring(&self, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
+    async fn bring(&self, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesError> {
         let own = self.trees.own_git();
         let all = own.ask(&["rev-list", "--objects", "--no-object-names", tree.as_str()], stop).await?;
         let known = self.git.tell(&["cat-file", "--batch-check"], &all, stop).await?;
@@ -137,22 +138,22 @@ impl Repository<'_> {
 }
 
 /// Returns the files whose mode the run did not change, with the mode of the last commit.
-fn as_committed(committed: &Files, judged: &Files, begun: &Files) -> Vec<(String, Option<Entry>)> {
+fn as_committed(committed: &TreeFiles, judged: &TreeFiles, begun: &TreeFiles) -> Vec<(String, Option<TreeEntry>)> {
     const PLAIN: u32 = 0o100_000;
-    let is_plain = |entry: &Entry| entry.mode & 0o170_000 == PLAIN;
-    let differs = |(path, now): (&String, &Entry)| {
+    let is_plain = |entry: &TreeEntry| entry.mode & 0o170_000 == PLAIN;
+    let differs = |(path, now): (&String, &TreeEntry)| {
         let then = committed.get(path).filter(|then| is_plain(then) && is_plain(now) && then.mode != now.mode)?;
         let is_left_alone = begun.get(path).is_some_and(|begun| begun.mode == now.mode);
-        is_left_alone.then(|| (path.clone(), Some(Entry { mode: then.mode, ..now.clone() })))
+        is_left_alone.then(|| (path.clone(), Some(TreeEntry { mode: then.mode, ..now.clone() })))
     };
     judged.iter().filter_map(differs).collect()
 }
 
 /// Returns whether an entry is a submodule.
-pub(super) fn is_repository(entry: &Entry) -> bool {
+pub(super) fn is_repository(entry: &TreeEntry) -> bool {
     entry.mode == REPOSITORY
 }
 
-fn by_path(entries: Vec<Entry>) -> Files {
+fn by_path(entries: Vec<TreeEntry>) -> TreeFiles {
     entries.into_iter().map(|entry| (entry.path.clone(), entry)).collect()
 }

@@ -1,16 +1,16 @@
 //! The condition of the user's repository before a run: can the work be committed there? Nothing is
 //! changed.
 
-use super::{DeliveryFault, Repository};
+use super::{DeliveryError, UserRepository};
 use crate::workspace::trees::Trees;
-use crate::workspace::trees::git::Git;
+use crate::workspace::trees::git::GitFolder;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 /// The facts about a repository that matter for a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Condition {
+pub struct RepositoryCondition {
     /// The top folder of the repository.
     pub top: String,
     /// True if the repository has a commit.
@@ -27,15 +27,15 @@ pub struct Condition {
     pub refused_owner: Option<u32>,
 }
 
-impl Repository<'_> {
+impl UserRepository<'_> {
     /// Returns the current condition.
     ///
     /// # Errors
-    /// [`DeliveryFault`] if git fails.
-    pub async fn condition(&self, stop: &CancellationToken) -> Result<Condition, DeliveryFault> {
+    /// [`DeliveryError`] if git fails.
+    pub async fn condition(&self, stop: &CancellationToken) -> Result<RepositoryCondition, DeliveryError> {
         let top = self.line(&["rev-parse", "--show-toplevel"], stop).await?.unwrap_or_default();
         let shallow = self.line(&["rev-parse", "--is-shallow-repository"], stop).await?;
-        Ok(Condition {
+        Ok(RepositoryCondition {
             has_commit: self.head(stop).await?.commit.is_some(),
             is_shallow: shallow.as_deref() == Some("true"),
             knows_committer: self.knows_committer(stop).await?,
@@ -50,8 +50,8 @@ impl Repository<'_> {
     /// workspace.
     ///
     /// # Errors
-    /// [`DeliveryFault`] if git fails.
-    pub async fn uncommitted(&self, stop: &CancellationToken) -> Result<Vec<String>, DeliveryFault> {
+    /// [`DeliveryError`] if git fails.
+    pub async fn uncommitted(&self, stop: &CancellationToken) -> Result<Vec<String>, DeliveryError> {
         const STATE: usize = "XY ".len();
         let prefix = self.line(&["rev-parse", "--show-prefix"], stop).await?.unwrap_or_default();
         let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", "."];
@@ -66,7 +66,7 @@ impl Repository<'_> {
     /// Returns the owner if git refuses to work in the repository. Git accepts its own user's
     /// repositories, and those that the user's configuration names (git-config(1),
     /// `safe.directory`).
-    async fn refused_owner(&self, top: &str, stop: &CancellationToken) -> Result<Option<u32>, DeliveryFault> {
+    async fn refused_owner(&self, top: &str, stop: &CancellationToken) -> Result<Option<u32>, DeliveryError> {
         // This process made the scratch folder, so its owner is the user of this process.
         let [owner, own] =
             [Path::new(top), self.trees.scratch()].map(|folder| folder.metadata().map(|it| it.uid()).ok());
@@ -86,12 +86,12 @@ impl Repository<'_> {
 /// Returns git's message about a folder in which it finds no repository.
 ///
 /// # Errors
-/// [`DeliveryFault`] if git cannot be run.
+/// [`DeliveryError`] if git cannot be run.
 pub async fn refusal(
     trees: &Trees,
     env: &[(String, String)],
     stop: &CancellationToken,
-) -> Result<String, DeliveryFault> {
-    let git = Git::of_user(trees.root(), trees.scratch(), env);
+) -> Result<String, DeliveryError> {
+    let git = GitFolder::of_user(trees.root(), trees.scratch(), env);
     Ok(git.run(&["rev-parse", "--show-prefix"], b"", 0, stop).await?.said)
 }

@@ -2,10 +2,10 @@
 //! that a filter or a line-ending rule changes. If the run did not change a path, the path stays as
 //! committed. If the run changed it, the path cannot be delivered.
 
-use super::compose::{Files, is_repository};
-use super::{DeliveryFault, Repository};
+use super::compose::{TreeFiles, is_repository};
+use super::{DeliveryError, UserRepository};
 use crate::workspace::trees::names::{each, listed, spelled};
-use crate::workspace::trees::{Entry, TreesFault};
+use crate::workspace::trees::{TreeEntry, TreesError};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_util::sync::CancellationToken;
 
@@ -13,38 +13,43 @@ use tokio_util::sync::CancellationToken;
 const START: usize = 8000;
 
 /// The foreign paths of one tree, relative to the root of the workspace.
-pub(super) struct Foreign {
+pub(super) struct ForeignPaths {
     submodules: Vec<String>,
     filtered: BTreeSet<String>,
 }
 
 /// The entries that replace judged ones, by path; `None` removes the path.
-pub(super) type Kept = BTreeMap<String, Option<Entry>>;
+pub(super) type KeptEntry = BTreeMap<String, Option<TreeEntry>>;
 
-impl Foreign {
+impl ForeignPaths {
     pub(super) async fn find(
-        repository: &Repository<'_>,
-        committed: &Files,
-        judged: &Files,
+        repository: &UserRepository<'_>,
+        committed: &TreeFiles,
+        judged: &TreeFiles,
         stop: &CancellationToken,
-    ) -> Result<Self, TreesFault> {
+    ) -> Result<Self, TreesError> {
         let submodules: Vec<String> =
             committed.iter().filter(|(_, entry)| is_repository(entry)).map(|(path, _)| path.clone()).collect();
         let differs =
-            |path: &str, entry: &Entry| committed.get(path) != Some(entry) && entry.mode & 0o170_000 == 0o100_000;
-        let changed: Vec<&Entry> =
+            |path: &str, entry: &TreeEntry| committed.get(path) != Some(entry) && entry.mode & 0o170_000 == 0o100_000;
+        let changed: Vec<&TreeEntry> =
             judged.iter().filter(|(path, entry)| differs(path, entry)).map(|(_, it)| it).collect();
         let filtered = repository.filtered(&changed, stop).await?;
         Ok(Self { submodules, filtered })
     }
 
-    /// Returns the entries that stay as committed. Fails with [`DeliveryFault::Foreign`] if the run
+    /// Returns the entries that stay as committed. Fails with [`DeliveryError::Foreign`] if the run
     /// changed any of them.
-    pub(super) fn kept(&self, committed: &Files, judged: &Files, begun: &Files) -> Result<Kept, DeliveryFault> {
-        let (mut kept, mut wrong) = (Kept::new(), Vec::new());
+    pub(super) fn kept(
+        &self,
+        committed: &TreeFiles,
+        judged: &TreeFiles,
+        begun: &TreeFiles,
+    ) -> Result<KeptEntry, DeliveryError> {
+        let (mut kept, mut wrong) = (KeptEntry::new(), Vec::new());
         for submodule in &self.submodules {
             let below = format!("{submodule}/");
-            let inside = |files: &Files| -> Files {
+            let inside = |files: &TreeFiles| -> TreeFiles {
                 let range = files.range(below.clone()..).take_while(|(path, _)| path.starts_with(&below));
                 range.map(|(path, entry)| (path.clone(), entry.clone())).collect()
             };
@@ -68,13 +73,13 @@ impl Foreign {
             }
         }
         wrong.sort();
-        if wrong.is_empty() { Ok(kept) } else { Err(DeliveryFault::Foreign { paths: wrong }) }
+        if wrong.is_empty() { Ok(kept) } else { Err(DeliveryError::Foreign { paths: wrong }) }
     }
 }
 
-impl Repository<'_> {
+impl UserRepository<'_> {
     /// Returns the files that git would change when it stores them.
-    async fn filtered(&self, files: &[&Entry], stop: &CancellationToken) -> Result<BTreeSet<String>, TreesFault> {
+    async fn filtered(&self, files: &[&TreeEntry], stop: &CancellationToken) -> Result<BTreeSet<String>, TreesError> {
         let names = ["filter", "ident", "text", "eol", "working-tree-encoding"];
         let args = [["check-attr", "-z", "--stdin"].as_slice(), &names].concat();
         if files.is_empty() {
@@ -117,7 +122,7 @@ impl Repository<'_> {
     }
 
     /// Returns whether git changes line endings of files that no attribute covers.
-    async fn line_ends(&self, stop: &CancellationToken) -> Result<bool, TreesFault> {
+    async fn line_ends(&self, stop: &CancellationToken) -> Result<bool, TreesError> {
         let answer = self.git.run(&["config", "--get", "core.autocrlf"], b"", usize::MAX, stop).await?;
         let value = String::from_utf8_lossy(&answer.output).trim().to_ascii_lowercase();
         Ok(["true", "input", "yes", "on", "1"].contains(&value.as_str()))

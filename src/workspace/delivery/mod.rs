@@ -5,7 +5,7 @@ mod again;
 mod branch;
 mod compose;
 mod condition;
-mod fault;
+mod error;
 mod foreign;
 mod pinned;
 mod standing;
@@ -13,12 +13,12 @@ mod turns;
 mod unfinished;
 
 pub use again::{nobody, patch};
-pub use condition::{Condition, refusal};
-pub use fault::{DeliveryFault, listed};
-pub use standing::Standing;
+pub use condition::{RepositoryCondition, refusal};
+pub use error::{DeliveryError, listed};
+pub use standing::RepositoryState;
 
 use super::trees::Trees;
-use super::trees::git::Git;
+use super::trees::git::GitFolder;
 use crate::id::TreeId;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -30,9 +30,9 @@ const LOGGED: &str = "commit by fledge";
 
 /// The user's repository around a workspace.
 #[derive(Debug)]
-pub struct Repository<'t> {
+pub struct UserRepository<'t> {
     trees: &'t Trees,
-    git: Git,
+    git: GitFolder,
     /// The path from the top of the repository to the workspace, with `/` after each name. It is
     /// empty at the top.
     prefix: String,
@@ -42,7 +42,7 @@ pub struct Repository<'t> {
 
 /// The state of a repository: its commit, branch and relevant configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct RepositoryHead {
     /// The id of the commit; `None` before the first one.
     pub commit: Option<String>,
     /// The full name of the branch (`refs/heads/main`); `None` if the head is detached.
@@ -60,9 +60,9 @@ pub struct Head {
 
 /// The content of a commit to make.
 #[derive(Debug, Clone)]
-pub struct Commit<'c> {
+pub struct CommitRequest<'c> {
     /// The head when the base was taken.
-    pub head: &'c Head,
+    pub head: &'c RepositoryHead,
     /// The judged tree.
     pub tree: &'c TreeId,
     /// The tree that the run began with.
@@ -75,7 +75,7 @@ pub struct Commit<'c> {
 
 /// A commit that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Committed {
+pub struct MadeCommit {
     /// The id of the commit.
     pub commit: String,
     /// The tree of the workspace's folder in the commit, if it differs from the judged tree.
@@ -92,19 +92,19 @@ struct Written {
     notes: Vec<String>,
 }
 
-impl<'t> Repository<'t> {
+impl<'t> UserRepository<'t> {
     /// Finds the repository of the workspace; `None` if there is none. `env` is the user's
     /// environment. fledge runs the user's git there with hooks and file system monitors off. No
     /// untrusted process may be at work in the repository during that time.
     ///
     /// # Errors
-    /// [`DeliveryFault`] if git cannot be run.
+    /// [`DeliveryError`] if git cannot be run.
     pub async fn around(
         trees: &'t Trees,
         env: &[(String, String)],
         stop: &CancellationToken,
-    ) -> Result<Option<Self>, DeliveryFault> {
-        let git = Git::of_user(trees.root(), trees.scratch(), env);
+    ) -> Result<Option<Self>, DeliveryError> {
+        let git = GitFolder::of_user(trees.root(), trees.scratch(), env);
         let answer = git.run(&["rev-parse", "--show-prefix"], b"", usize::MAX, stop).await?;
         let prefix = String::from_utf8_lossy(&answer.output).trim_end_matches('\n').to_owned();
         Ok((answer.code == 0).then_some(Self { trees, git, prefix, pinned: None }))
@@ -114,8 +114,8 @@ impl<'t> Repository<'t> {
     /// never signs its commits.
     ///
     /// # Errors
-    /// [`DeliveryFault`] if git fails.
-    pub async fn wants_signatures(&self, stop: &CancellationToken) -> Result<bool, DeliveryFault> {
+    /// [`DeliveryError`] if git fails.
+    pub async fn wants_signatures(&self, stop: &CancellationToken) -> Result<bool, DeliveryError> {
         let said = self.line(&["config", "--type=bool", "--get", "commit.gpgSign"], stop).await?;
         Ok(said.as_deref() == Some("true"))
     }
@@ -123,8 +123,8 @@ impl<'t> Repository<'t> {
     /// Returns the current head, without its configuration.
     ///
     /// # Errors
-    /// [`DeliveryFault`] if git fails.
-    pub async fn head(&self, stop: &CancellationToken) -> Result<Head, DeliveryFault> {
+    /// [`DeliveryError`] if git fails.
+    pub async fn head(&self, stop: &CancellationToken) -> Result<RepositoryHead, DeliveryError> {
         let commit = self.line(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"], stop).await?;
         let branch = self.line(&["symbolic-ref", "--quiet", "HEAD"], stop).await?;
         let folder = format!("HEAD:{}", self.prefix.trim_end_matches('/'));
@@ -134,34 +134,38 @@ impl<'t> Repository<'t> {
         };
         let git_dir = self.line(&["rev-parse", "--absolute-git-dir"], stop).await?;
         let tree = tree.and_then(|tree| TreeId::parse(&tree).ok());
-        Ok(Head { commit, branch, tree, git_dir, config: Vec::new() })
+        Ok(RepositoryHead { commit, branch, tree, git_dir, config: Vec::new() })
     }
 
     /// Makes the commit, moves the branch or the detached head to it, and updates the index. Files
     /// of the workspace do not change.
     ///
     /// # Errors
-    /// [`DeliveryFault`]. The repository then has at most some new loose objects: after the branch
+    /// [`DeliveryError`]. The repository then has at most some new loose objects: after the branch
     /// has moved, nothing fails any more.
-    pub async fn commit(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Committed, DeliveryFault> {
+    pub async fn commit(
+        &self,
+        what: &CommitRequest<'_>,
+        stop: &CancellationToken,
+    ) -> Result<MadeCommit, DeliveryError> {
         self.must_be_finished(stop).await?;
         let now = self.head(stop).await?;
         if what.head.git_dir.is_some() && now.git_dir != what.head.git_dir {
-            return Err(DeliveryFault::Another { path: now.git_dir.unwrap_or_default() });
+            return Err(DeliveryError::Another { path: now.git_dir.unwrap_or_default() });
         }
         if (&now.commit, &now.branch) != (&what.head.commit, &what.head.branch) {
-            return Err(DeliveryFault::Moved { was: told(what.head), is: told(&now) });
+            return Err(DeliveryError::Moved { was: told(what.head), is: told(&now) });
         }
         let Written { commit, tree, mut notes } = self.write(what, stop).await?;
         let old = what.head.commit.clone().unwrap_or_else(|| "0".repeat(commit.len()));
         self.move_ref("HEAD", &commit, &old, stop).await?;
         notes.extend(self.bring_index(tree.as_str(), stop).await);
-        Ok(Committed { commit, tree: self.stored(&tree, what.tree, stop).await, notes })
+        Ok(MadeCommit { commit, tree: self.stored(&tree, what.tree, stop).await, notes })
     }
 
     /// Moves a reference from one commit to another. If git was stopped after it moved the
     /// reference, the move counts as done.
-    async fn move_ref(&self, name: &str, to: &str, from: &str, stop: &CancellationToken) -> Result<(), DeliveryFault> {
+    async fn move_ref(&self, name: &str, to: &str, from: &str, stop: &CancellationToken) -> Result<(), DeliveryError> {
         let Err(fault) = self.git.ask(&["update-ref", "-m", LOGGED, name, to, from], stop).await else { return Ok(()) };
         let nobody_stops_this = CancellationToken::new();
         let now = self.line(&["rev-parse", "--quiet", "--verify", name], &nobody_stops_this).await;
@@ -169,10 +173,10 @@ impl<'t> Repository<'t> {
     }
 
     /// Writes the commit without moving a reference to it.
-    async fn write(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Written, DeliveryFault> {
+    async fn write(&self, what: &CommitRequest<'_>, stop: &CancellationToken) -> Result<Written, DeliveryError> {
         let (tree, is_new) = self.compose(what.head, what.tree, what.base, stop).await?;
         if !is_new {
-            return Err(DeliveryFault::Nothing);
+            return Err(DeliveryError::Nothing);
         }
         self.write_tree(tree, what.head.commit.as_deref(), &message(what), stop).await
     }
@@ -184,7 +188,7 @@ impl<'t> Repository<'t> {
         parent: Option<&str>,
         message: &str,
         stop: &CancellationToken,
-    ) -> Result<Written, DeliveryFault> {
+    ) -> Result<Written, DeliveryError> {
         self.must_be_genuine(&tree, stop).await?;
         let mut notes = Vec::new();
         let mut git = self.git.clone();
@@ -202,7 +206,7 @@ impl<'t> Repository<'t> {
     }
 
     /// Returns the single line that git prints; `None` if git fails or prints nothing.
-    async fn line(&self, args: &[&str], stop: &CancellationToken) -> Result<Option<String>, DeliveryFault> {
+    async fn line(&self, args: &[&str], stop: &CancellationToken) -> Result<Option<String>, DeliveryError> {
         let answer = self.git.run(args, b"", usize::MAX, stop).await?;
         let line = String::from_utf8_lossy(&answer.output).trim_end_matches('\n').to_owned();
         Ok((answer.code == 0 && !line.is_empty()).then_some(line))
@@ -210,14 +214,14 @@ impl<'t> Repository<'t> {
 }
 
 /// Joins subject, body and trailers, with a blank line between body and trailers.
-fn message(what: &Commit<'_>) -> String {
+fn message(what: &CommitRequest<'_>) -> String {
     let trailers: String = what.trailers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
     let gap = if trailers.is_empty() { "" } else { "\n" };
     format!("{}\n{gap}{trailers}", what.message.trim())
 }
 
 /// Describes a head in a few words.
-fn told(head: &Head) -> String {
+fn told(head: &RepositoryHead) -> String {
     let commit = head.commit.as_deref().map_or("no commit", |commit| &commit[..commit.len().min(12)]);
     let branch = head.branch.as_deref().map_or("a detached head", |it| it.strip_prefix("refs/heads/").unwrap_or(it));
     format!("{commit} on {branch}")

@@ -1,7 +1,7 @@
 //! The committer and the git settings that a commit uses, as they were before the agent started.
 //! Without a sandbox, or with one that leaves `.git` writable, the agent could change them.
 
-use super::{DeliveryFault, Head, Repository};
+use super::{DeliveryError, RepositoryHead, UserRepository};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
@@ -17,16 +17,20 @@ const KEYS: [(&str, Option<&str>); 5] = [
 /// The identities that git computes, and the section of the keys that set each.
 const WHO: [(&str, &str); 2] = [("GIT_AUTHOR_IDENT", "author"), ("GIT_COMMITTER_IDENT", "committer")];
 
-impl Repository<'_> {
+impl UserRepository<'_> {
     /// Returns `head` with the configuration that a commit would use now.
     ///
     /// # Errors
-    /// [`DeliveryFault`] if git fails.
-    pub async fn with_config(&self, head: Head, stop: &CancellationToken) -> Result<Head, DeliveryFault> {
-        Ok(Head { config: self.config(stop).await?, ..head })
+    /// [`DeliveryError`] if git fails.
+    pub async fn with_config(
+        &self,
+        head: RepositoryHead,
+        stop: &CancellationToken,
+    ) -> Result<RepositoryHead, DeliveryError> {
+        Ok(RepositoryHead { config: self.config(stop).await?, ..head })
     }
 
-    async fn config(&self, stop: &CancellationToken) -> Result<Vec<(String, String)>, DeliveryFault> {
+    async fn config(&self, stop: &CancellationToken) -> Result<Vec<(String, String)>, DeliveryError> {
         let names: Vec<String> = KEYS.iter().map(|(key, _)| key.replace('.', "\\.")).collect();
         let pattern = format!("^({})$", names.join("|"));
         let said = self.git.run(&["config", "-z", "--get-regexp", &pattern], b"", usize::MAX, stop).await?.output;
@@ -52,7 +56,7 @@ impl Repository<'_> {
     /// Returns the repository with the configuration of `head` instead of the current one. An empty
     /// configuration changes nothing.
     #[must_use]
-    pub fn as_configured(self, head: &Head) -> Self {
+    pub fn as_configured(self, head: &RepositoryHead) -> Self {
         if head.config.is_empty() {
             return self;
         }
@@ -67,7 +71,7 @@ impl Repository<'_> {
 
     /// Returns whether the committer is known. A pinned configuration takes precedence over the
     /// current one.
-    pub(super) async fn knows_committer(&self, stop: &CancellationToken) -> Result<bool, DeliveryFault> {
+    pub(super) async fn knows_committer(&self, stop: &CancellationToken) -> Result<bool, DeliveryError> {
         if let Some(config) = &self.pinned {
             return Ok(config.iter().any(|(key, _)| key == "committer.email"));
         }

@@ -2,7 +2,7 @@
 //! before and after a run whose sandbox leaves `.git` writable. A change may be the user's own, so
 //! fledge reports it and does not revert it.
 
-use super::{DeliveryFault, Repository};
+use super::{DeliveryError, UserRepository};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ const SHORT: usize = 12;
 
 /// The head, references and index of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct RepositoryState {
     /// The full name of the branch, or the commit of a detached head.
     head: String,
     /// The object id of each reference.
@@ -23,12 +23,12 @@ pub struct Standing {
     staged: String,
 }
 
-impl Repository<'_> {
+impl UserRepository<'_> {
     /// Returns the current state of the repository.
     ///
     /// # Errors
-    /// [`DeliveryFault`] if git fails.
-    pub async fn standing(&self, stop: &CancellationToken) -> Result<Standing, DeliveryFault> {
+    /// [`DeliveryError`] if git fails.
+    pub async fn standing(&self, stop: &CancellationToken) -> Result<RepositoryState, DeliveryError> {
         let branch = self.line(&["symbolic-ref", "--quiet", "HEAD"], stop).await?;
         let head = match branch {
             Some(branch) => branch,
@@ -40,11 +40,11 @@ impl Repository<'_> {
         let refs = refs.map(|(object, name)| (name.to_owned(), object.to_owned())).collect();
         let staged = self.git.ask(&["ls-files", "-s", "-v", "-z"], stop).await?;
         let digest = self.trees.own_git().tell(&["hash-object", "--stdin"], &staged, stop).await?;
-        Ok(Standing { head, refs, staged: String::from_utf8_lossy(&digest).trim().to_owned() })
+        Ok(RepositoryState { head, refs, staged: String::from_utf8_lossy(&digest).trim().to_owned() })
     }
 }
 
-impl Standing {
+impl RepositoryState {
     /// Returns the differences to the state `now`, one sentence each. `delivered` is a commit that
     /// fledge made in between, with the full name of its branch or `None` for a detached head. If
     /// it is given, neither that commit nor changes of the index are reported.
@@ -96,9 +96,9 @@ fn short(name: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn standing(head: &str, refs: &[(&str, &str)], staged: &str) -> Standing {
+    fn standing(head: &str, refs: &[(&str, &str)], staged: &str) -> RepositoryState {
         let refs = refs.iter().map(|(name, object)| ((*name).to_owned(), (*object).to_owned())).collect();
-        Standing { head: head.into(), refs, staged: staged.into() }
+        RepositoryState { head: head.into(), refs, staged: staged.into() }
     }
 
     #[test]

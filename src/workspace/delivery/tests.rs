@@ -43,7 +43,7 @@ impl Project {
     }
 
     async fn git(&self, args: &[&str]) -> String {
-        let git = Git::of_user(&self.home.path().join("w"), self.home.path(), &self.env());
+        let git = GitFolder::of_user(&self.home.path().join("w"), self.home.path(), &self.env());
         let me = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "protocol.file.allow=always"];
         let output = git.ask(&[me.as_slice(), args].concat(), &self.stop).await.unwrap();
         String::from_utf8(output).unwrap().trim_end().to_owned()
@@ -55,17 +55,17 @@ impl Project {
     }
 
     /// Takes the base, runs `work` as the agent, and commits the result.
-    async fn deliver(&self, work: impl AsyncFnOnce()) -> Result<Committed, DeliveryFault> {
+    async fn deliver(&self, work: impl AsyncFnOnce()) -> Result<MadeCommit, DeliveryError> {
         let trees = Trees::open(&self.home.path().join("t"), &self.root(), PATH, &self.stop).await.unwrap();
         trees.freeze_ignores(&self.env(), &self.stop).await.unwrap();
-        let repository = Repository::around(&trees, &self.env(), &self.stop).await.unwrap().unwrap();
+        let repository = UserRepository::around(&trees, &self.env(), &self.stop).await.unwrap().unwrap();
         let head = repository.head(&self.stop).await.unwrap();
         let base = trees.take(&self.stop).await.unwrap().tree;
         work().await;
         let tree = trees.take(&self.stop).await.unwrap().tree;
         let trailers = [("Verified-by".to_owned(), "verify".to_owned())];
         let (message, trailers) = ("Mend it\n\nAll of it.", &trailers);
-        let what = Commit { head: &head, tree: &tree, base: &base, message, trailers };
+        let what = CommitRequest { head: &head, tree: &tree, base: &base, message, trailers };
         repository.commit(&what, &self.stop).await
     }
 
@@ -125,21 +125,21 @@ async fn a_repository_without_a_commit_gets_its_first() {
 #[tokio::test]
 async fn nothing_is_committed_where_the_head_has_moved_or_nothing_changed() {
     let project = Project::new("", &[("a", "1")]).await;
-    assert!(matches!(project.deliver(async || {}).await, Err(DeliveryFault::Nothing)));
+    assert!(matches!(project.deliver(async || {}).await, Err(DeliveryError::Nothing)));
     let moved = project
         .deliver(async || {
             project.write("a", "2");
             project.commit_all().await;
         })
         .await;
-    assert!(matches!(moved, Err(DeliveryFault::Moved { .. })));
+    assert!(matches!(moved, Err(DeliveryError::Moved { .. })));
     let moved = project
         .deliver(async || {
             project.write("a", "3");
             project.git(&["checkout", "-q", "-b", "other"]).await;
         })
         .await;
-    assert!(matches!(moved, Err(DeliveryFault::Moved { .. })));
+    assert!(matches!(moved, Err(DeliveryError::Moved { .. })));
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn what_a_filter_stores_otherwise_stays_and_is_refused_when_the_run_change
             project.write("x.txt", "other\r\n");
         })
         .await;
-    assert!(matches!(&refused, Err(DeliveryFault::Foreign { paths }) if paths == &["x.bin", "x.txt"]), "{refused:?}");
+    assert!(matches!(&refused, Err(DeliveryError::Foreign { paths }) if paths == &["x.bin", "x.txt"]), "{refused:?}");
     let refused = refused.unwrap_err().to_string();
     assert!(refused.ends_with("other content than was judged: `x.bin`, `x.txt`"), "{refused}");
 }
@@ -174,14 +174,14 @@ async fn a_submodule_stays_where_it_is_and_is_refused_when_its_files_changed() {
     assert_eq!(project.git(&["diff", "--name-only", "HEAD^", "HEAD"]).await, "a");
     assert_eq!(project.status().await, "");
     let refused = project.deliver(async || project.write("vendor/lib/lib", "2")).await;
-    assert!(matches!(&refused, Err(DeliveryFault::Foreign { paths }) if paths == &["vendor/lib"]), "{refused:?}");
+    assert!(matches!(&refused, Err(DeliveryError::Foreign { paths }) if paths == &["vendor/lib"]), "{refused:?}");
 }
 
 #[tokio::test]
 async fn what_was_not_committed_before_the_run_is_known() {
     let project = Project::new("", &[("a", "1")]).await;
     let trees = Trees::open(&project.home.path().join("t"), &project.root(), PATH, &project.stop).await.unwrap();
-    let repository = Repository::around(&trees, &project.env(), &project.stop).await.unwrap().unwrap();
+    let repository = UserRepository::around(&trees, &project.env(), &project.stop).await.unwrap().unwrap();
     let head = repository.head(&project.stop).await.unwrap();
     let clean = trees.take(&project.stop).await.unwrap().tree;
     assert_eq!((head.branch.as_deref(), head.tree.as_ref()), (Some("refs/heads/main"), Some(&clean)));
@@ -209,16 +209,19 @@ async fn nothing_is_committed_into_a_repository_that_was_not_there_at_the_start(
     for args in [["init", "-q", "--bare"], ["init", "-q", "."]] {
         let project = Project::new("p", &[("p/a", "1")]).await;
         let trees = Trees::open(&project.home.path().join("t"), &project.root(), PATH, &project.stop).await.unwrap();
-        let around = async || Repository::around(&trees, &project.env(), &project.stop).await.unwrap();
+        let around = async || UserRepository::around(&trees, &project.env(), &project.stop).await.unwrap();
         let head = around().await.unwrap().head(&project.stop).await.unwrap();
         let base = trees.take(&project.stop).await.unwrap().tree;
-        Git::of_user(&project.root(), project.home.path(), &project.env()).ask(&args, &project.stop).await.unwrap();
+        GitFolder::of_user(&project.root(), project.home.path(), &project.env())
+            .ask(&args, &project.stop)
+            .await
+            .unwrap();
         project.write("p/a", "2");
         let tree = trees.take(&project.stop).await.unwrap().tree;
-        let what = Commit { head: &head, tree: &tree, base: &base, message: "Mend it", trailers: &[] };
+        let what = CommitRequest { head: &head, tree: &tree, base: &base, message: "Mend it", trailers: &[] };
         let Some(found) = around().await else { continue }; // newer versions of git find no repository
         let refused = found.commit(&what, &project.stop).await;
-        assert!(matches!(refused, Err(DeliveryFault::Another { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(DeliveryError::Another { .. })), "{refused:?}");
     }
 }
 
@@ -226,21 +229,21 @@ async fn nothing_is_committed_into_a_repository_that_was_not_there_at_the_start(
 async fn a_commit_of_an_earlier_process_is_known_below_one_of_the_user() {
     let project = Project::new("", &[("a", "1")]).await;
     let trees = Trees::open(&project.home.path().join("t"), &project.root(), PATH, &project.stop).await.unwrap();
-    let repository = Repository::around(&trees, &project.env(), &project.stop).await.unwrap().unwrap();
+    let repository = UserRepository::around(&trees, &project.env(), &project.stop).await.unwrap().unwrap();
     let head = repository.head(&project.stop).await.unwrap();
     let base = trees.take(&project.stop).await.unwrap().tree;
     project.write("a", "2");
     let tree = trees.take(&project.stop).await.unwrap().tree;
     let trailers = [("Run".to_owned(), "r".to_owned())];
-    let what = Commit { head: &head, tree: &tree, base: &base, message: "Mend it", trailers: &trailers };
+    let what = CommitRequest { head: &head, tree: &tree, base: &base, message: "Mend it", trailers: &trailers };
     assert_eq!(repository.made(&what, &project.stop).await.unwrap(), None);
-    let Committed { commit, .. } = repository.commit(&what, &project.stop).await.unwrap();
+    let MadeCommit { commit, .. } = repository.commit(&what, &project.stop).await.unwrap();
     project.write("a", "3");
     project.commit_all().await;
     project.write("a", "4");
     project.git(&["add", "-A"]).await;
     let made = repository.made(&what, &project.stop).await.unwrap();
-    assert_eq!(made, Some(Committed { commit, tree: None, notes: Vec::new() }));
+    assert_eq!(made, Some(MadeCommit { commit, tree: None, notes: Vec::new() }));
     assert_eq!(project.status().await, "M  a", "the index is the user's");
 }
 
@@ -268,7 +271,7 @@ async fn an_object_that_stands_under_the_name_of_another_is_never_committed() {
                 id = forged(&project, "EVIL").await;
             })
             .await;
-        assert!(matches!(&made, Err(DeliveryFault::Forged { objects }) if *objects == [id]), "{is_new}: {made:?}");
+        assert!(matches!(&made, Err(DeliveryError::Forged { objects }) if *objects == [id]), "{is_new}: {made:?}");
         assert_eq!(project.git(&["rev-parse", "HEAD"]).await, before, "{is_new}");
     }
 }
@@ -280,7 +283,7 @@ async fn who_commits_and_how_is_what_was_said_before_the_agent() {
     project.git(&["config", "user.email", "ann@localhost"]).await;
     let trees = Trees::open(&project.home.path().join("t"), &project.root(), PATH, &project.stop).await.unwrap();
     trees.freeze_ignores(&project.env(), &project.stop).await.unwrap();
-    let around = async || Repository::around(&trees, &project.env(), &project.stop).await.unwrap().unwrap();
+    let around = async || UserRepository::around(&trees, &project.env(), &project.stop).await.unwrap().unwrap();
     let repository = around().await;
     let head = repository.head(&project.stop).await.unwrap();
     let head = repository.with_config(head, &project.stop).await.unwrap();
@@ -297,7 +300,7 @@ async fn who_commits_and_how_is_what_was_said_before_the_agent() {
     }
     project.write("a", "2\r\n");
     let tree = trees.take(&project.stop).await.unwrap().tree;
-    let what = Commit { head: &head, tree: &tree, base: &base, message: "Mend it", trailers: &[] };
+    let what = CommitRequest { head: &head, tree: &tree, base: &base, message: "Mend it", trailers: &[] };
     let made = around().await.as_configured(&head).commit(&what, &project.stop).await.unwrap();
     assert_eq!(made.notes, [""; 0]);
     let said = project.git(&["log", "-1", "--format=%an <%ae> %cn <%ce> %e"]).await;
@@ -305,7 +308,7 @@ async fn who_commits_and_how_is_what_was_said_before_the_agent() {
     // No committer was known at the start, so the current one does not count.
     let mut nobody = head.clone();
     nobody.config.retain(|(key, _)| !key.starts_with("author") && !key.starts_with("committer"));
-    let what = Commit { head: &nobody, ..what };
+    let what = CommitRequest { head: &nobody, ..what };
     let branch = around().await.as_configured(&nobody).commit_to("other", &what, false, &project.stop).await.unwrap();
     let said = project.git(&["log", "-1", "--format=%an <%ae>", &branch.commit]).await;
     assert_eq!((said.as_str(), branch.notes.len()), ("fledge <fledge@localhost>", 1));
@@ -316,7 +319,7 @@ async fn where_a_repository_stands_is_told_with_its_head_references_and_index() 
     let project = Project::new("", &[("a", "1")]).await;
     let trees = Trees::open(&project.home.path().join("t"), &project.root(), PATH, &project.stop).await.unwrap();
     let standing = async || {
-        let repository = Repository::around(&trees, &project.env(), &project.stop).await.unwrap().unwrap();
+        let repository = UserRepository::around(&trees, &project.env(), &project.stop).await.unwrap().unwrap();
         repository.standing(&project.stop).await.unwrap()
     };
     let before = standing().await;
@@ -328,6 +331,6 @@ async fn where_a_repository_stands_is_told_with_its_head_references_and_index() 
     let told = before.moved(&standing().await, None);
     assert_eq!(told[0], "HEAD moved from refs/heads/main to refs/heads/side");
     assert!(told[1].starts_with("refs/heads/side was created") && told[2].starts_with("the index was"), "{told:?}");
-    let kept: Standing = serde_json::from_str(&serde_json::to_string(&before).unwrap()).unwrap();
+    let kept: RepositoryState = serde_json::from_str(&serde_json::to_string(&before).unwrap()).unwrap();
     assert_eq!(kept, before);
 }

@@ -1,22 +1,22 @@
 //! Commits of single turns, on no branch. `refs/fledge/RUN/turns` is at the newest one. Branches,
 //! the head, the index and files do not change.
 
-use super::{Commit, DeliveryFault, Repository, Written, message};
+use super::{CommitRequest, DeliveryError, UserRepository, Written, message};
 use crate::id::RunId;
 use tokio_util::sync::CancellationToken;
 
-impl Repository<'_> {
+impl UserRepository<'_> {
     /// Makes a commit on top of the previous turn's, or of the commit where the run began. Does
     /// nothing if the tree equals that of the previous turn.
     ///
     /// # Errors
-    /// [`DeliveryFault`] if git fails.
+    /// [`DeliveryError`] if git fails.
     pub async fn commit_turn(
         &self,
         run: &RunId,
-        what: &Commit<'_>,
+        what: &CommitRequest<'_>,
         stop: &CancellationToken,
-    ) -> Result<(), DeliveryFault> {
+    ) -> Result<(), DeliveryError> {
         let name = turns(run);
         let tip = self.line(&["rev-parse", "--quiet", "--verify", &name], stop).await?;
         let (tree, _) = self.compose(what.head, what.tree, what.base, stop).await?;
@@ -34,8 +34,8 @@ impl Repository<'_> {
     /// Removes the reference to the commits of a run's turns, if there is one.
     ///
     /// # Errors
-    /// [`DeliveryFault`] if git fails.
-    pub async fn forget_turns(&self, run: &RunId, stop: &CancellationToken) -> Result<(), DeliveryFault> {
+    /// [`DeliveryError`] if git fails.
+    pub async fn forget_turns(&self, run: &RunId, stop: &CancellationToken) -> Result<(), DeliveryError> {
         let name = turns(run);
         match self.line(&["rev-parse", "--quiet", "--verify", &name], stop).await? {
             Some(tip) => Ok(self.git.ask(&["update-ref", "-d", &name, &tip], stop).await.map(drop)?),

@@ -20,11 +20,11 @@ const TEMPORARY: (&[u8], &[u8]) = (b".fledge-", b".tmp");
 
 /// An open directory.
 #[derive(Debug)]
-pub struct Folder(OwnedFd);
+pub struct OpenFolder(OwnedFd);
 
 /// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum JailEntryKind {
     /// A regular file.
     File,
     /// A directory.
@@ -39,7 +39,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
     /// The kind of the entry.
-    pub kind: Kind,
+    pub kind: JailEntryKind,
     /// The size in bytes.
     pub bytes: u64,
     /// The permission bits.
@@ -48,14 +48,14 @@ pub struct Metadata {
 
 /// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct FolderEntry {
     /// The name, which need not be UTF-8.
     pub name: OsString,
     /// The kind of the entry.
-    pub kind: Kind,
+    pub kind: JailEntryKind,
 }
 
-impl Folder {
+impl OpenFolder {
     /// Opens a directory by its path and follows links. Only for a root that the user names.
     pub(in crate::workspace) fn open_root(path: &Path) -> io::Result<Self> {
         Ok(Self(rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
@@ -93,7 +93,7 @@ impl Folder {
     ///
     /// # Errors
     /// If the directory cannot be read.
-    pub fn entries(&self) -> io::Result<Vec<Entry>> {
+    pub fn entries(&self) -> io::Result<Vec<FolderEntry>> {
         let mut entries = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.0)? {
             let entry = entry?;
@@ -105,7 +105,7 @@ impl Folder {
                 FileType::Unknown => self.metadata(&name)?.map(|metadata| metadata.kind),
                 known => Some(known.into()),
             };
-            entries.extend(kind.map(|kind| Entry { name, kind }));
+            entries.extend(kind.map(|kind| FolderEntry { name, kind }));
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
@@ -143,7 +143,7 @@ impl Folder {
     pub fn file(&self, name: &OsStr) -> io::Result<File> {
         let other = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
         match self.metadata(name)? {
-            Some(Metadata { kind: Kind::File, .. }) => {}
+            Some(Metadata { kind: JailEntryKind::File, .. }) => {}
             Some(_) => return Err(other()),
             None => return Err(io::ErrorKind::NotFound.into()),
         }
@@ -173,7 +173,7 @@ impl Folder {
     /// Writes a file completely or not at all. An existing file keeps its permission bits; a new
     /// one gets `new_mode` less the umask.
     pub(super) fn replace(&self, name: &OsStr, bytes: &[u8], new_mode: u32) -> io::Result<()> {
-        let old_mode = self.metadata(name)?.filter(|old| old.kind == Kind::File).map(|old| old.mode);
+        let old_mode = self.metadata(name)?.filter(|old| old.kind == JailEntryKind::File).map(|old| old.mode);
         self.put(name, bytes, new_mode, old_mode)
     }
 
@@ -250,9 +250,9 @@ impl Folder {
     /// Removes the temporary files of processes that died while they wrote here. A file that is
     /// being written is locked and stays.
     pub(in crate::workspace) fn tidy(&self) -> io::Result<()> {
-        for Entry { name, kind } in self.entries()? {
+        for FolderEntry { name, kind } in self.entries()? {
             let is_ours = name.as_bytes().starts_with(TEMPORARY.0) && name.as_bytes().ends_with(TEMPORARY.1);
-            if is_ours && kind == Kind::File && self.file(&name).is_ok_and(|file| file.try_lock().is_ok()) {
+            if is_ours && kind == JailEntryKind::File && self.file(&name).is_ok_and(|file| file.try_lock().is_ok()) {
                 self.remove(&name)?;
             }
         }
@@ -276,7 +276,7 @@ impl Folder {
     }
 }
 
-impl From<FileType> for Kind {
+impl From<FileType> for JailEntryKind {
     fn from(kind: FileType) -> Self {
         match kind {
             FileType::RegularFile => Self::File,

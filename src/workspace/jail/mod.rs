@@ -7,9 +7,9 @@ mod folder;
 mod path;
 mod place;
 
-pub use folder::{Entry, Folder, Kind, Metadata};
+pub use folder::{FolderEntry, JailEntryKind, Metadata, OpenFolder};
 pub use path::RelPath;
-pub use place::Place;
+pub use place::JailPlace;
 
 use std::ffi::OsStr;
 use std::io;
@@ -21,7 +21,7 @@ const MAX_LINKS: usize = 40;
 /// A root directory that stays open.
 #[derive(Debug)]
 pub struct Jail {
-    root: Folder,
+    root: OpenFolder,
     /// The root's path without links.
     real: PathBuf,
     /// The root's path as it was given. Absolute paths may start with either path.
@@ -30,7 +30,7 @@ pub struct Jail {
 
 /// The treatment of a link at the very end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Last {
+pub enum FinalLink {
     /// Follow the link: the place is its target.
     Follow,
     /// Do not follow the link: the place is the link itself.
@@ -39,11 +39,11 @@ pub enum Last {
 
 /// The target of a path.
 #[derive(Debug)]
-pub enum Found {
+pub enum LocatedPath {
     /// A directory, with its path free of links.
-    Folder(Folder, RelPath),
+    Folder(OpenFolder, RelPath),
     /// Anything else, or nothing yet.
-    Place(Place),
+    Place(JailPlace),
 }
 
 /// The reason why a path or a file is refused, as a sentence for the model that named it.
@@ -134,7 +134,7 @@ impl Jail {
             return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is the root of the file system")));
         }
         // Open the path as given: a canonical path of another mount namespace is valid only there.
-        Ok(Self { root: Folder::open_root(root).map_err(failed)?, real, named: root.into() })
+        Ok(Self { root: OpenFolder::open_root(root).map_err(failed)?, real, named: root.into() })
     }
 
     /// Opens a root like [`Jail::open`], but reads its contents through the path `seen`. That path
@@ -144,7 +144,7 @@ impl Jail {
     /// As for [`Jail::open`].
     pub fn open_seen(root: &Path, seen: &Path) -> Result<Self, JailError> {
         let failed = |source| JailError::Root { path: root.into(), source };
-        Ok(Self { root: Folder::open_root(seen).map_err(failed)?, ..Self::open(root)? })
+        Ok(Self { root: OpenFolder::open_root(seen).map_err(failed)?, ..Self::open(root)? })
     }
 
     /// Makes a directory that only its owner may enter, and opens it as a root.
@@ -184,10 +184,10 @@ impl Jail {
     /// # Errors
     /// [`JailError`] if a link leads outside, or the path goes through a file or leads to a
     /// directory.
-    pub fn locate(&self, path: &RelPath, last: Last) -> Result<Place, JailError> {
+    pub fn locate(&self, path: &RelPath, last: FinalLink) -> Result<JailPlace, JailError> {
         match self.find(path, last)? {
-            Found::Place(place) => Ok(place),
-            Found::Folder(..) => Err(wrong(path, Kind::Folder, Kind::File)),
+            LocatedPath::Place(place) => Ok(place),
+            LocatedPath::Folder(..) => Err(wrong(path, JailEntryKind::Folder, JailEntryKind::File)),
         }
     }
 
@@ -195,11 +195,11 @@ impl Jail {
     ///
     /// # Errors
     /// [`JailError`] if there is no directory.
-    pub fn folder(&self, path: &RelPath) -> Result<(Folder, RelPath), JailError> {
-        match self.find(path, Last::Follow)? {
-            Found::Folder(folder, real) => Ok((folder, real)),
-            Found::Place(place) => Err(match place.metadata()? {
-                Some(metadata) => wrong(path, metadata.kind, Kind::Folder),
+    pub fn folder(&self, path: &RelPath) -> Result<(OpenFolder, RelPath), JailError> {
+        match self.find(path, FinalLink::Follow)? {
+            LocatedPath::Folder(folder, real) => Ok((folder, real)),
+            LocatedPath::Place(place) => Err(match place.metadata()? {
+                Some(metadata) => wrong(path, metadata.kind, JailEntryKind::Folder),
                 None => JailError::Missing { path: path.clone() },
             }),
         }
@@ -209,7 +209,7 @@ impl Jail {
     ///
     /// # Errors
     /// [`JailError`] if a link leads outside or the path goes through a file.
-    pub fn find(&self, path: &RelPath, last: Last) -> Result<Found, JailError> {
+    pub fn find(&self, path: &RelPath, last: FinalLink) -> Result<LocatedPath, JailError> {
         let failed = |source| JailError::Io { path: path.clone(), source };
         let outside = || JailError::Outside { path: path.to_string() };
         let mut ahead: Vec<String> = path.names().rev().map(String::from).collect();
@@ -225,11 +225,11 @@ impl Jail {
             }
             let kind = here.metadata(name.as_ref()).map_err(failed)?.map(|metadata| metadata.kind);
             match kind {
-                Some(Kind::Folder) => {
+                Some(JailEntryKind::Folder) => {
                     let next = (here.folder(name.as_ref()).map_err(failed)?, real.join(&name));
                     behind.push(next);
                 }
-                Some(Kind::Link) if last == Last::Follow || !ahead.is_empty() => {
+                Some(JailEntryKind::Link) if last == FinalLink::Follow || !ahead.is_empty() => {
                     links += 1;
                     if links > MAX_LINKS {
                         return Err(JailError::TooManyLinks { path: path.clone() });
@@ -242,12 +242,12 @@ impl Jail {
                     let target = path::relative(target, &self.names()).ok_or_else(outside)?;
                     ahead.extend(target.split('/').rev().filter(|name| !matches!(*name, "" | ".")).map(String::from));
                 }
-                Some(Kind::File | Kind::Special) if !ahead.is_empty() => {
-                    return Err(wrong(&real.join(&name), Kind::File, Kind::Folder));
+                Some(JailEntryKind::File | JailEntryKind::Special) if !ahead.is_empty() => {
+                    return Err(wrong(&real.join(&name), JailEntryKind::File, JailEntryKind::Folder));
                 }
-                Some(Kind::File | Kind::Special | Kind::Link) | None => {
+                Some(JailEntryKind::File | JailEntryKind::Special | JailEntryKind::Link) | None => {
                     let (here, real) = (here.again().map_err(failed)?, real.join(&name));
-                    return place::Place::new(here, real, name, ahead).map(Found::Place);
+                    return place::JailPlace::new(here, real, name, ahead).map(LocatedPath::Place);
                 }
             }
             if behind.len() > path::MAX_DEPTH || ahead.len() > path::MAX_DEPTH {
@@ -255,7 +255,7 @@ impl Jail {
             }
         }
         let (folder, real) = behind.pop().ok_or_else(outside)?;
-        Ok(Found::Folder(folder, real))
+        Ok(LocatedPath::Folder(folder, real))
     }
 
     fn names(&self) -> [&Path; 2] {
@@ -273,7 +273,7 @@ impl JailError {
     }
 }
 
-impl Kind {
+impl JailEntryKind {
     /// Describes the kind, with its article.
     pub fn described(self) -> &'static str {
         match self {
@@ -285,7 +285,7 @@ impl Kind {
     }
 }
 
-fn wrong(path: &RelPath, found: Kind, wanted: Kind) -> JailError {
+fn wrong(path: &RelPath, found: JailEntryKind, wanted: JailEntryKind) -> JailError {
     JailError::WrongKind { path: path.clone(), found: found.described(), wanted: wanted.described() }
 }
 

@@ -1,24 +1,24 @@
 //! A place for a file, found once and held by the handle of its directory. All checks and
 //! operations concern the same place, even if the path to it changes in between.
 
-use super::{Folder, JailError, Kind, Metadata, RelPath, wrong};
+use super::{JailEntryKind, JailError, Metadata, OpenFolder, RelPath, wrong};
 use std::fs::File;
 use std::io::{self, Read};
 
 /// The place of a file that exists or could be made.
 #[derive(Debug)]
-pub struct Place {
-    folder: Folder,
+pub struct JailPlace {
+    folder: OpenFolder,
     /// The directories to make below `folder` first.
     unmade: Vec<String>,
     name: String,
     real: RelPath,
 }
 
-impl Place {
+impl JailPlace {
     /// Returns the place `first` in `folder` if `ahead` is empty, else a place in directories that
     /// do not exist yet.
-    pub(super) fn new(folder: Folder, real: RelPath, first: String, ahead: Vec<String>) -> Result<Self, JailError> {
+    pub(super) fn new(folder: OpenFolder, real: RelPath, first: String, ahead: Vec<String>) -> Result<Self, JailError> {
         if ahead.iter().any(|name| name == "..") {
             return Err(JailError::Missing { path: real }); // only a link can ask for `missing/..`
         }
@@ -53,10 +53,10 @@ impl Place {
     pub fn open(&self) -> Result<File, JailError> {
         match self.metadata()? {
             None => Err(JailError::Missing { path: self.real.clone() }),
-            Some(Metadata { kind: Kind::File, .. }) => {
+            Some(Metadata { kind: JailEntryKind::File, .. }) => {
                 self.folder.file(self.name.as_ref()).map_err(|source| self.failed(source))
             }
-            Some(other) => Err(wrong(&self.real, other.kind, Kind::File)),
+            Some(other) => Err(wrong(&self.real, other.kind, JailEntryKind::File)),
         }
     }
 
@@ -83,8 +83,12 @@ impl Place {
     /// # Errors
     /// [`JailError`] if there is an entry that is not a file, or the file cannot be written.
     pub fn write(&self, bytes: &[u8], new_mode: u32) -> Result<(), JailError> {
-        if let Some(Metadata { kind: other @ (Kind::Folder | Kind::Link | Kind::Special), .. }) = self.metadata()? {
-            return Err(wrong(&self.real, other, Kind::File));
+        if let Some(Metadata {
+            kind: other @ (JailEntryKind::Folder | JailEntryKind::Link | JailEntryKind::Special),
+            ..
+        }) = self.metadata()?
+        {
+            return Err(wrong(&self.real, other, JailEntryKind::File));
         }
         self.put(bytes, new_mode).map_err(|source| self.failed(source))
     }
@@ -104,7 +108,9 @@ impl Place {
     pub fn delete(&self) -> Result<(), JailError> {
         match self.metadata()? {
             None => Err(JailError::Missing { path: self.real.clone() }),
-            Some(Metadata { kind: Kind::Folder, .. }) => Err(wrong(&self.real, Kind::Folder, Kind::File)),
+            Some(Metadata { kind: JailEntryKind::Folder, .. }) => {
+                Err(wrong(&self.real, JailEntryKind::Folder, JailEntryKind::File))
+            }
             Some(_) => self.folder.remove(self.name.as_ref()).map_err(|source| self.failed(source)),
         }
     }

@@ -15,7 +15,8 @@ fn jail() -> (tempfile::TempDir, Jail) {
 }
 
 fn read(jail: &Jail, path: &str) -> Result<String, String> {
-    let bytes = jail.path(path).and_then(|path| jail.locate(&path, Last::Follow)).and_then(|place| place.read(100));
+    let bytes =
+        jail.path(path).and_then(|path| jail.locate(&path, FinalLink::Follow)).and_then(|place| place.read(100));
     bytes.map(|bytes| String::from_utf8(bytes).unwrap()).map_err(|error| error.to_string())
 }
 
@@ -45,10 +46,10 @@ fn a_place_knows_where_it_really_is() {
     symlink("inside", home.path().join("root/in")).unwrap();
     symlink("in/new/er", home.path().join("root/later")).unwrap();
     let real = |path: &str, last| jail.locate(&jail.path(path).unwrap(), last).unwrap().real().to_string();
-    assert_eq!(real("in/file", Last::Follow), "inside/file");
-    assert_eq!(real("later", Last::Follow), "inside/new/er");
-    assert_eq!(real("later", Last::Keep), "later");
-    assert_eq!(real("in/a/b/c", Last::Follow), "inside/a/b/c");
+    assert_eq!(real("in/file", FinalLink::Follow), "inside/file");
+    assert_eq!(real("later", FinalLink::Follow), "inside/new/er");
+    assert_eq!(real("later", FinalLink::Keep), "later");
+    assert_eq!(real("in/a/b/c", FinalLink::Follow), "inside/a/b/c");
 }
 
 #[test]
@@ -57,7 +58,7 @@ fn a_write_keeps_the_mode_makes_directories_and_leaves_nothing_else() {
     let root = home.path().join("root");
     fs::set_permissions(root.join("inside/file"), fs::Permissions::from_mode(0o750)).unwrap();
     for path in ["inside/file", "inside/new/deep/file"] {
-        jail.locate(&jail.path(path).unwrap(), Last::Follow).unwrap().write(b"new", 0o600).unwrap();
+        jail.locate(&jail.path(path).unwrap(), FinalLink::Follow).unwrap().write(b"new", 0o600).unwrap();
         assert_eq!(read(&jail, path), Ok("new".into()));
     }
     let mode = |path: &str| fs::metadata(root.join(path)).unwrap().permissions().mode() & 0o777;
@@ -69,15 +70,15 @@ fn a_write_keeps_the_mode_makes_directories_and_leaves_nothing_else() {
 fn a_write_does_not_go_through_a_hard_link() {
     let (home, jail) = jail();
     fs::hard_link(home.path().join("secret"), home.path().join("root/twin")).unwrap();
-    jail.locate(&jail.path("twin").unwrap(), Last::Follow).unwrap().write(b"new", 0o600).unwrap();
+    jail.locate(&jail.path("twin").unwrap(), FinalLink::Follow).unwrap().write(b"new", 0o600).unwrap();
     assert_eq!(fs::read_to_string(home.path().join("secret")).unwrap(), "secret");
 }
 
 #[test]
 fn a_link_put_in_place_after_the_look_is_not_followed() {
     let (home, jail) = jail();
-    let place = jail.locate(&jail.path("inside/file").unwrap(), Last::Follow).unwrap();
-    let new = jail.locate(&jail.path("fresh/file").unwrap(), Last::Follow).unwrap();
+    let place = jail.locate(&jail.path("inside/file").unwrap(), FinalLink::Follow).unwrap();
+    let new = jail.locate(&jail.path("fresh/file").unwrap(), FinalLink::Follow).unwrap();
     fs::remove_file(home.path().join("root/inside/file")).unwrap();
     symlink("../../secret", home.path().join("root/inside/file")).unwrap();
     symlink("..", home.path().join("root/fresh")).unwrap();
@@ -96,7 +97,7 @@ fn special_files_are_refused_without_waiting() {
     let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
     for path in ["pipe", "socket"] {
         assert_eq!(read(&jail, path), Err(format!("`{path}` is a pipe, socket or device, not a file")));
-        let place = jail.locate(&jail.path(path).unwrap(), Last::Follow).unwrap();
+        let place = jail.locate(&jail.path(path).unwrap(), FinalLink::Follow).unwrap();
         assert!(place.write(b"x", 0o600).is_err());
     }
 }
@@ -110,7 +111,10 @@ fn names_that_are_no_text_are_listed() {
     let (folder, _) = jail.folder(&jail.path(".").unwrap()).unwrap();
     assert_eq!(
         folder.entries().unwrap(),
-        vec![Entry { name: "inside".into(), kind: Kind::Folder }, Entry { name: name.to_owned(), kind: Kind::File }]
+        vec![
+            FolderEntry { name: "inside".into(), kind: JailEntryKind::Folder },
+            FolderEntry { name: name.to_owned(), kind: JailEntryKind::File }
+        ]
     );
     assert_eq!(shown(name), "\u{fffd}.txt");
 }
@@ -118,7 +122,7 @@ fn names_that_are_no_text_are_listed() {
 #[test]
 fn more_than_the_limit_is_not_read() {
     let (_home, jail) = jail();
-    let place = jail.locate(&jail.path("inside/file").unwrap(), Last::Follow).unwrap();
+    let place = jail.locate(&jail.path("inside/file").unwrap(), FinalLink::Follow).unwrap();
     assert_eq!(place.read(4).unwrap(), b"text");
     assert_eq!(
         place.read(3).unwrap_err().to_string(),

@@ -4,9 +4,9 @@
 
 use super::index::with_stat;
 use crate::id::TreeId;
-use crate::process::wall;
+use crate::process::sandbox;
 use crate::workspace::trees::names::listed;
-use crate::workspace::trees::{LINK, TreeChange, Trees, TreesFault, text_path};
+use crate::workspace::trees::{LINK, TreeChange, Trees, TreesError, text_path};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, TryLockError};
@@ -42,8 +42,8 @@ impl Checkout {
     /// changed them.
     ///
     /// # Errors
-    /// [`TreesFault`] if git or the system fails.
-    pub async fn is_intact(&self, trees: &Trees, stop: &CancellationToken) -> Result<bool, TreesFault> {
+    /// [`TreesError`] if git or the system fails.
+    pub async fn is_intact(&self, trees: &Trees, stop: &CancellationToken) -> Result<bool, TreesError> {
         let git = trees.own_git().with("GIT_INDEX_FILE", &self.folder.join(INDEX)).within(&self.files());
         let ask = async |args: &[&str]| git.run(args, b"", 1, stop).await;
         let (changed, new) = futures_util::join!(ask(&["diff-files", "--quiet"]), ask(&["ls-files", "--others", "-z"]));
@@ -70,17 +70,17 @@ impl Checkout {
     /// each.
     ///
     /// # Errors
-    /// [`TreesFault`] if git or the system fails.
-    pub async fn make(trees: &Trees, base: &TreeId, folder: &Path, stop: &CancellationToken) -> Result<(), TreesFault> {
+    /// [`TreesError`] if git or the system fails.
+    pub async fn make(trees: &Trees, base: &TreeId, folder: &Path, stop: &CancellationToken) -> Result<(), TreesError> {
         let (files, index) = (folder.join(FILES), folder.join(INDEX));
         trees.export_with_index(base, base, &files, &index, stop).await?;
         let work = folder.to_owned();
         let filled = move || {
-            let bare = fs::read(&index).map_err(TreesFault::io("read", &index))?;
+            let bare = fs::read(&index).map_err(TreesError::io("read", &index))?;
             if let Some(filled) = with_stat(bare, &files) {
-                fs::write(&index, filled).map_err(TreesFault::io("write", &index))?;
+                fs::write(&index, filled).map_err(TreesError::io("write", &index))?;
             }
-            fs::write(work.join(WHOLE), []).map_err(TreesFault::io("write", &work))
+            fs::write(work.join(WHOLE), []).map_err(TreesError::io("write", &work))
         };
         trees.aside(filled).await
     }
@@ -102,7 +102,7 @@ impl Checkout {
     /// of [`Trees::export`].
     ///
     /// # Errors
-    /// [`TreesFault`] if git or the system fails.
+    /// [`TreesError`] if git or the system fails.
     pub async fn lay_over(
         &self,
         trees: &Trees,
@@ -110,10 +110,10 @@ impl Checkout {
         upper: &Path,
         index: &Path,
         stop: &CancellationToken,
-    ) -> Result<(), TreesFault> {
+    ) -> Result<(), TreesError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(upper);
-        made.map_err(TreesFault::io("make", upper))?;
-        fs::copy(self.folder.join(INDEX), index).map_err(TreesFault::io("copy", index))?;
+        made.map_err(TreesError::io("make", upper))?;
+        fs::copy(self.folder.join(INDEX), index).map_err(TreesError::io("copy", index))?;
         if changes.is_empty() {
             return age(upper);
         }
@@ -125,8 +125,8 @@ impl Checkout {
         let (below, upper, changes) = (self.files(), upper.to_owned(), changes.to_vec());
         trees
             .aside(move || {
-                for path in removed(&below, &changes).map_err(TreesFault::io("read", &below))? {
-                    hide(&upper, &path).map_err(TreesFault::io("hide", upper.join(&path)))?;
+                for path in removed(&below, &changes).map_err(TreesError::io("read", &below))? {
+                    hide(&upper, &path).map_err(TreesError::io("hide", upper.join(&path)))?;
                 }
                 set_times(&upper, &changes)
             })
@@ -178,12 +178,12 @@ fn hide(upper: &Path, path: &Path) -> io::Result<()> {
         return Ok(());
     }
     fs::create_dir_all(folder)?;
-    wall::hide(&at)
+    sandbox::hide(&at)
 }
 
 /// Sets the times of the folders of changed paths. A folder gets a new time if a name in it or
 /// below is new or gone, else an old one.
-fn set_times(upper: &Path, changes: &[TreeChange]) -> Result<(), TreesFault> {
+fn set_times(upper: &Path, changes: &[TreeChange]) -> Result<(), TreesError> {
     let (mut touched, mut renamed) = (BTreeSet::new(), BTreeSet::new());
     for change in changes {
         let path = text_path(&change.path);
@@ -204,12 +204,12 @@ fn set_times(upper: &Path, changes: &[TreeChange]) -> Result<(), TreesFault> {
     Ok(())
 }
 
-fn age(path: &Path) -> Result<(), TreesFault> {
+fn age(path: &Path) -> Result<(), TreesError> {
     set_time(path, Timespec { tv_sec: LONG_AGO, tv_nsec: 0 })
 }
 
-fn set_time(path: &Path, time: Timespec) -> Result<(), TreesFault> {
+fn set_time(path: &Path, time: Timespec) -> Result<(), TreesError> {
     let times = Timestamps { last_access: time, last_modification: time };
     let done = utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
-    done.map_err(|error| TreesFault::io("set the time of", path)(error.into()))
+    done.map_err(|error| TreesError::io("set the time of", path)(error.into()))
 }

@@ -3,8 +3,8 @@
 
 use super::source::SourceRepository;
 use crate::id::TreeId;
-use crate::workspace::trees::git::Git;
-use crate::workspace::trees::{Trees, TreesFault};
+use crate::workspace::trees::git::GitFolder;
+use crate::workspace::trees::{Trees, TreesError};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -22,7 +22,7 @@ const ABOUT: &str = "history.json";
 
 /// A stored copy of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct History {
+pub struct KeptHistory {
     folder: PathBuf,
     pub(super) about: About,
 }
@@ -44,7 +44,7 @@ pub(super) struct About {
     generation: u32,
 }
 
-impl History {
+impl KeptHistory {
     /// Opens the history in `folder`; `None` if there is none.
     pub fn open(folder: &Path) -> Option<Self> {
         let about = serde_json::from_slice(&fs::read(folder.join(ABOUT)).ok()?).ok()?;
@@ -56,7 +56,7 @@ impl History {
     /// more than `most` bytes, only commits, tags and the files of the base are copied.
     ///
     /// # Errors
-    /// [`TreesFault`] if objects are missing or cannot be written.
+    /// [`TreesError`] if objects are missing or cannot be written.
     pub async fn make(
         trees: &Trees,
         source: &SourceRepository,
@@ -64,9 +64,9 @@ impl History {
         folder: &Path,
         (earlier, most): (&[PathBuf], u64),
         stop: &CancellationToken,
-    ) -> Result<Self, TreesFault> {
+    ) -> Result<Self, TreesError> {
         for name in [HISTORY, BASE].map(|name| folder.join(name).join("pack")).iter().chain([&folder.join("refs")]) {
-            fs::create_dir_all(name).map_err(TreesFault::io("make", name))?;
+            fs::create_dir_all(name).map_err(TreesError::io("make", name))?;
         }
         put(&folder.join("HEAD"), b"ref: refs/heads/none\n")?;
         put(&folder.join("config"), settings(&source.format).as_bytes())?;
@@ -121,7 +121,7 @@ impl History {
 
     /// Returns a git for the history that can read the objects of the user's repository and of the
     /// trees. It reads only the history's configuration.
-    fn git(&self, trees: &Trees) -> Git {
+    fn git(&self, trees: &Trees) -> GitFolder {
         let own = self.about.source.is_sha1().then(|| trees.git_dir().join("objects"));
         let others = [Some(self.about.source.common().join("objects")), own].into_iter().flatten();
         let git = trees.own_git().with("GIT_DIR", &self.folder).within(&self.folder);
@@ -133,17 +133,17 @@ impl History {
     /// Packs the objects that are reachable from the base's commit and not in an earlier history.
     async fn pack_commits(
         &mut self,
-        git: &Git,
+        git: &GitFolder,
         commit: &str,
         earlier: &[PathBuf],
         stop: &CancellationToken,
-    ) -> Result<(), TreesFault> {
+    ) -> Result<(), TreesError> {
         let source = self.about.source.clone();
         let tags = source.references.iter().filter(|it| it.name.starts_with("refs/tags/")).map(|it| it.object.as_str());
         let mut wanted: Vec<String> = [commit].into_iter().chain(tags).map(str::to_owned).collect();
         let into = self.folder.join(HISTORY).join("pack");
         if let Some(before) = self.ancestor(git, earlier, stop).await? {
-            link_all(&before.folder.join(HISTORY).join("pack"), &into).map_err(TreesFault::io("link in", &into))?;
+            link_all(&before.folder.join(HISTORY).join("pack"), &into).map_err(TreesError::io("link in", &into))?;
             let known = &before.about.source;
             let had = known.references.iter().map(|it| it.object.as_str()).chain(known.commit.as_deref());
             let had: Vec<String> = had.map(|object| format!("^{object}")).collect();
@@ -169,10 +169,10 @@ impl History {
     /// Returns the first of the `earlier` histories whose commit is an ancestor of this commit.
     async fn ancestor(
         &self,
-        git: &Git,
+        git: &GitFolder,
         earlier: &[PathBuf],
         stop: &CancellationToken,
-    ) -> Result<Option<Self>, TreesFault> {
+    ) -> Result<Option<Self>, TreesError> {
         let source = &self.about.source;
         for before in earlier.iter().filter_map(|folder| Self::open(folder)) {
             let About { source: theirs, is_whole, generation, .. } = &before.about;
@@ -192,14 +192,14 @@ impl History {
     }
 
     /// Writes the base's commit with the tree of the base; returns the id of the new object.
-    async fn replace(&self, git: &Git, commit: &str, stop: &CancellationToken) -> Result<String, TreesFault> {
+    async fn replace(&self, git: &GitFolder, commit: &str, stop: &CancellationToken) -> Result<String, TreesError> {
         let text = with_tree(commit, self.about.base.as_str());
         let id = git.tell(&["hash-object", "-w", "-t", "commit", "--stdin"], text.as_bytes(), stop).await?;
         Ok(String::from_utf8_lossy(&id).trim().to_owned())
     }
 
     /// Packs the files of the base that the history lacks.
-    async fn pack_base(&self, git: &Git, stop: &CancellationToken) -> Result<(), TreesFault> {
+    async fn pack_base(&self, git: &GitFolder, stop: &CancellationToken) -> Result<(), TreesError> {
         let About { base, tree, is_whole, .. } = &self.about;
         let is_there = *is_whole && tree.as_deref() == Some(base.as_str());
         if is_there || *base == TreeId::empty() {
@@ -222,8 +222,8 @@ pub(super) fn settings(format: &str) -> String {
 }
 
 /// Writes a file of a repository that is not in use yet.
-pub(super) fn put(path: &Path, bytes: &[u8]) -> Result<(), TreesFault> {
-    fs::write(path, bytes).map_err(TreesFault::io("write", path))
+pub(super) fn put(path: &Path, bytes: &[u8]) -> Result<(), TreesError> {
+    fs::write(path, bytes).map_err(TreesError::io("write", path))
 }
 
 /// Formats folders for an environment variable of git.

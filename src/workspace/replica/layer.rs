@@ -14,7 +14,7 @@ const OPAQUE: &str = "user.overlay.opaque";
 
 /// The two folders of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sides {
+pub struct LayerSides {
     /// The lower folder, which is never written.
     pub lower: PathBuf,
     /// The upper folder, which holds everything that is written.
@@ -23,7 +23,7 @@ pub struct Sides {
 
 /// The change of a path in a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Differs {
+pub enum LayerEntry {
     /// A written file or link: its inode, and its last change time in seconds and nanoseconds. Any
     /// write changes one of them.
     Written(u64, i64, i64),
@@ -31,14 +31,14 @@ pub enum Differs {
     Gone,
 }
 
-impl Sides {
+impl LayerSides {
     /// Returns the paths, relative to the root, at which the layer has or hides a file or link. A
     /// device and the like hides a file. Folders for which `enters` is false are not searched; the
     /// files that they hide are still returned.
     ///
     /// # Errors
     /// If a folder of either side cannot be read.
-    pub fn differences(&self, enters: impl Fn(&Path) -> bool) -> io::Result<BTreeMap<PathBuf, Differs>> {
+    pub fn differences(&self, enters: impl Fn(&Path) -> bool) -> io::Result<BTreeMap<PathBuf, LayerEntry>> {
         let mut found = BTreeMap::new();
         let relative =
             |entry: &DirEntry| entry.path().strip_prefix(&self.upper).map(Path::to_owned).unwrap_or_default();
@@ -74,7 +74,7 @@ impl Sides {
                 self.hide(&path, &mut found)?;
             }
             if is_file {
-                found.insert(path, Differs::Written(meta.ino(), meta.ctime(), meta.ctime_nsec()));
+                found.insert(path, LayerEntry::Written(meta.ino(), meta.ctime(), meta.ctime_nsec()));
             }
         }
         Ok(found)
@@ -82,12 +82,12 @@ impl Sides {
 
     /// Adds the files of the lower folder at and below a path. If the upper folder has a file at
     /// the same path, a later entry replaces this one.
-    fn hide(&self, path: &Path, found: &mut BTreeMap<PathBuf, Differs>) -> io::Result<()> {
+    fn hide(&self, path: &Path, found: &mut BTreeMap<PathBuf, LayerEntry>) -> io::Result<()> {
         for entry in WalkDir::new(self.lower.join(path)).follow_root_links(false) {
             let entry = entry?;
             if !entry.file_type().is_dir() {
                 let path = entry.path().strip_prefix(&self.lower).unwrap_or(path).to_owned();
-                found.entry(path).or_insert(Differs::Gone);
+                found.entry(path).or_insert(LayerEntry::Gone);
             }
         }
         Ok(())
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_folder_that_is_not_looked_into_hides_the_file_or_link_in_its_place() {
         let dir = crate::test_support::temp_dir();
-        let sides = Sides { lower: dir.path().join("lower"), upper: dir.path().join("upper") };
+        let sides = LayerSides { lower: dir.path().join("lower"), upper: dir.path().join("upper") };
         for folder in ["lower/folder", "lower/both", "upper/file", "upper/link", "upper/both", "upper/new"] {
             fs::create_dir_all(dir.path().join(folder)).unwrap();
             fs::write(dir.path().join(folder).join("x"), "x").unwrap();
@@ -116,7 +116,7 @@ mod tests {
         fs::write(sides.lower.join("file"), "1").unwrap();
         symlink("folder", sides.lower.join("link")).unwrap();
         let found = sides.differences(|_| false).unwrap();
-        let hidden = ["file", "link"].map(|path| (PathBuf::from(path), Differs::Gone));
+        let hidden = ["file", "link"].map(|path| (PathBuf::from(path), LayerEntry::Gone));
         assert_eq!(found, BTreeMap::from(hidden));
     }
 }

@@ -11,7 +11,7 @@ mod room;
 mod source;
 
 pub use checkout::Checkout;
-pub use history::History;
-pub use layer::{Differs, Sides};
+pub use history::KeptHistory;
+pub use layer::{LayerEntry, LayerSides};
 pub use room::{RoomRepository, write};
 pub use source::SourceRepository;

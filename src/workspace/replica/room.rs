@@ -1,13 +1,13 @@
 //! Writes the repository of a room before anything runs there. Afterwards fledge never runs git in
 //! it: a step may have written its configuration.
 
-use super::history::{History, listed, put, settings};
+use super::history::{KeptHistory, listed, put, settings};
 use super::index::with_stat;
-use super::source::{Reference, SourceRepository};
+use super::source::{SourceReference, SourceRepository};
 use crate::id::TreeId;
-use crate::workspace::trees::git::Git;
+use crate::workspace::trees::git::GitFolder;
 use crate::workspace::trees::names::listed as with_zeros;
-use crate::workspace::trees::{Trees, TreesFault};
+use crate::workspace::trees::{Trees, TreesError};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
@@ -39,7 +39,7 @@ pub struct RoomRepository<'a> {
     pub source: &'a SourceRepository,
     /// The history of the base; `None` if it cannot be copied. Then the judged tree is the only
     /// commit.
-    pub history: Option<&'a History>,
+    pub history: Option<&'a KeptHistory>,
     /// The path at which steps find the history.
     pub seen_at: &'a Path,
     /// The tree of the base.
@@ -53,19 +53,19 @@ pub struct RoomRepository<'a> {
 /// Writes the `.git` folder of the room with the files in `files`. `index` is an index of its tree.
 ///
 /// # Errors
-/// [`TreesFault`] if git or the system fails.
+/// [`TreesError`] if git or the system fails.
 pub async fn write(
     trees: &Trees,
     repository: RoomRepository<'_>,
     files: &Path,
     index: &Path,
     stop: &CancellationToken,
-) -> Result<(), TreesFault> {
+) -> Result<(), TreesError> {
     let RoomRepository { source, history, seen_at, base, tree, has_stat } = repository;
     let dir = files.join(".git");
     for name in ["hooks", "info", "objects/info", "objects/pack", "refs/heads", "refs/tags"] {
         let folder = dir.join(name);
-        fs::create_dir_all(&folder).map_err(TreesFault::io("make", folder))?;
+        fs::create_dir_all(&folder).map_err(TreesError::io("make", folder))?;
     }
     put(&dir.join("config"), config(source).as_bytes())?;
     put(&dir.join("info/attributes"), ATTRIBUTES.as_bytes())?;
@@ -76,13 +76,13 @@ pub async fn write(
     let git = trees.own_git().with("GIT_DIR", &dir).with("GIT_INDEX_FILE", &dir.join("index")).within(files);
     let git = match history {
         Some(history) => {
-            git.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", Path::new(&listed(&History::objects(history.folder()))))
+            git.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", Path::new(&listed(&KeptHistory::objects(history.folder()))))
         }
         None => git,
     };
     let own = if source.is_sha1() {
         pack(trees, history.map(|_| base), tree, &dir, stop).await?;
-        let bare = fs::read(index).map_err(TreesFault::io("read", index))?;
+        let bare = fs::read(index).map_err(TreesError::io("read", index))?;
         let _it_is_no_part_of_the_room = fs::remove_file(index);
         let folder = files.to_owned();
         let filled = move || Ok(if has_stat { bare } else { with_stat(bare.clone(), &folder).unwrap_or(bare) });
@@ -105,7 +105,7 @@ pub async fn write(
     };
     if about.is_some() {
         let folders: Vec<String> =
-            History::objects(seen_at).iter().map(|it| format!("{}\n", it.to_string_lossy())).collect();
+            KeptHistory::objects(seen_at).iter().map(|it| format!("{}\n", it.to_string_lossy())).collect();
         put(&dir.join("objects/info/alternates"), folders.concat().as_bytes())?;
         if !source.shallow.is_empty() && source.commit.is_some() {
             put(&dir.join("shallow"), source.shallow.as_bytes())?;
@@ -118,7 +118,7 @@ pub async fn write(
         Some(branch) => {
             let place = dir.join(branch);
             let parent = place.parent().unwrap_or(&dir);
-            fs::create_dir_all(parent).map_err(TreesFault::io("make", parent))?;
+            fs::create_dir_all(parent).map_err(TreesError::io("make", parent))?;
             put(&place, format!("{head}\n").as_bytes())?;
             put(&dir.join("HEAD"), format!("ref: {branch}\n").as_bytes())
         }
@@ -150,7 +150,7 @@ async fn pack(
     tree: &TreeId,
     dir: &Path,
     stop: &CancellationToken,
-) -> Result<(), TreesFault> {
+) -> Result<(), TreesError> {
     if Some(tree) == base {
         return Ok(());
     }
@@ -162,12 +162,12 @@ async fn pack(
 
 /// Writes the commit of a tree; returns its id.
 async fn commit(
-    git: &Git,
+    git: &GitFolder,
     tree: &str,
     parent: Option<&String>,
     date: Option<&str>,
     stop: &CancellationToken,
-) -> Result<String, TreesFault> {
+) -> Result<String, TreesError> {
     let parent = parent.map(|parent| format!("parent {parent}\n")).unwrap_or_default();
     let date = date.unwrap_or(DATE);
     let text = format!("tree {tree}\n{parent}author {WHO} {date}\ncommitter {WHO} {date}\n\nThe work that is judged\n");
@@ -176,15 +176,15 @@ async fn commit(
 }
 
 /// Writes the references of the base, and the replacement of its commit.
-fn references(dir: &Path, all: &[Reference], replaced: Option<(String, String)>) -> Result<(), TreesFault> {
+fn references(dir: &Path, all: &[SourceReference], replaced: Option<(String, String)>) -> Result<(), TreesError> {
     let mut packed: Vec<(&str, &str)> = Vec::new();
-    for Reference { name, object, target } in all {
+    for SourceReference { name, object, target } in all {
         match target {
             None => packed.push((name, object)),
             Some(target) if all.iter().any(|other| other.name == *target) => {
                 let place: PathBuf = dir.join(name);
                 let parent = place.parent().unwrap_or(dir);
-                fs::create_dir_all(parent).map_err(TreesFault::io("make", parent))?;
+                fs::create_dir_all(parent).map_err(TreesError::io("make", parent))?;
                 put(&place, format!("ref: {target}\n").as_bytes())?;
             }
             Some(_) => {}

@@ -1,7 +1,7 @@
 //! The user's repository before the agent starts: the parts that a room's repository copies.
 
-use crate::workspace::trees::git::Git;
-use crate::workspace::trees::{Trees, TreesFault};
+use crate::workspace::trees::git::GitFolder;
+use crate::workspace::trees::{Trees, TreesError};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const UNNAMED: &str = "project";
 
 /// A reference that is reachable from the base.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Reference {
+pub(super) struct SourceReference {
     pub(super) name: String,
     pub(super) object: String,
     /// The target of a symbolic reference.
@@ -29,7 +29,7 @@ pub struct SourceRepository {
     /// The full name of the branch; `None` if the head is detached.
     pub(super) branch: Option<String>,
     /// Tags and branches of `origin` that are reachable from the base, sorted by name.
-    pub(super) references: Vec<Reference>,
+    pub(super) references: Vec<SourceReference>,
     /// The path of the URL of `origin` without the host: `owner/name.git`.
     pub(super) remote: String,
     /// The git directory that all worktrees of the repository share.
@@ -43,14 +43,14 @@ impl SourceRepository {
     /// that of `origin`, the user's checkout. `env` is the user's environment.
     ///
     /// # Errors
-    /// [`TreesFault`] if git cannot be run.
+    /// [`TreesError`] if git cannot be run.
     pub async fn read(
         trees: &Trees,
         origin: &Path,
         env: &[(String, String)],
         stop: &CancellationToken,
-    ) -> Result<Option<Self>, TreesFault> {
-        let git = Git::of_user(trees.root(), trees.scratch(), env);
+    ) -> Result<Option<Self>, TreesError> {
+        let git = GitFolder::of_user(trees.root(), trees.scratch(), env);
         let Some(place) = line(&git, &["rev-parse", "--git-common-dir", "--show-object-format"], stop).await? else {
             return Ok(None);
         };
@@ -89,14 +89,18 @@ impl SourceRepository {
 }
 
 /// Returns git's output without the last line break; `None` if git fails or prints nothing.
-async fn line(git: &Git, args: &[&str], stop: &CancellationToken) -> Result<Option<String>, TreesFault> {
+async fn line(git: &GitFolder, args: &[&str], stop: &CancellationToken) -> Result<Option<String>, TreesError> {
     let answer = git.run(args, b"", usize::MAX, stop).await?;
     let text = String::from_utf8_lossy(&answer.output).trim_end_matches('\n').to_owned();
     Ok((answer.code == 0 && !text.is_empty()).then_some(text))
 }
 
 /// Returns the tags, including annotated tags, and the branches of `origin`.
-async fn references(git: &Git, commit: &str, stop: &CancellationToken) -> Result<Vec<Reference>, TreesFault> {
+async fn references(
+    git: &GitFolder,
+    commit: &str,
+    stop: &CancellationToken,
+) -> Result<Vec<SourceReference>, TreesError> {
     let merged = format!("--merged={commit}");
     let format = "--format=%(objectname) %(refname) %(symref)";
     let args = ["for-each-ref", &merged, format, "refs/tags", "refs/remotes/origin"];
@@ -109,9 +113,9 @@ async fn references(git: &Git, commit: &str, stop: &CancellationToken) -> Result
         let mut words = line.split(' ');
         let (object, name) = (words.next()?.to_owned(), words.next()?.to_owned());
         let target = words.next().filter(|target| !target.is_empty()).map(str::to_owned);
-        Some(Reference { name, object, target })
+        Some(SourceReference { name, object, target })
     });
-    let mut references: Vec<Reference> = references.collect();
+    let mut references: Vec<SourceReference> = references.collect();
     references.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(references)
 }

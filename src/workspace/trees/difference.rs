@@ -2,7 +2,7 @@
 //! files.
 
 use super::names::{each, spelled};
-use super::{Trees, TreesFault};
+use super::{Trees, TreesError};
 use crate::id::TreeId;
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 /// A file that differs between two trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileDifference {
-    /// The path relative to the root of the workspace, as in [`super::Entry::path`].
+    /// The path relative to the root of the workspace, as in [`super::TreeEntry::path`].
     pub path: String,
     /// The old path of a renamed file.
     pub from: Option<String>,
@@ -27,13 +27,13 @@ impl Trees {
     /// another name with most of its lines counts as one renamed file.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails.
+    /// [`TreesError`] if git fails.
     pub async fn difference(
         &self,
         from: &TreeId,
         to: &TreeId,
         stop: &CancellationToken,
-    ) -> Result<Vec<FileDifference>, TreesFault> {
+    ) -> Result<Vec<FileDifference>, TreesError> {
         if from == to {
             return Ok(Vec::new());
         }
@@ -51,7 +51,7 @@ impl Trees {
             to.as_str(),
         ];
         let output = self.0.git.ask(&args, stop).await?;
-        parsed(&output).ok_or_else(|| TreesFault::odd_answer("diff-tree"))
+        parsed(&output).ok_or_else(|| TreesError::odd_answer("diff-tree"))
     }
 }
 

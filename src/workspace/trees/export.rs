@@ -3,7 +3,7 @@
 
 use super::names::with_folders;
 use super::take::native;
-use super::{ChangeKind, Inner, LINK, Trees, TreesFault};
+use super::{Inner, LINK, TreeChangeKind, Trees, TreesError};
 use crate::id::TreeId;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use std::collections::BTreeSet;
@@ -21,14 +21,14 @@ impl Trees {
     /// the time of the export, so builds rebuild them.
     ///
     /// # Errors
-    /// [`TreesFault`] if git or the file system fails, or the folder is not empty.
+    /// [`TreesError`] if git or the file system fails, or the folder is not empty.
     pub async fn export(
         &self,
         tree: &TreeId,
         base: &TreeId,
         into: &Path,
         stop: &CancellationToken,
-    ) -> Result<(), TreesFault> {
+    ) -> Result<(), TreesError> {
         self.0.export(tree, base, into, None, stop).await
     }
 
@@ -44,7 +44,7 @@ impl Trees {
         into: &Path,
         index: &Path,
         stop: &CancellationToken,
-    ) -> Result<(), TreesFault> {
+    ) -> Result<(), TreesError> {
         self.0.export(tree, base, into, Some(index), stop).await
     }
 }
@@ -57,7 +57,7 @@ impl Inner {
         into: &Path,
         index: Option<&Path>,
         stop: &CancellationToken,
-    ) -> Result<(), TreesFault> {
+    ) -> Result<(), TreesError> {
         let into = fresh(into)?;
         let changes = self.changes(base, tree, stop).await?;
         let entries = self.entries(tree, stop).await?;
@@ -74,7 +74,7 @@ impl Inner {
             return Ok(());
         }
         let touched: BTreeSet<String> = changes.iter().map(|change| change.path.clone()).collect();
-        let named = changes.iter().filter(|it| matches!(it.kind, ChangeKind::Added | ChangeKind::Removed));
+        let named = changes.iter().filter(|it| matches!(it.kind, TreeChangeKind::Added | TreeChangeKind::Removed));
         let renamed: BTreeSet<String> =
             named.flat_map(|it| with_folders(&it.path).skip(1)).map(str::to_owned).collect();
         let is_base = changes.is_empty();
@@ -101,19 +101,19 @@ impl Inner {
 }
 
 /// Makes a folder that must be empty, and returns its path without links.
-pub(super) fn fresh(into: &Path) -> Result<std::path::PathBuf, TreesFault> {
+pub(super) fn fresh(into: &Path) -> Result<std::path::PathBuf, TreesError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(into);
-    made.map_err(TreesFault::io("make", into))?;
-    let into = into.canonicalize().map_err(TreesFault::io("open", into))?;
-    match fs::read_dir(&into).map_err(TreesFault::io("read", &into))?.next() {
+    made.map_err(TreesError::io("make", into))?;
+    let into = into.canonicalize().map_err(TreesError::io("open", into))?;
+    match fs::read_dir(&into).map_err(TreesError::io("read", &into))?.next() {
         None => Ok(into),
-        Some(_) => Err(TreesFault::NotEmpty { path: into }),
+        Some(_) => Err(TreesError::NotEmpty { path: into }),
     }
 }
 
-fn age(path: &Path) -> Result<(), TreesFault> {
+fn age(path: &Path) -> Result<(), TreesError> {
     let time = Timespec { tv_sec: LONG_AGO, tv_nsec: 0 };
     let times = Timestamps { last_access: time, last_modification: time };
     let done = utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
-    done.map_err(|error| TreesFault::io("set the time of", path)(error.into()))
+    done.map_err(|error| TreesError::io("set the time of", path)(error.into()))
 }

@@ -1,7 +1,7 @@
 //! Runs git. A call has only the arguments, environment, input and limits that are given here.
 
-use super::TreesFault;
-use crate::process::{self, End, Files, Invocation, Variables};
+use super::TreesError;
+use crate::process::{self, Invocation, ProcessEnd, ProcessFiles, Variables};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ const SAID: usize = 1000;
 
 /// Git in one folder, with one environment.
 #[derive(Debug, Clone)]
-pub(in crate::workspace) struct Git {
+pub(in crate::workspace) struct GitFolder {
     dir: PathBuf,
     env: Variables,
     /// The folder for input and error output during a call.
@@ -34,7 +34,7 @@ pub(in crate::workspace) struct Git {
 }
 
 /// A version of git.
-pub(super) struct Version {
+pub(super) struct GitVersion {
     /// The output of `git version`.
     pub(super) text: String,
     /// True if `update-index` can write all new objects into one pack.
@@ -42,13 +42,13 @@ pub(super) struct Version {
 }
 
 /// The result of a call.
-pub(in crate::workspace) struct Answer {
+pub(in crate::workspace) struct GitAnswer {
     pub(in crate::workspace) code: i32,
     pub(in crate::workspace) output: Vec<u8>,
     pub(in crate::workspace) said: String,
 }
 
-impl Git {
+impl GitFolder {
     /// Git with fledge's private git directory, for the workspace at `root`.
     pub(super) fn own(git_dir: &Path, root: &Path, scratch: &Path, path: &str) -> Self {
         let shown = |path: &Path| path.to_string_lossy().into_owned();
@@ -132,15 +132,15 @@ impl Git {
     }
 
     /// Returns the version; fails if it is too old.
-    pub(super) async fn version(&self, stop: &CancellationToken) -> Result<Version, TreesFault> {
+    pub(super) async fn version(&self, stop: &CancellationToken) -> Result<GitVersion, TreesError> {
         let text = String::from_utf8_lossy(&self.ask(&["version"], stop).await?).trim().to_owned();
         let mut numbers = text.trim_start_matches(|c: char| !c.is_ascii_digit()).split('.');
         let mut number = || numbers.next().and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
         let number = (number(), number());
         if number < OLDEST {
-            return Err(TreesFault::OldGit { version: text });
+            return Err(TreesError::OldGit { version: text });
         }
-        Ok(Version { text, packs_at_once: number >= PACKS_AT_ONCE })
+        Ok(GitVersion { text, packs_at_once: number >= PACKS_AT_ONCE })
     }
 
     /// Runs git and returns its output. An exit code other than 0 is an error.
@@ -148,7 +148,7 @@ impl Git {
         &self,
         args: &[&str],
         stop: &CancellationToken,
-    ) -> Result<Vec<u8>, TreesFault> {
+    ) -> Result<Vec<u8>, TreesError> {
         self.tell(args, b"", stop).await
     }
 
@@ -158,7 +158,7 @@ impl Git {
         args: &[&str],
         input: &[u8],
         stop: &CancellationToken,
-    ) -> Result<Vec<u8>, TreesFault> {
+    ) -> Result<Vec<u8>, TreesError> {
         let answer = self.run(args, input, usize::MAX, stop).await?;
         if answer.code == 0 { Ok(answer.output) } else { Err(answer.fault(args)) }
     }
@@ -171,17 +171,17 @@ impl Git {
         input: &[u8],
         limit: usize,
         stop: &CancellationToken,
-    ) -> Result<Answer, TreesFault> {
-        let files = || -> io::Result<(Files, File)> {
+    ) -> Result<GitAnswer, TreesError> {
+        let files = || -> io::Result<(ProcessFiles, File)> {
             let says = tempfile::tempfile_in(&self.scratch)?;
             let mut reads = if input.is_empty() { None } else { Some(tempfile::tempfile_in(&self.scratch)?) };
             if let Some(reads) = &mut reads {
                 reads.write_all(input)?;
                 reads.rewind()?;
             }
-            Ok((Files { input: reads, errors: Some(says.try_clone()?) }, says))
+            Ok((ProcessFiles { input: reads, errors: Some(says.try_clone()?) }, says))
         };
-        let (files, mut says) = files().map_err(TreesFault::io("write in", &self.scratch))?;
+        let (files, mut says) = files().map_err(TreesError::io("write in", &self.scratch))?;
         let kept = Mutex::new(Vec::new());
         let keep = |bytes: &[u8]| {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -195,12 +195,14 @@ impl Git {
         let output = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
         let verb = args.first().copied().unwrap_or_default().to_owned();
         match ended.end {
-            End::Exited(code) => Ok(Answer { code, output, said }),
-            End::NotStarted(why) => Err(TreesFault::NoGit { why }),
-            End::Stopped => Err(TreesFault::Stopped),
-            End::TimedOut => Err(TreesFault::Git { verb, said: "it took longer than an hour".into() }),
-            End::Exceeded(said) => Err(TreesFault::Git { verb, said }),
-            End::Signalled(signal) => Err(TreesFault::Git { verb, said: format!("ended by signal {signal}; {said}") }),
+            ProcessEnd::Exited(code) => Ok(GitAnswer { code, output, said }),
+            ProcessEnd::NotStarted(why) => Err(TreesError::NoGit { why }),
+            ProcessEnd::Stopped => Err(TreesError::Stopped),
+            ProcessEnd::TimedOut => Err(TreesError::Git { verb, said: "it took longer than an hour".into() }),
+            ProcessEnd::Exceeded(said) => Err(TreesError::Git { verb, said }),
+            ProcessEnd::Signalled(signal) => {
+                Err(TreesError::Git { verb, said: format!("ended by signal {signal}; {said}") })
+            }
         }
     }
 
@@ -222,10 +224,10 @@ impl Git {
     }
 }
 
-impl Answer {
+impl GitAnswer {
     /// Converts an unexpected exit code into an error.
-    pub(in crate::workspace) fn fault(self, args: &[&str]) -> TreesFault {
+    pub(in crate::workspace) fn fault(self, args: &[&str]) -> TreesError {
         let said = if self.said.is_empty() { format!("exit code {}", self.code) } else { self.said };
-        TreesFault::Git { verb: args.first().copied().unwrap_or_default().to_owned(), said }
+        TreesError::Git { verb: args.first().copied().unwrap_or_default().to_owned(), said }
     }
 }

@@ -1,8 +1,8 @@
 //! Files of a workspace that the user's git reads or runs: those that its configuration includes or
 //! starts, and its hooks.
 
-use super::TreesFault;
-use super::git::Git;
+use super::TreesError;
+use super::git::GitFolder;
 use super::ignores::inside;
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,11 +30,11 @@ pub struct GitPrograms {
 }
 
 /// The path values of the user's configuration: the file that sets each, the key and the path.
-pub(super) struct Paths(Vec<(PathBuf, String, String)>);
+pub(super) struct ConfiguredPaths(Vec<(PathBuf, String, String)>);
 
-impl Paths {
+impl ConfiguredPaths {
     /// Reads the values with the user's git.
-    pub(super) async fn read(git: &Git, stop: &CancellationToken) -> Result<Self, TreesFault> {
+    pub(super) async fn read(git: &GitFolder, stop: &CancellationToken) -> Result<Self, TreesError> {
         let set = ask(git, &["config", "-z", "--show-origin", "--type=path", "--get-regexp", PATHS], stop).await?;
         let mut parts = set.split('\0');
         let mut values = Vec::new();
@@ -63,12 +63,12 @@ impl GitPrograms {
     /// Finds the files and commands. `top` is the root of the repository, `prefix` the path from
     /// there to the workspace, and `usual` the default folder of hooks.
     pub(super) async fn read(
-        git: &Git,
-        paths: &Paths,
+        git: &GitFolder,
+        paths: &ConfiguredPaths,
         root: &Path,
         (top, prefix, usual): (&Path, &str, &Path),
         stop: &CancellationToken,
-    ) -> Result<Self, TreesFault> {
+    ) -> Result<Self, TreesError> {
         let set = ask(git, &["config", "-z", "--get-regexp", COMMANDS], stop).await?;
         let pairs = set.split('\0').filter_map(|pair| pair.split_once('\n'));
         let commands = pairs.filter_map(|(key, value)| match key.starts_with("alias.") {
@@ -107,7 +107,7 @@ impl GitPrograms {
     }
 }
 
-async fn ask(git: &Git, args: &[&str], stop: &CancellationToken) -> Result<String, TreesFault> {
+async fn ask(git: &GitFolder, args: &[&str], stop: &CancellationToken) -> Result<String, TreesError> {
     let answer = git.run(args, b"", usize::MAX, stop).await?;
     Ok(if answer.code == 0 { String::from_utf8_lossy(&answer.output).into_owned() } else { String::new() })
 }

@@ -1,11 +1,11 @@
 //! The files that the user ignores through other lists than the workspace's own `.gitignore` files,
 //! as of the start of a run.
 
-use super::git::Git;
-use super::git_programs::{GitPrograms, Paths};
+use super::git::GitFolder;
+use super::git_programs::{ConfiguredPaths, GitPrograms};
 use super::names::{each, listed, spelled, with_folders};
 use super::take::native;
-use super::{Inner, Trees, TreesFault, ground};
+use super::{Inner, Trees, TreesError, scratch};
 use crate::id::TreeId;
 use globset::GlobBuilder;
 use std::collections::BTreeSet;
@@ -21,11 +21,11 @@ const CACHES: [&str; 7] =
 pub(super) const LIST: &str = ".gitignore";
 
 /// The ignore rules and git programs at the start of a run.
-pub(super) struct Frozen {
+pub(super) struct FrozenIgnores {
     /// The lines of an exclude file at the root of the workspace.
     pub(super) lines: String,
     /// The query for tracked files that are ignored.
-    pub(super) tracked: Tracked,
+    pub(super) tracked: TrackedIgnored,
     /// The files that the user's git reads and runs in the workspace.
     pub(super) programs: GitPrograms,
 }
@@ -33,15 +33,15 @@ pub(super) struct Frozen {
 /// A query to the user's repository for tracked files that are ignored. In a large repository the
 /// query takes as long as the base, so both run at the same time.
 #[derive(Debug)]
-pub(super) struct Tracked {
-    git: Git,
+pub(super) struct TrackedIgnored {
+    git: GitFolder,
     /// The option that names the file with ignore rules.
     exclude: String,
 }
 
-impl Tracked {
+impl TrackedIgnored {
     /// Returns the files; none if the workspace is in no repository.
-    pub(super) async fn ask(&self, stop: &CancellationToken) -> Result<Vec<String>, TreesFault> {
+    pub(super) async fn ask(&self, stop: &CancellationToken) -> Result<Vec<String>, TreesError> {
         let args = ["ls-files", "-z", "-c", "-i", "--exclude-per-directory=.gitignore", &self.exclude];
         let answer = self.git.run(&args, b"", usize::MAX, stop).await?;
         Ok(if answer.code == 0 { each(&answer.output).map(spelled).collect() } else { Vec::new() })
@@ -55,13 +55,13 @@ pub(super) async fn frozen(
     scratch: &Path,
     env: &[(String, String)],
     stop: &CancellationToken,
-) -> Result<Frozen, TreesFault> {
-    let git = Git::of_user(root, scratch, env);
-    let told = async |args: &[&str]| -> Result<String, TreesFault> {
+) -> Result<FrozenIgnores, TreesError> {
+    let git = GitFolder::of_user(root, scratch, env);
+    let told = async |args: &[&str]| -> Result<String, TreesError> {
         let answer = git.run(args, b"", usize::MAX, stop).await?;
         Ok(if answer.code == 0 { String::from_utf8_lossy(&answer.output).into_owned() } else { String::new() })
     };
-    let set = Paths::read(&git, stop).await?;
+    let set = ConfiguredPaths::read(&git, stop).await?;
     let own = set.last("core.excludesfile").filter(|path| !path.is_empty());
     let home = |name: &str| env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);
     let usual = || match (home("XDG_CONFIG_HOME"), home("HOME")) {
@@ -70,7 +70,7 @@ pub(super) async fn frozen(
         (None, None) => None,
     };
     let mut files: Vec<(PathBuf, String)> = Vec::new();
-    let line = async |args: &[&str]| Ok::<_, TreesFault>(told(args).await?.trim_end_matches('\n').to_owned());
+    let line = async |args: &[&str]| Ok::<_, TreesError>(told(args).await?.trim_end_matches('\n').to_owned());
     let top = Some(line(&["rev-parse", "--show-toplevel"]).await?).filter(|top| !top.is_empty()).map(PathBuf::from);
     let prefix = line(&["rev-parse", "--show-prefix"]).await?.trim_end_matches('/').to_owned();
     files.extend(own.map(|path| root.join(path)).or_else(usual).map(|path| (path, prefix.clone())));
@@ -92,9 +92,9 @@ pub(super) async fn frozen(
     let texts = files.iter().filter_map(|(path, prefix)| Some((std::fs::read_to_string(path).ok()?, prefix)));
     let own = texts.flat_map(|(text, prefix)| seen_from(prefix, &text));
     let lines: String = CACHES.iter().map(|cache| format!("{cache}\n")).chain(own).collect();
-    ground::write(&scratch.join("exclude"), lines.as_bytes())?;
+    scratch::write(&scratch.join("exclude"), lines.as_bytes())?;
     let exclude = format!("--exclude-from={}", scratch.join("exclude").display());
-    Ok(Frozen { lines, tracked: Tracked { git, exclude }, programs })
+    Ok(FrozenIgnores { lines, tracked: TrackedIgnored { git, exclude }, programs })
 }
 
 /// Returns a path relative to the root of the workspace; `None` for the root itself or a path
@@ -117,13 +117,13 @@ impl Trees {
     /// user's rules at the start of the run.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails.
+    /// [`TreesError`] if git fails.
     pub async fn ignored(
         &self,
         tree: &TreeId,
         paths: &[String],
         stop: &CancellationToken,
-    ) -> Result<BTreeSet<String>, TreesFault> {
+    ) -> Result<BTreeSet<String>, TreesError> {
         self.0.ignored(tree, paths, stop).await
     }
 }
@@ -134,12 +134,12 @@ impl Inner {
         tree: &TreeId,
         paths: &[String],
         stop: &CancellationToken,
-    ) -> Result<BTreeSet<String>, TreesFault> {
+    ) -> Result<BTreeSet<String>, TreesError> {
         if paths.is_empty() {
             return Ok(BTreeSet::new());
         }
         let scratch = self.scratch.path();
-        let folder = tempfile::tempdir_in(scratch).map_err(TreesFault::io("write in", scratch))?;
+        let folder = tempfile::tempdir_in(scratch).map_err(TreesError::io("write in", scratch))?;
         let folders: BTreeSet<&str> = paths.iter().flat_map(|path| with_folders(path).skip(1)).collect();
         let mut places: BTreeSet<String> = folders.iter().map(|folder| format!("{folder}/{LIST}")).collect();
         places.insert(LIST.into());
@@ -149,8 +149,8 @@ impl Inner {
         for (list, text) in lists.iter().zip(texts) {
             let place = folder.path().join(native(&list.path));
             let parent = place.parent().unwrap_or(folder.path());
-            std::fs::create_dir_all(parent).map_err(TreesFault::io("make", parent))?;
-            ground::write(&place, &text)?;
+            std::fs::create_dir_all(parent).map_err(TreesError::io("make", parent))?;
+            scratch::write(&place, &text)?;
         }
         let git = self.git.within(folder.path());
         let args = ["check-ignore", "--no-index", "-z", "--stdin"];

@@ -2,7 +2,7 @@
 
 use super::names::kept;
 use super::take::tree_of;
-use super::{Trees, TreesFault};
+use super::{Trees, TreesError};
 use crate::id::TreeId;
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,8 +16,8 @@ impl Trees {
     /// tree.
     ///
     /// # Errors
-    /// [`TreesFault`] if the name is invalid or git fails.
-    pub async fn keep(&self, name: &str, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
+    /// [`TreesError`] if the name is invalid or git fails.
+    pub async fn keep(&self, name: &str, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesError> {
         let name = kept(name)?;
         let words = ["-c", BRIEFLY, "update-ref", &name, tree.as_str()];
         match self.0.git.ask(&words, stop).await {
@@ -32,8 +32,8 @@ impl Trees {
     /// Returns the tree that is kept under a name.
     ///
     /// # Errors
-    /// [`TreesFault`] if the name is invalid or git fails.
-    pub async fn kept(&self, name: &str, stop: &CancellationToken) -> Result<Option<TreeId>, TreesFault> {
+    /// [`TreesError`] if the name is invalid or git fails.
+    pub async fn kept(&self, name: &str, stop: &CancellationToken) -> Result<Option<TreeId>, TreesError> {
         let answer = self.0.git.run(&["rev-parse", "--quiet", "--verify", &kept(name)?], b"", 100, stop).await?;
         if answer.code == 0 { tree_of(&answer.output, "rev-parse").map(Some) } else { Ok(None) }
     }
@@ -41,8 +41,8 @@ impl Trees {
     /// Returns the first parts of all names under which trees are kept.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails.
-    pub async fn keepers(&self, stop: &CancellationToken) -> Result<BTreeSet<String>, TreesFault> {
+    /// [`TreesError`] if git fails.
+    pub async fn keepers(&self, stop: &CancellationToken) -> Result<BTreeSet<String>, TreesError> {
         let all = self.0.git.ask(&["for-each-ref", "--format=%(refname:lstrip=2)", "refs/kept"], stop).await?;
         let all = String::from_utf8_lossy(&all);
         Ok(all.lines().filter_map(|name| name.split('/').next()).map(str::to_owned).collect())
@@ -51,8 +51,8 @@ impl Trees {
     /// No longer keeps the trees under the name `prefix` and under `PREFIX/…`.
     ///
     /// # Errors
-    /// [`TreesFault`] if the name is invalid or git fails.
-    pub async fn forget(&self, prefix: &str, stop: &CancellationToken) -> Result<(), TreesFault> {
+    /// [`TreesError`] if the name is invalid or git fails.
+    pub async fn forget(&self, prefix: &str, stop: &CancellationToken) -> Result<(), TreesError> {
         let all = self.0.git.ask(&["for-each-ref", "--format=delete %(refname)", &kept(prefix)?], stop).await?;
         self.0.git.tell(&["update-ref", "--stdin"], &all, stop).await.map(drop)
     }

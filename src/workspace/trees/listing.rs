@@ -1,8 +1,8 @@
 //! The contents of trees, and their differences.
 
-use super::git::Answer;
+use super::git::GitAnswer;
 use super::names::{each, listed, spelled};
-use super::{ChangeKind, DiffForm, Entry, Inner, REPOSITORY, TreeChange, Trees, TreesFault, take};
+use super::{DiffForm, Inner, REPOSITORY, TreeChange, TreeChangeKind, TreeEntry, Trees, TreesError, take};
 use crate::id::TreeId;
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
@@ -15,21 +15,21 @@ impl Trees {
     /// Returns the paths of all files of a tree, sorted.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails.
-    pub async fn paths(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<String>, TreesFault> {
+    /// [`TreesError`] if git fails.
+    pub async fn paths(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<String>, TreesError> {
         Ok(self.0.entries(tree, stop).await?.into_iter().map(|entry| entry.path).collect())
     }
 
     /// Returns a tree with additional or replaced files; each is a path and a text.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails, or a path conflicts with a file of the tree.
+    /// [`TreesError`] if git fails, or a path conflicts with a file of the tree.
     pub async fn with_files<'a>(
         &self,
         tree: &TreeId,
         files: impl Iterator<Item = (&'a str, &'a str)>,
         stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
+    ) -> Result<TreeId, TreesError> {
         let inner = &self.0;
         let git = inner.git.with("GIT_INDEX_FILE", &inner.scratch.path().join("composed"));
         let mut lines = Vec::new();
@@ -51,7 +51,7 @@ impl Inner {
         from: &TreeId,
         to: &TreeId,
         stop: &CancellationToken,
-    ) -> Result<Vec<TreeChange>, TreesFault> {
+    ) -> Result<Vec<TreeChange>, TreesError> {
         if from == to {
             return Ok(Vec::new());
         }
@@ -64,7 +64,7 @@ impl Inner {
         let (mut fields, mut changes) = (each(&output), Vec::new());
         while let Some(head) = fields.next() {
             let change = fields.next().and_then(|path| changed(head, path));
-            changes.push(change.ok_or_else(|| TreesFault::odd_answer("diff-tree"))?);
+            changes.push(change.ok_or_else(|| TreesError::odd_answer("diff-tree"))?);
         }
         changes.sort();
         self.seen.changes.keep(pair, &changes);
@@ -72,7 +72,7 @@ impl Inner {
     }
 
     /// Returns all files of a tree, sorted by path.
-    pub(super) async fn entries(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<Entry>, TreesFault> {
+    pub(super) async fn entries(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<TreeEntry>, TreesError> {
         if let Some(entries) = self.seen.entries.get(tree) {
             return Ok(entries);
         }
@@ -88,7 +88,7 @@ impl Inner {
         path: &str,
         limit: u64,
         stop: &CancellationToken,
-    ) -> Result<Option<Vec<u8>>, TreesFault> {
+    ) -> Result<Option<Vec<u8>>, TreesError> {
         let entries = self.entries_at(tree, &[path], stop).await?;
         let Some(entry) = entries.into_iter().find(|entry| entry.path == path && entry.mode != REPOSITORY) else {
             return Ok(None);
@@ -104,7 +104,7 @@ impl Inner {
         }
         let size = self.git.ask(&["cat-file", "-s", &entry.blob], stop).await?;
         let bytes = std::str::from_utf8(&size).ok().and_then(|size| size.trim().parse().ok());
-        Err(TreesFault::TooLarge { path: entry.path, bytes: bytes.unwrap_or(limit), limit })
+        Err(TreesError::TooLarge { path: entry.path, bytes: bytes.unwrap_or(limit), limit })
     }
 
     /// Returns the entries at these paths, or all files of the tree if the paths are too many or
@@ -114,7 +114,7 @@ impl Inner {
         tree: &TreeId,
         paths: &[&str],
         stop: &CancellationToken,
-    ) -> Result<Vec<Entry>, TreesFault> {
+    ) -> Result<Vec<TreeEntry>, TreesError> {
         let is_argument =
             |path: &&str| !path.is_empty() && !path.contains('\0') && super::names::bytes(path) == path.as_bytes();
         if paths.len() > MOST_ARGUMENTS || !paths.iter().all(is_argument) {
@@ -130,7 +130,7 @@ impl Inner {
         &self,
         ids: impl Iterator<Item = &'a str>,
         stop: &CancellationToken,
-    ) -> Result<Vec<Vec<u8>>, TreesFault> {
+    ) -> Result<Vec<Vec<u8>>, TreesError> {
         let input: String = ids.map(|id| format!("{id}\n")).collect();
         if input.is_empty() {
             return Ok(Vec::new());
@@ -138,7 +138,7 @@ impl Inner {
         let output = self.git.tell(&["cat-file", "--batch"], input.as_bytes(), stop).await?;
         let (mut rest, mut blobs) = (output.as_slice(), Vec::new());
         while !rest.is_empty() {
-            let (blob, after) = batched(rest).ok_or_else(|| TreesFault::odd_answer("cat-file"))?;
+            let (blob, after) = batched(rest).ok_or_else(|| TreesError::odd_answer("cat-file"))?;
             blobs.push(blob.to_vec());
             rest = after;
         }
@@ -151,7 +151,7 @@ impl Inner {
         base: &TreeId,
         paths: &[String],
         stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
+    ) -> Result<TreeId, TreesError> {
         let paths: BTreeSet<String> = paths.iter().map(|path| path.trim_end_matches('/').to_owned()).collect();
         let git = self.git.with("GIT_INDEX_FILE", &self.scratch.path().join("composed"));
         let changes = self.changes(tree, base, stop).await?;
@@ -180,7 +180,7 @@ impl Inner {
         form: DiffForm,
         limit: usize,
         stop: &CancellationToken,
-    ) -> Result<Vec<u8>, TreesFault> {
+    ) -> Result<Vec<u8>, TreesError> {
         let form: &[&str] = match form {
             DiffForm::Patch => &["-p"],
             DiffForm::Whole => &["-p", "--binary", "--full-index"],
@@ -188,15 +188,15 @@ impl Inner {
         };
         let fixed = ["diff-tree", "-r", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv"];
         let args = [fixed.as_slice(), form, &[from.as_str(), to.as_str()]].concat();
-        let answer: Answer = self.git.run(&args, b"", limit, stop).await?;
+        let answer: GitAnswer = self.git.run(&args, b"", limit, stop).await?;
         if answer.code == 0 { Ok(answer.output) } else { Err(answer.fault(&args)) }
     }
 }
 
 /// Parses the output of `ls-tree`; sorts it by path.
-pub(in crate::workspace) fn entries_of(list: &[u8]) -> Result<Vec<Entry>, TreesFault> {
-    let entries: Option<Vec<Entry>> = each(list).map(entry).collect();
-    let mut entries = entries.ok_or_else(|| TreesFault::odd_answer("ls-tree"))?;
+pub(in crate::workspace) fn entries_of(list: &[u8]) -> Result<Vec<TreeEntry>, TreesError> {
+    let entries: Option<Vec<TreeEntry>> = each(list).map(entry).collect();
+    let mut entries = entries.ok_or_else(|| TreesError::odd_answer("ls-tree"))?;
     entries.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(entries)
 }
@@ -208,21 +208,21 @@ fn changed(head: &[u8], path: &[u8]) -> Option<TreeChange> {
     let (from_mode, to_mode) = (mode()?, mode()?);
     let (from, to) = (words.next()?, words.next()?);
     let kind = match (from_mode, to_mode) {
-        (0, _) => ChangeKind::Added,
-        (_, 0) => ChangeKind::Removed,
-        _ if from == to && from_mode & to_mode & 0o170_000 == 0o100_000 => ChangeKind::ModeChanged,
-        _ => ChangeKind::Modified,
+        (0, _) => TreeChangeKind::Added,
+        (_, 0) => TreeChangeKind::Removed,
+        _ if from == to && from_mode & to_mode & 0o170_000 == 0o100_000 => TreeChangeKind::ModeChanged,
+        _ => TreeChangeKind::Modified,
     };
     Some(TreeChange { path: spelled(path), kind, from_mode, to_mode })
 }
 
 /// Parses a file from `ls-tree`: `100644 blob ID`, a tab, and the path.
-fn entry(line: &[u8]) -> Option<Entry> {
+fn entry(line: &[u8]) -> Option<TreeEntry> {
     let tab = line.iter().position(|byte| *byte == b'\t')?;
     let mut words = std::str::from_utf8(&line[..tab]).ok()?.split(' ');
     let mode = u32::from_str_radix(words.next()?, 8).ok()?;
     let (_kind, blob) = (words.next()?, words.next()?.to_owned());
-    Some(Entry { path: spelled(&line[tab + 1..]), mode, blob })
+    Some(TreeEntry { path: spelled(&line[tab + 1..]), mode, blob })
 }
 
 /// Splits the output of `cat-file --batch` after its first object.

@@ -1,7 +1,7 @@
 //! Searches the folders of a workspace for entries that git skips silently. It reads folders but
 //! opens no files, and follows no links.
 
-use super::Oddness;
+use super::AnomalyKind;
 use super::names::{spelled, with_folders};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ use std::path::Path;
 const PARTS: [&str; 3] = ["HEAD", "objects", "refs"];
 
 /// Returns all odd entries, except those at and below the `hidden` paths.
-pub(super) fn look(root: &Path, hidden: &BTreeSet<String>) -> BTreeMap<String, Oddness> {
+pub(super) fn look(root: &Path, hidden: &BTreeSet<String>) -> BTreeMap<String, AnomalyKind> {
     let mut found = BTreeMap::new();
     let mut ahead = vec![(root.to_owned(), String::new())];
     while let Some((folder, place)) = ahead.pop() {
@@ -21,7 +21,7 @@ pub(super) fn look(root: &Path, hidden: &BTreeSet<String>) -> BTreeMap<String, O
             Ok(entries) => entries,
             Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => continue,
             Err(_) => {
-                found.insert(place, Oddness::Unreadable);
+                found.insert(place, AnomalyKind::Unreadable);
                 continue;
             }
         };
@@ -31,7 +31,7 @@ pub(super) fn look(root: &Path, hidden: &BTreeSet<String>) -> BTreeMap<String, O
             parts.extend(PARTS.into_iter().find(|part| name == *part));
             if name == ".git" {
                 if !place.is_empty() {
-                    found.insert(place.clone(), Oddness::Repository);
+                    found.insert(place.clone(), AnomalyKind::Repository);
                 }
                 continue;
             }
@@ -49,15 +49,15 @@ pub(super) fn look(root: &Path, hidden: &BTreeSet<String>) -> BTreeMap<String, O
                 continue;
             }
             if is_like_git(&name) {
-                found.insert(path, Oddness::LikeGit);
+                found.insert(path, AnomalyKind::LikeGit);
             } else if kind.is_dir() {
                 ahead.push((entry.path(), path));
             } else {
-                found.insert(path, Oddness::Special);
+                found.insert(path, AnomalyKind::Special);
             }
         }
         if parts.len() == PARTS.len() {
-            found.insert(if place.is_empty() { PARTS[0].to_owned() } else { place }, Oddness::Repository);
+            found.insert(if place.is_empty() { PARTS[0].to_owned() } else { place }, AnomalyKind::Repository);
         }
     }
     found
@@ -98,7 +98,7 @@ mod tests {
         }
         assert_eq!(look(folder.path(), &BTreeSet::new()), BTreeMap::new());
         ["a/HEAD", "HEAD"].iter().for_each(|name| fs::write(folder.path().join(name), "ref: refs/heads/x\n").unwrap());
-        let expected = ["HEAD", "a"].map(|place| (place.to_owned(), Oddness::Repository));
+        let expected = ["HEAD", "a"].map(|place| (place.to_owned(), AnomalyKind::Repository));
         assert_eq!(look(folder.path(), &BTreeSet::new()), BTreeMap::from(expected));
     }
 

@@ -2,43 +2,43 @@
 //! private git directory that agents cannot write. Git uses only that directory's configuration,
 //! hooks, attributes and ignore rules, and the workspace's `.gitignore` files.
 
+mod anomaly;
 mod difference;
+mod error;
 mod export;
-mod fault;
 pub(in crate::workspace) mod git;
 mod git_programs;
-mod ground;
 mod ignores;
 mod keeping;
 mod listing;
 mod look;
 pub(in crate::workspace) mod names;
-mod oddity;
 mod outside;
 mod restore;
 mod retake;
+mod scratch;
 mod seen;
 mod take;
 mod written;
 
+pub use anomaly::{AnomalyKind, TreeAnomaly};
 pub use difference::FileDifference;
-pub use fault::TreesFault;
+pub use error::TreesError;
 pub use git_programs::GitPrograms;
 pub(in crate::workspace) use listing::entries_of;
 pub use names::{path_text, text_path};
-pub use oddity::{Oddity, Oddness};
-pub use outside::Outside;
+pub use outside::OutsideFiles;
 pub(in crate::workspace) use take::tree_of;
 
 use crate::id::TreeId;
 use crate::process;
-use git::Git;
-use ground::Scratch;
-use seen::Seen;
+use git::GitFolder;
+use scratch::GitScratch;
+use seen::GitAnswers;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use take::State;
+use take::TakeState;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -60,31 +60,31 @@ struct Inner {
     root: PathBuf,
     /// The search path for git.
     path: String,
-    git: Git,
+    git: GitFolder,
     /// True if this git can write many files into one pack.
     packs_at_once: bool,
-    scratch: Scratch,
-    state: Mutex<State>,
-    seen: Seen,
+    scratch: GitScratch,
+    state: Mutex<TakeState>,
+    seen: GitAnswers,
 }
 
 /// A state of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Taken {
+pub struct TakenTree {
     /// The tree of the workspace.
     pub tree: TreeId,
     /// The oddities that are in the tree or missing from it, and were not there at the base. Empty
     /// for the base itself.
-    pub oddities: Vec<Oddity>,
+    pub oddities: Vec<TreeAnomaly>,
 }
 
 /// A path that differs between two trees. A renamed file appears as one removed and one added.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TreeChange {
-    /// The path relative to the root of the workspace, as in [`Entry::path`].
+    /// The path relative to the root of the workspace, as in [`TreeEntry::path`].
     pub path: String,
     /// The kind of change.
-    pub kind: ChangeKind,
+    pub kind: TreeChangeKind,
     /// Git's mode before: `0o100644`, `0o100755`, `0o120000` for a link, `0o160000` for a
     /// repository. It is 0 if the path did not exist.
     pub from_mode: u32,
@@ -95,7 +95,7 @@ pub struct TreeChange {
 /// The kind of change of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ChangeKind {
+pub enum TreeChangeKind {
     /// The path did not exist before.
     Added,
     /// The contents or the kind of file differ.
@@ -108,7 +108,7 @@ pub enum ChangeKind {
 
 /// One file of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct TreeEntry {
     /// The path relative to the root of the workspace, with `/`. A byte that is not UTF-8 becomes
     /// the character U+10FF00 plus the byte. So each name has one spelling, and patterns match the
     /// rest of the name.
@@ -135,30 +135,39 @@ impl Trees {
     /// its settings. `path` is the search path for git; folders in the workspace are left out.
     ///
     /// # Errors
-    /// [`TreesFault`] if there is no sufficiently new git, or one of the folders cannot be used.
-    pub async fn open(git_dir: &Path, root: &Path, path: &str, stop: &CancellationToken) -> Result<Self, TreesFault> {
-        let opened = |path: &Path| path.canonicalize().map_err(TreesFault::io("open", path));
+    /// [`TreesError`] if there is no sufficiently new git, or one of the folders cannot be used.
+    pub async fn open(git_dir: &Path, root: &Path, path: &str, stop: &CancellationToken) -> Result<Self, TreesError> {
+        let opened = |path: &Path| path.canonicalize().map_err(TreesError::io("open", path));
         let root = opened(root)?;
-        std::fs::create_dir_all(git_dir).map_err(TreesFault::io("make", git_dir))?;
+        std::fs::create_dir_all(git_dir).map_err(TreesError::io("make", git_dir))?;
         let git_dir = opened(git_dir)?;
         if git_dir.starts_with(&root) {
-            return Err(TreesFault::Inside { path: git_dir });
+            return Err(TreesError::Inside { path: git_dir });
         }
-        ground::prepare(&git_dir)?;
-        let scratch = Scratch::make(&git_dir)?;
-        ground::copy_index(&git_dir.join("index"), &scratch.path().join("index"))?;
+        scratch::prepare(&git_dir)?;
+        let scratch = GitScratch::make(&git_dir)?;
+        scratch::copy_index(&git_dir.join("index"), &scratch.path().join("index"))?;
         let path = process::outside(path, &root);
-        let git = Git::own(&git_dir, &root, scratch.path(), &path);
+        let git = GitFolder::own(&git_dir, &root, scratch.path(), &path);
         let packs_at_once = git.version(stop).await?.packs_at_once;
         let state = Mutex::default();
-        Ok(Self(Arc::new(Inner { git_dir, root, path, git, packs_at_once, scratch, state, seen: Seen::default() })))
+        Ok(Self(Arc::new(Inner {
+            git_dir,
+            root,
+            path,
+            git,
+            packs_at_once,
+            scratch,
+            state,
+            seen: GitAnswers::default(),
+        })))
     }
 
     /// Returns the output of `git version`, for example `git version 2.47.3`.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails.
-    pub async fn version(&self, stop: &CancellationToken) -> Result<String, TreesFault> {
+    /// [`TreesError`] if git fails.
+    pub async fn version(&self, stop: &CancellationToken) -> Result<String, TreesError> {
         Ok(self.0.git.version(stop).await?.text)
     }
 
@@ -168,15 +177,15 @@ impl Trees {
     /// reads and runs in the workspace.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails. A workspace in no repository is not an error.
+    /// [`TreesError`] if git fails. A workspace in no repository is not an error.
     pub async fn freeze_ignores(
         &self,
         env: &[(String, String)],
         stop: &CancellationToken,
-    ) -> Result<GitPrograms, TreesFault> {
+    ) -> Result<GitPrograms, TreesError> {
         let found = self.0.look_first().await?;
         let frozen = ignores::frozen(&self.0.root, self.0.scratch.path(), env, stop).await?;
-        ground::write(&self.0.git_dir.join("info/exclude"), frozen.lines.as_bytes())?;
+        scratch::write(&self.0.git_dir.join("info/exclude"), frozen.lines.as_bytes())?;
         let mut state = self.0.state.lock().await;
         (state.tracked, state.found) = (Some(frozen.tracked), Some(found));
         Ok(frozen.programs)
@@ -187,37 +196,37 @@ impl Trees {
     /// the base ignores are never included.
     ///
     /// # Errors
-    /// [`TreesFault`], with the path if a file is too large.
-    pub async fn take(&self, stop: &CancellationToken) -> Result<Taken, TreesFault> {
+    /// [`TreesError`], with the path if a file is too large.
+    pub async fn take(&self, stop: &CancellationToken) -> Result<TakenTree, TreesError> {
         self.0.take(stop).await
     }
 
     /// Sets the base that a resumed run took earlier.
     ///
     /// # Errors
-    /// [`TreesFault`] if the base is no longer kept here.
-    pub async fn resume(&self, base: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
+    /// [`TreesError`] if the base is no longer kept here.
+    pub async fn resume(&self, base: &TreeId, stop: &CancellationToken) -> Result<(), TreesError> {
         self.0.resume(base, stop).await
     }
 
     /// Returns the changes between two trees, sorted by path.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails.
+    /// [`TreesError`] if git fails.
     pub async fn changes(
         &self,
         from: &TreeId,
         to: &TreeId,
         stop: &CancellationToken,
-    ) -> Result<Vec<TreeChange>, TreesFault> {
+    ) -> Result<Vec<TreeChange>, TreesError> {
         self.0.changes(from, to, stop).await
     }
 
     /// Returns all files of a tree, sorted by path.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails.
-    pub async fn entries(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<Entry>, TreesFault> {
+    /// [`TreesError`] if git fails.
+    pub async fn entries(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<TreeEntry>, TreesError> {
         self.0.entries(tree, stop).await
     }
 
@@ -225,14 +234,14 @@ impl Trees {
     /// that path.
     ///
     /// # Errors
-    /// [`TreesFault::TooLarge`] for more than `limit` bytes; others if git fails.
+    /// [`TreesError::TooLarge`] for more than `limit` bytes; others if git fails.
     pub async fn read(
         &self,
         tree: &TreeId,
         path: &str,
         limit: u64,
         stop: &CancellationToken,
-    ) -> Result<Option<Vec<u8>>, TreesFault> {
+    ) -> Result<Option<Vec<u8>>, TreesError> {
         self.0.read(tree, path, limit, stop).await
     }
 
@@ -240,14 +249,14 @@ impl Trees {
     /// have are removed. A folder includes everything in it.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails.
+    /// [`TreesError`] if git fails.
     pub async fn with_paths_of(
         &self,
         tree: &TreeId,
         base: &TreeId,
         paths: &[String],
         stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
+    ) -> Result<TreeId, TreesError> {
         self.0.with_paths_of(tree, base, paths, stop).await
     }
 
@@ -255,7 +264,7 @@ impl Trees {
     /// with `new` also new files that are not ignored. Paths in `except` stay as in `tree`.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails.
+    /// [`TreesError`] if git fails.
     pub async fn retake(
         &self,
         tree: &TreeId,
@@ -263,7 +272,7 @@ impl Trees {
         new: bool,
         except: &[String],
         stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
+    ) -> Result<TreeId, TreesError> {
         self.0.retake(tree, folder, new, except, stop).await
     }
 
@@ -272,20 +281,20 @@ impl Trees {
     /// so that nothing is lost; [`Trees::keep`] it.
     ///
     /// # Errors
-    /// [`TreesFault`]. Some files may be restored and others not.
+    /// [`TreesError`]. Some files may be restored and others not.
     pub async fn put_back(
         &self,
         tree: &TreeId,
         paths: Option<&[String]>,
         stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
+    ) -> Result<TreeId, TreesError> {
         self.0.put_back(tree, paths, stop).await
     }
 
     /// Returns the diff between two trees, cut after `limit` bytes.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails.
+    /// [`TreesError`] if git fails.
     pub async fn diff(
         &self,
         from: &TreeId,
@@ -293,7 +302,7 @@ impl Trees {
         form: DiffForm,
         limit: usize,
         stop: &CancellationToken,
-    ) -> Result<Vec<u8>, TreesFault> {
+    ) -> Result<Vec<u8>, TreesError> {
         self.0.diff(from, to, form, limit, stop).await
     }
 
@@ -301,16 +310,16 @@ impl Trees {
     /// weeks. A running run has not yet kept everything that it wrote.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails.
-    pub async fn shrink(&self, stop: &CancellationToken) -> Result<(), TreesFault> {
+    /// [`TreesError`] if git fails.
+    pub async fn shrink(&self, stop: &CancellationToken) -> Result<(), TreesError> {
         self.0.git.ask(&["gc", "--quiet", "--prune=2.weeks.ago"], stop).await.map(drop)
     }
 
     /// Returns whether a tree exists here with all of its contents.
     ///
     /// # Errors
-    /// [`TreesFault`] if git cannot be run.
-    pub async fn has(&self, tree: &TreeId, stop: &CancellationToken) -> Result<bool, TreesFault> {
+    /// [`TreesError`] if git cannot be run.
+    pub async fn has(&self, tree: &TreeId, stop: &CancellationToken) -> Result<bool, TreesError> {
         let args = ["rev-list", "--objects", "--quiet", tree.as_str()];
         Ok(self.0.git.run(&args, b"", 0, stop).await?.code == 0)
     }
@@ -326,7 +335,7 @@ impl Trees {
         self.0.scratch.path()
     }
 
-    pub(in crate::workspace) fn own_git(&self) -> &Git {
+    pub(in crate::workspace) fn own_git(&self) -> &GitFolder {
         &self.0.git
     }
 
@@ -336,8 +345,8 @@ impl Trees {
 
     pub(in crate::workspace) async fn aside<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, TreesFault> + Send + 'static,
-    ) -> Result<T, TreesFault> {
+        work: impl FnOnce() -> Result<T, TreesError> + Send + 'static,
+    ) -> Result<T, TreesError> {
         self.0.aside(work).await
     }
 
@@ -345,7 +354,7 @@ impl Trees {
         &self,
         ids: impl Iterator<Item = &'a str>,
         stop: &CancellationToken,
-    ) -> Result<Vec<Vec<u8>>, TreesFault> {
+    ) -> Result<Vec<Vec<u8>>, TreesError> {
         self.0.blobs(ids, stop).await
     }
 }
@@ -354,10 +363,10 @@ impl Inner {
     /// Runs blocking file work on another thread, so that other tasks can run.
     async fn aside<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, TreesFault> + Send + 'static,
-    ) -> Result<T, TreesFault> {
+        work: impl FnOnce() -> Result<T, TreesError> + Send + 'static,
+    ) -> Result<T, TreesError> {
         let done = tokio::task::spawn_blocking(work).await;
-        done.unwrap_or_else(|error| Err(TreesFault::io("work in", &self.root)(error.into())))
+        done.unwrap_or_else(|error| Err(TreesError::io("work in", &self.root)(error.into())))
     }
 }
 

@@ -1,7 +1,7 @@
 //! File names as text. Names are bytes, but patterns, journals and reports are text. Each name has
 //! one spelling, from which its bytes can be restored.
 
-use super::TreesFault;
+use super::TreesError;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
@@ -82,11 +82,11 @@ fn byte_of(character: char) -> Option<u8> {
 }
 
 /// Returns the reference that keeps a tree under a name.
-pub(super) fn kept(name: &str) -> Result<String, TreesFault> {
+pub(super) fn kept(name: &str) -> Result<String, TreesError> {
     let is_plain =
         |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     let is_name = name.split('/').all(is_plain);
-    if is_name { Ok(format!("refs/kept/{name}")) } else { Err(TreesFault::Name { name: name.to_owned() }) }
+    if is_name { Ok(format!("refs/kept/{name}")) } else { Err(TreesError::Name { name: name.to_owned() }) }
 }
 
 #[cfg(test)]

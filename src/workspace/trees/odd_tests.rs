@@ -41,9 +41,9 @@ async fn a_file_that_has_become_too_large_is_odd_and_the_rest_is_taken() {
     fs::File::create(project.at("big")).unwrap().set_len(MOST_BYTES + 1).unwrap();
     project.write("a", "2");
     let taken = trees.take(&project.stop).await.unwrap();
-    assert_eq!(project.changes(&trees, &base, &taken.tree).await, [("a".to_owned(), ChangeKind::Modified)]);
-    let what = Oddness::TooLarge(MOST_BYTES + 1);
-    assert_eq!(taken.oddities, [Oddity { path: "big".into(), what }]);
+    assert_eq!(project.changes(&trees, &base, &taken.tree).await, [("a".to_owned(), TreeChangeKind::Modified)]);
+    let what = AnomalyKind::TooLarge(MOST_BYTES + 1);
+    assert_eq!(taken.oddities, [TreeAnomaly { path: "big".into(), what }]);
 }
 
 #[tokio::test]
@@ -57,9 +57,9 @@ async fn a_pipe_where_git_reads_a_list_is_odd_and_nobody_waits_for_it() {
         assert_eq!(project.odd(&trees).await, [format!("{name}: a pipe, socket or device")]);
         let other = Trees::open(&project.home.path().join("o"), &project.root(), PATH, &project.stop).await.unwrap();
         let next = other.take(&project.stop).await;
-        assert!(matches!(&next, Err(TreesFault::Blocked { path }) if path == name), "{next:?}");
+        assert!(matches!(&next, Err(TreesError::Blocked { path }) if path == name), "{next:?}");
         let next = other.freeze_ignores(&project.env(), &project.stop).await;
-        assert!(matches!(&next, Err(TreesFault::Blocked { path }) if path == name), "{next:?}");
+        assert!(matches!(&next, Err(TreesError::Blocked { path }) if path == name), "{next:?}");
         trees.put_back(&base, Some(&[name.to_owned()]), &project.stop).await.unwrap();
         assert!(!project.at(name).exists());
     }

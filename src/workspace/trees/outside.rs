@@ -3,7 +3,7 @@
 
 use super::names::spelled;
 use super::take::native;
-use super::{Inner, Trees, TreesFault, look};
+use super::{Inner, Trees, TreesError, look};
 use crate::id::TreeId;
 use crate::workspace::pattern::Patterns;
 use std::collections::BTreeSet;
@@ -42,7 +42,7 @@ const ALONE: &str = "written during the run";
 
 /// The changed files that are in no tree.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Outside {
+pub struct OutsideFiles {
     /// Ignored files that can run: the path, the outermost ignored path, and the description.
     pub ignored: Vec<(String, String, &'static str)>,
     /// Files that git ignored at the base, but does not ignore now.
@@ -60,14 +60,14 @@ impl Trees {
     /// `written` that are ignored. Ignored files at and below `except` are not checked.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails.
+    /// [`TreesError`] if git fails.
     pub async fn outside(
         &self,
         since: SystemTime,
         written: &[String],
         except: &[String],
         stop: &CancellationToken,
-    ) -> Result<Outside, TreesFault> {
+    ) -> Result<OutsideFiles, TreesError> {
         self.0.outside(since, written, except, stop).await
     }
 }
@@ -79,11 +79,11 @@ impl Inner {
         written: &[String],
         except: &[String],
         stop: &CancellationToken,
-    ) -> Result<Outside, TreesFault> {
+    ) -> Result<OutsideFiles, TreesError> {
         let state = self.state.lock().await;
-        let Some(base) = state.base.clone() else { return Ok(Outside::default()) };
+        let Some(base) = state.base.clone() else { return Ok(OutsideFiles::default()) };
         let (_, Some(seen)) = self.look_and_ask(base.ignored.clone(), stop).await? else {
-            return Ok(Outside::default()); // the entry that blocks git is a separate finding
+            return Ok(OutsideFiles::default()); // the entry that blocks git is a separate finding
         };
         let known: BTreeSet<String> =
             self.entries(&base.tree, stop).await?.into_iter().map(|entry| entry.path).collect();
@@ -103,7 +103,7 @@ impl Inner {
                 root.join(native(path)).symlink_metadata().is_ok_and(|meta| is_since(&meta, since) && !meta.is_dir())
             };
             let hidden = hidden.into_iter().filter(changed).collect();
-            let mut found = Outside { hidden, unseen, covered, ..Outside::default() };
+            let mut found = OutsideFiles { hidden, unseen, covered, ..OutsideFiles::default() };
             walk(&root, &roots, &except, since, &stop, &mut found);
             Ok(found)
         })
@@ -119,7 +119,7 @@ impl Inner {
         ignored: &BTreeSet<String>,
         roots: &BTreeSet<String>,
         stop: &CancellationToken,
-    ) -> Result<Vec<String>, TreesFault> {
+    ) -> Result<Vec<String>, TreesError> {
         let new = roots.iter().filter(|path| !look::is_within(path, ignored));
         // Some rules apply to folders only.
         let is_folder = |path: &String| self.root.join(native(path)).symlink_metadata().is_ok_and(|meta| meta.is_dir());
@@ -136,7 +136,7 @@ fn walk(
     except: &BTreeSet<String>,
     since: SystemTime,
     stop: &CancellationToken,
-    found: &mut Outside,
+    found: &mut OutsideFiles,
 ) {
     let mut count = 0;
     for place in roots {
@@ -191,7 +191,7 @@ mod tests {
     use std::fs;
 
     /// Returns the findings after `change` has run in the workspace.
-    async fn found(place: &Project, written: &[&str], change: impl FnOnce(&Path)) -> Outside {
+    async fn found(place: &Project, written: &[&str], change: impl FnOnce(&Path)) -> OutsideFiles {
         let (trees, _) = place.begin().await;
         let stop = CancellationToken::new();
         let mark = tempfile::NamedTempFile::new().unwrap();

@@ -4,9 +4,9 @@
 
 use super::names::{listed, with_folders};
 use super::take::native;
-use super::{Inner, LINK, REPOSITORY, TreeChange, TreesFault};
+use super::{Inner, LINK, REPOSITORY, TreeChange, TreesError};
 use crate::id::TreeId;
-use crate::workspace::jail::{Folder, Kind};
+use crate::workspace::jail::{JailEntryKind, OpenFolder};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -21,7 +21,7 @@ impl Inner {
         tree: &TreeId,
         paths: Option<&[String]>,
         stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
+    ) -> Result<TreeId, TreesError> {
         self.unblock().await?;
         let before = self.take_plain(stop).await?;
         let mut changes = self.changes(&before, tree, stop).await?;
@@ -34,7 +34,7 @@ impl Inner {
             return Ok(before);
         }
         let source =
-            tempfile::tempdir_in(self.scratch.path()).map_err(TreesFault::io("write in", self.scratch.path()))?;
+            tempfile::tempdir_in(self.scratch.path()).map_err(TreesError::io("write in", self.scratch.path()))?;
         let index = source.path().with_extension("index");
         let git = self.git.with("GIT_INDEX_FILE", &index).within(source.path());
         git.ask(&["read-tree", tree.as_str()], stop).await?;
@@ -42,7 +42,7 @@ impl Inner {
         git.tell(&["checkout-index", "--quiet", "-z", "--stdin"], &listed(wanted), stop).await?;
         let root = self.root.clone();
         self.aside(move || {
-            let root = Folder::open_root(&root).map_err(TreesFault::io("open", root))?;
+            let root = OpenFolder::open_root(&root).map_err(TreesError::io("open", root))?;
             // Removals come first: a file may take the place of a folder, or a folder that of a
             // file.
             for change in changes.iter().rev().filter(|change| change.to_mode == 0) {
@@ -60,13 +60,13 @@ impl Inner {
 }
 
 /// Removes an entry that is not a folder, and the folders that it leaves empty.
-pub(super) fn remove_at(root: &Path, path: &str) -> Result<(), TreesFault> {
-    let gone = Folder::open_root(root).and_then(|folder| remove(&folder, path));
-    gone.map_err(|error| TreesFault::InTheWay { path: path.to_owned(), why: error.to_string() })
+pub(super) fn remove_at(root: &Path, path: &str) -> Result<(), TreesError> {
+    let gone = OpenFolder::open_root(root).and_then(|folder| remove(&folder, path));
+    gone.map_err(|error| TreesError::InTheWay { path: path.to_owned(), why: error.to_string() })
 }
 
 /// Removes a file, and the folders that it leaves empty.
-fn remove(root: &Folder, path: &str) -> io::Result<()> {
+fn remove(root: &OpenFolder, path: &str) -> io::Result<()> {
     let mut name = native(path);
     for (depth, _) in with_folders(path).enumerate() {
         let parent = name.parent().unwrap_or(Path::new("")).to_owned();
@@ -83,14 +83,14 @@ fn remove(root: &Folder, path: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn place(root: &Folder, change: &TreeChange, source: &Path) -> io::Result<()> {
+fn place(root: &OpenFolder, change: &TreeChange, source: &Path) -> io::Result<()> {
     let path = native(&change.path);
     let folder = folder(root, path.parent().unwrap_or(Path::new("")), true)?;
     let name = path.file_name().unwrap_or(OsStr::new(""));
     if change.to_mode == LINK {
         return folder.put_link(name, fs::read_link(source)?.as_os_str());
     }
-    let old = folder.metadata(name)?.filter(|old| old.kind == Kind::File).map(|old| old.mode);
+    let old = folder.metadata(name)?.filter(|old| old.kind == JailEntryKind::File).map(|old| old.mode);
     let may_run = change.to_mode & 0o100 != 0;
     let new = if may_run { 0o777 } else { 0o666 };
     // Every user who may read the file may also run it, or no user may.
@@ -98,14 +98,14 @@ fn place(root: &Folder, change: &TreeChange, source: &Path) -> io::Result<()> {
     folder.put(name, &fs::read(source)?, new, mode)
 }
 
-fn folder(root: &Folder, path: &Path, make: bool) -> io::Result<Folder> {
+fn folder(root: &OpenFolder, path: &Path, make: bool) -> io::Result<OpenFolder> {
     path.components().try_fold(root.again()?, |folder, name| {
         let name = OsStr::from_bytes(name.as_os_str().as_bytes());
         if make { folder.make(name) } else { folder.folder(name) }
     })
 }
 
-fn in_the_way(change: &TreeChange) -> impl FnOnce(io::Error) -> TreesFault {
+fn in_the_way(change: &TreeChange) -> impl FnOnce(io::Error) -> TreesError {
     let path = change.path.clone();
-    move |error| TreesFault::InTheWay { path, why: error.to_string() }
+    move |error| TreesError::InTheWay { path, why: error.to_string() }
 }

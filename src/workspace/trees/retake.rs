@@ -3,7 +3,7 @@
 
 use super::names::listed;
 use super::take::tree_of;
-use super::{Inner, Trees, TreesFault};
+use super::{Inner, Trees, TreesError};
 use crate::id::TreeId;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -16,8 +16,8 @@ impl Inner {
         new: bool,
         except: &[String],
         stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
-        let folder = folder.canonicalize().map_err(TreesFault::io("open", folder))?;
+    ) -> Result<TreeId, TreesError> {
+        let folder = folder.canonicalize().map_err(TreesError::io("open", folder))?;
         let index = self.scratch.path().join("retaken");
         let git = self.git.with("GIT_INDEX_FILE", &index).within(&folder);
         let left_out: Vec<String> = except.iter().map(|path| format!(":(exclude,top,literal){path}")).collect();
@@ -36,14 +36,14 @@ impl Trees {
     /// `gone` files. Other files in the folder do not matter.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails.
+    /// [`TreesError`] if git fails.
     pub async fn with_written(
         &self,
         tree: &TreeId,
         folder: &Path,
         (written, gone): (&[String], &[String]),
         stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
+    ) -> Result<TreeId, TreesError> {
         let inner = &self.0;
         let index = inner.scratch.path().join("retaken");
         let git = inner.git.with("GIT_INDEX_FILE", &index).within(folder);

@@ -2,7 +2,7 @@
 
 use super::tests::Project;
 use super::*;
-use crate::workspace::replica::{self, History, RoomRepository, SourceRepository};
+use crate::workspace::replica::{self, KeptHistory, RoomRepository, SourceRepository};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
@@ -25,7 +25,7 @@ async fn a_room_has_the_tree_and_only_what_changed_is_new_in_it() {
     assert_eq!(fs::metadata(room.join("run.sh")).unwrap().mode() & 0o100, 0o100);
     assert!(!room.join(".git").exists());
     let again = trees.export(&tree, &base, &room, &project.stop).await;
-    assert!(matches!(again, Err(TreesFault::NotEmpty { .. })));
+    assert!(matches!(again, Err(TreesError::NotEmpty { .. })));
 }
 
 #[tokio::test]
@@ -73,25 +73,25 @@ async fn what_is_ignored_is_not_removed_to_put_a_file_back() {
     fs::remove_file(project.at("f")).unwrap();
     project.write("f/precious.log", "9");
     let fault = trees.put_back(&base, None, &project.stop).await.unwrap_err();
-    assert!(matches!(&fault, TreesFault::InTheWay { path, .. } if path == "f"), "{fault}");
+    assert!(matches!(&fault, TreesError::InTheWay { path, .. } if path == "f"), "{fault}");
     assert!(project.at("f/precious.log").exists());
 }
 
 /// Makes a room of the base with a history. `most` limits the bytes of the user's packs for a whole
 /// history. Returns the git of the room.
-async fn room_with_history(project: &Project, most: u64) -> Git {
+async fn room_with_history(project: &Project, most: u64) -> GitFolder {
     let (trees, base) = project.begin().await;
     let stop = &project.stop;
     let source = SourceRepository::read(&trees, &project.root(), &project.env(), stop).await.unwrap().unwrap();
     let at = |name: &str| project.home.path().join(format!("{name}-{most}"));
-    let history = History::make(&trees, &source, &base, &at("history"), (&[], most), stop).await.unwrap();
+    let history = KeptHistory::make(&trees, &source, &base, &at("history"), (&[], most), stop).await.unwrap();
     let (room, index) = (at("room"), at("index"));
     trees.export_with_index(&base, &base, &room, &index, stop).await.unwrap();
     let (seen_at, tree) = (history.folder(), &base);
     let repository =
         RoomRepository { source: &source, history: Some(&history), seen_at, base: &base, tree, has_stat: false };
     replica::write(&trees, repository, &room, &index, stop).await.unwrap();
-    Git::of_user(&room, project.home.path(), &project.env())
+    GitFolder::of_user(&room, project.home.path(), &project.env())
 }
 
 #[tokio::test]

@@ -1,11 +1,11 @@
 //! Takes states of the workspace: `git status` runs with fledge's own index, and then git reads
 //! only the files that it reported.
 
-use super::git::Git;
-use super::ground::Checksum;
-use super::ignores::{LIST, Tracked};
+use super::git::GitFolder;
+use super::ignores::{LIST, TrackedIgnored};
 use super::names::{each, listed, spelled};
-use super::{Inner, Oddness, Taken, TreesFault, ground, look, oddity};
+use super::scratch::IndexChecksum;
+use super::{AnomalyKind, Inner, TakenTree, TreesError, anomaly, look, scratch};
 use crate::id::TreeId;
 use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
@@ -22,13 +22,13 @@ const CHECKED: &str = "index.checked";
 
 /// The state between two takes.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct TakeState {
     /// The base of all later states.
-    pub(super) base: Option<Base>,
+    pub(super) base: Option<TakeBase>,
     /// The query for tracked files that are ignored; the base includes them.
-    pub(super) tracked: Option<Tracked>,
+    pub(super) tracked: Option<TrackedIgnored>,
     /// The oddities that were found before the base is taken.
-    pub(super) found: Option<Found>,
+    pub(super) found: Option<FolderScan>,
     /// The ignore rules that the index was checked against.
     rules: Option<Vec<u8>>,
     /// The newest tree, if the index matches it.
@@ -41,17 +41,17 @@ pub(super) struct State {
 
 /// The base that later states are compared with. It is stored beside the objects, for resumed runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Base {
+pub(super) struct TakeBase {
     pub(super) tree: TreeId,
     /// Ignored files and folders. They are never included, even if ignore files change.
     pub(super) ignored: BTreeSet<String>,
     /// The oddities of the base.
-    odd: BTreeMap<String, Oddness>,
+    odd: BTreeMap<String, AnomalyKind>,
 }
 
 /// The result of `git status`.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenWorkspace {
     pub(super) changed: Vec<String>,
     gone: Vec<String>,
     /// Nested repositories whose files are not in the index.
@@ -59,7 +59,7 @@ pub(super) struct Seen {
     pub(super) ignored: BTreeSet<String>,
 }
 
-impl Seen {
+impl SeenWorkspace {
     /// Returns whether an ignore file differs from the index.
     fn changes_rules(&self) -> bool {
         let mut others = self.changed.iter().chain(&self.gone).chain(&self.ignored);
@@ -68,17 +68,17 @@ impl Seen {
 }
 
 /// Returns the contents of the file [`CHECKED`].
-fn checked(rules: &[u8], index: Checksum) -> Vec<u8> {
+fn checked(rules: &[u8], index: IndexChecksum) -> Vec<u8> {
     [&index, rules].concat()
 }
 
 impl Inner {
     /// Takes the base if there is none yet, else a candidate with its oddities.
-    pub(super) async fn take(&self, stop: &CancellationToken) -> Result<Taken, TreesFault> {
+    pub(super) async fn take(&self, stop: &CancellationToken) -> Result<TakenTree, TreesError> {
         let mut state = self.state.lock().await;
         let Some(base) = state.base.clone() else {
             let base = self.take_base(&mut state, stop).await?;
-            return Ok(Taken { tree: state.base.insert(base).tree.clone(), oddities: Vec::new() });
+            return Ok(TakenTree { tree: state.base.insert(base).tree.clone(), oddities: Vec::new() });
         };
         let (mut found, seen) = self.look_and_ask(base.ignored.clone(), stop).await?;
         let tree = match seen {
@@ -90,37 +90,38 @@ impl Inner {
             None => base.tree.clone(), // the entry that blocks git is reported and judged first
         };
         found.retain(|path, what| base.odd.get(path) != Some(what));
-        let oddities = oddity::scan(self, &base.tree, &tree, found, stop).await?;
-        Ok(Taken { tree, oddities })
+        let oddities = anomaly::scan(self, &base.tree, &tree, found, stop).await?;
+        Ok(TakenTree { tree, oddities })
     }
 
     /// Takes the tree only, for callers that compare nothing.
-    pub(super) async fn take_plain(&self, stop: &CancellationToken) -> Result<TreeId, TreesFault> {
+    pub(super) async fn take_plain(&self, stop: &CancellationToken) -> Result<TreeId, TreesError> {
         let mut state = self.state.lock().await;
         let hidden = state.base.as_ref().map(|base| base.ignored.clone()).unwrap_or_default();
         let (found, seen) = self.look_and_ask(hidden, stop).await?;
-        let blocked = || TreesFault::Blocked { path: blocking(&found).next().cloned().unwrap_or_default() };
+        let blocked = || TreesError::Blocked { path: blocking(&found).next().cloned().unwrap_or_default() };
         let seen = seen.ok_or_else(blocked)?;
         Ok(self.write(&mut state, seen, stop).await?.0)
     }
 
     /// Loads a base that was taken earlier.
-    pub(super) async fn resume(&self, base: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
+    pub(super) async fn resume(&self, base: &TreeId, stop: &CancellationToken) -> Result<(), TreesError> {
         let path = self.base_file(base);
-        let text = std::fs::read(&path).map_err(TreesFault::io("read", &path))?;
-        let known: Base = serde_json::from_slice(&text).map_err(|error| TreesFault::io("read", &path)(error.into()))?;
+        let text = std::fs::read(&path).map_err(TreesError::io("read", &path))?;
+        let known: TakeBase =
+            serde_json::from_slice(&text).map_err(|error| TreesError::io("read", &path)(error.into()))?;
         let mut state = self.state.lock().await;
         self.git.ask(&["read-tree", "--reset", base.as_str()], stop).await?;
-        *state = State { base: Some(known), ..State::default() };
+        *state = TakeState { base: Some(known), ..TakeState::default() };
         Ok(())
     }
 
-    async fn take_base(&self, state: &mut State, stop: &CancellationToken) -> Result<Base, TreesFault> {
+    async fn take_base(&self, state: &mut TakeState, stop: &CancellationToken) -> Result<TakeBase, TreesError> {
         let found = match state.found.take() {
             Some(found) => found,
             None => self.look_first().await?,
         };
-        let index = ground::checksum(&self.index()); // `git status` rewrites the index
+        let index = scratch::checksum(&self.index()); // `git status` rewrites the index
         let asked = state.tracked.take();
         let ask_tracked = async {
             match &asked {
@@ -129,7 +130,7 @@ impl Inner {
             }
         };
         let (seen, tracked) = futures_util::join!(self.status(stop), ask_tracked);
-        let (mut seen, tracked): (Seen, BTreeSet<String>) = (seen?, tracked?.into_iter().collect());
+        let (mut seen, tracked): (SeenWorkspace, BTreeSet<String>) = (seen?, tracked?.into_iter().collect());
         let rules = self.rules(&tracked);
         if seen.changes_rules() || !self.is_checked(&rules, index) {
             // An earlier run may have left files in the index that are ignored now.
@@ -149,9 +150,9 @@ impl Inner {
         let mut odd = found;
         odd.retain(|path, _| !look::is_within(path, &ignored));
         odd.extend(left_out);
-        let base = Base { tree, ignored, odd };
-        let text = serde_json::to_vec(&base).map_err(|error| TreesFault::io("write", &self.git_dir)(error.into()))?;
-        ground::write(&self.base_file(&base.tree), &text)?;
+        let base = TakeBase { tree, ignored, odd };
+        let text = serde_json::to_vec(&base).map_err(|error| TreesError::io("write", &self.git_dir)(error.into()))?;
+        scratch::write(&self.base_file(&base.tree), &text)?;
         Ok(base)
     }
 
@@ -168,16 +169,16 @@ impl Inner {
     }
 
     /// Returns whether an earlier run found no file in this index that these rules ignore.
-    fn is_checked(&self, rules: &[u8], index: Option<Checksum>) -> bool {
+    fn is_checked(&self, rules: &[u8], index: Option<IndexChecksum>) -> bool {
         let kept = std::fs::read(self.git_dir.join(CHECKED)).ok();
         index.zip(kept).is_some_and(|(index, kept)| kept == checked(rules, index))
     }
 
     /// Records that the index has no file that the rules ignore.
-    fn keep_checked(&self, state: &State) -> Result<(), TreesFault> {
+    fn keep_checked(&self, state: &TakeState) -> Result<(), TreesError> {
         let rules = state.rules.as_ref().filter(|_| !state.has_other_lists);
-        let Some((rules, index)) = rules.zip(ground::checksum(&self.index())) else { return Ok(()) };
-        ground::write(&self.git_dir.join(CHECKED), &checked(rules, index))
+        let Some((rules, index)) = rules.zip(scratch::checksum(&self.index())) else { return Ok(()) };
+        scratch::write(&self.git_dir.join(CHECKED), &checked(rules, index))
     }
 
     fn base_file(&self, base: &TreeId) -> PathBuf {
@@ -190,7 +191,7 @@ impl Inner {
         &self,
         hidden: BTreeSet<String>,
         stop: &CancellationToken,
-    ) -> Result<(Found, Option<Seen>), TreesFault> {
+    ) -> Result<(FolderScan, Option<SeenWorkspace>), TreesError> {
         let asking = stop.child_token();
         let looking = async {
             let found = self.look(hidden).await;
@@ -210,14 +211,14 @@ impl Inner {
     }
 
     /// Searches the folders before git runs, because git may read any ignore file.
-    pub(super) async fn look_first(&self) -> Result<Found, TreesFault> {
+    pub(super) async fn look_first(&self) -> Result<FolderScan, TreesError> {
         let found = self.look(BTreeSet::new()).await?;
         let blocked = blocking(&found).next().cloned();
-        blocked.map_or(Ok(found), |path| Err(TreesFault::Blocked { path }))
+        blocked.map_or(Ok(found), |path| Err(TreesError::Blocked { path }))
     }
 
     /// Removes pipes and similar entries at which git would wait.
-    pub(super) async fn unblock(&self) -> Result<(), TreesFault> {
+    pub(super) async fn unblock(&self) -> Result<(), TreesError> {
         let hidden = self.state.lock().await.base.as_ref().map(|base| base.ignored.clone()).unwrap_or_default();
         for path in blocking(&self.look(hidden).await?) {
             super::restore::remove_at(&self.root, path)?;
@@ -225,12 +226,12 @@ impl Inner {
         Ok(())
     }
 
-    async fn look(&self, hidden: BTreeSet<String>) -> Result<BTreeMap<String, Oddness>, TreesFault> {
+    async fn look(&self, hidden: BTreeSet<String>) -> Result<BTreeMap<String, AnomalyKind>, TreesError> {
         let root = self.root.clone();
         self.aside(move || Ok(look::look(&root, &hidden))).await
     }
 
-    async fn status(&self, stop: &CancellationToken) -> Result<Seen, TreesFault> {
+    async fn status(&self, stop: &CancellationToken) -> Result<SeenWorkspace, TreesError> {
         const STATUS: [&str; 7] = [
             "status",
             "--porcelain=v1",
@@ -241,7 +242,7 @@ impl Inner {
             "--ignore-submodules=all",
         ];
         let output = self.git.ask(&STATUS, stop).await?;
-        let mut seen = Seen::default();
+        let mut seen = SeenWorkspace::default();
         for entry in each(&output) {
             let (Some(&[staged, here, _]), Some(path)) = (entry.first_chunk(), entry.get(3..)) else { continue };
             let is_folder = path.ends_with(b"/");
@@ -261,10 +262,10 @@ impl Inner {
     /// that have become too large since the base, stay as they were.
     async fn write(
         &self,
-        state: &mut State,
-        mut seen: Seen,
+        state: &mut TakeState,
+        mut seen: SeenWorkspace,
         stop: &CancellationToken,
-    ) -> Result<(TreeId, LeftOut), TreesFault> {
+    ) -> Result<(TreeId, LeftOut), TreesError> {
         while let Some(repository) = seen.repositories.pop() {
             self.open_up(&repository, &mut seen, stop).await?;
         }
@@ -273,10 +274,10 @@ impl Inner {
         }
         let (root, changed) = (self.root.clone(), seen.changed);
         let (changed, left_out) = self.aside(move || Ok(readable(&root, changed))).await?;
-        if let (None, Some((path, Oddness::TooLarge(bytes)))) =
-            (&state.base, left_out.iter().find(|(_, what)| matches!(what, Oddness::TooLarge(_))))
+        if let (None, Some((path, AnomalyKind::TooLarge(bytes)))) =
+            (&state.base, left_out.iter().find(|(_, what)| matches!(what, AnomalyKind::TooLarge(_))))
         {
-            return Err(TreesFault::TooLarge { path: path.clone(), bytes: *bytes, limit: super::MOST_BYTES });
+            return Err(TreesError::TooLarge { path: path.clone(), bytes: *bytes, limit: super::MOST_BYTES });
         }
         match &state.newest {
             Some(newest) if changed.is_empty() && seen.gone.is_empty() => {
@@ -298,7 +299,7 @@ impl Inner {
         // The shared index is for the project's own checkout. Worktrees in the project's state
         // folder have other times and inodes.
         if self.git_dir.parent().is_none_or(|kept| !self.root.starts_with(kept)) {
-            ground::copy_index(&self.index(), &self.git_dir.join("index"))?;
+            scratch::copy_index(&self.index(), &self.git_dir.join("index"))?;
             self.keep_checked(state)?;
         }
         state.newest = Some(tree.clone());
@@ -310,21 +311,21 @@ impl Inner {
     /// like ignored files that existed at the base.
     async fn unhidden(
         &self,
-        state: &mut State,
+        state: &mut TakeState,
         (base, tree): (&TreeId, &TreeId),
         stop: &CancellationToken,
-    ) -> Result<Vec<String>, TreesFault> {
+    ) -> Result<Vec<String>, TreesError> {
         let changes = self.changes(base, tree, stop).await?;
         state.has_other_lists = changes.iter().any(|change| name_of(&change.path) == LIST);
         if !state.has_other_lists {
             return Ok(Vec::new());
         }
         let new =
-            changes.into_iter().filter(|change| change.kind == super::ChangeKind::Added).map(|change| change.path);
+            changes.into_iter().filter(|change| change.kind == super::TreeChangeKind::Added).map(|change| change.path);
         Ok(self.ignored(base, &new.collect::<Vec<_>>(), stop).await?.into_iter().collect())
     }
 
-    async fn update(&self, how: &[&str], paths: &[String], stop: &CancellationToken) -> Result<(), TreesFault> {
+    async fn update(&self, how: &[&str], paths: &[String], stop: &CancellationToken) -> Result<(), TreesError> {
         if paths.is_empty() {
             return Ok(());
         }
@@ -336,8 +337,13 @@ impl Inner {
 
     /// Adds the files of a nested repository like ordinary files. Once they are in the index, git
     /// treats the repository as an ordinary folder.
-    async fn open_up(&self, repository: &str, seen: &mut Seen, stop: &CancellationToken) -> Result<(), TreesFault> {
-        let git = Git::own(&self.git_dir, &self.root.join(native(repository)), self.scratch.path(), &self.path);
+    async fn open_up(
+        &self,
+        repository: &str,
+        seen: &mut SeenWorkspace,
+        stop: &CancellationToken,
+    ) -> Result<(), TreesError> {
+        let git = GitFolder::own(&self.git_dir, &self.root.join(native(repository)), self.scratch.path(), &self.path);
         let git = git.with("GIT_INDEX_FILE", &self.scratch.path().join("none"));
         let output = git.ask(&["ls-files", "-z", "-o", "--exclude-standard"], stop).await?;
         for path in each(&output) {
@@ -359,21 +365,21 @@ pub(super) fn native(path: &str) -> PathBuf {
 }
 
 /// Parses the output of git as a tree id.
-pub(in crate::workspace) fn tree_of(output: &[u8], verb: &str) -> Result<TreeId, TreesFault> {
+pub(in crate::workspace) fn tree_of(output: &[u8], verb: &str) -> Result<TreeId, TreesError> {
     let text = std::str::from_utf8(output).unwrap_or_default();
-    TreeId::parse(text.trim_end()).map_err(|_| TreesFault::odd_answer(verb))
+    TreeId::parse(text.trim_end()).map_err(|_| TreesError::odd_answer(verb))
 }
 
 /// The findings in the folders, by path.
-pub(super) type Found = BTreeMap<String, Oddness>;
+pub(super) type FolderScan = BTreeMap<String, AnomalyKind>;
 /// Files that are not in a tree, and why.
-type LeftOut = Vec<(String, Oddness)>;
+type LeftOut = Vec<(String, AnomalyKind)>;
 
 /// Returns the entries at which git would wait: special files with names that git reads.
-fn blocking(found: &Found) -> impl Iterator<Item = &String> {
+fn blocking(found: &FolderScan) -> impl Iterator<Item = &String> {
     const READ: [&str; 3] = [LIST, ".gitattributes", ".gitmodules"];
     let is_read = |path: &str| READ.contains(&name_of(path));
-    found.iter().filter(move |(path, what)| **what == Oddness::Special && is_read(path)).map(|(path, _)| path)
+    found.iter().filter(move |(path, what)| **what == AnomalyKind::Special && is_read(path)).map(|(path, _)| path)
 }
 
 /// Separates the files that git can take in from those that it cannot.
@@ -386,9 +392,9 @@ fn readable(root: &Path, paths: Vec<String>) -> (Vec<String>, LeftOut) {
             continue;
         };
         if it.is_file() && it.len() > super::MOST_BYTES {
-            left_out.push((path, Oddness::TooLarge(it.len())));
+            left_out.push((path, AnomalyKind::TooLarge(it.len())));
         } else if it.is_file() && access(&file, Access::READ_OK).is_err() {
-            left_out.push((path, Oddness::Unreadable));
+            left_out.push((path, AnomalyKind::Unreadable));
         } else {
             sound.push(path);
         }

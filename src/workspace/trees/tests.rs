@@ -42,7 +42,7 @@ impl Project {
 
     /// Runs the user's git.
     pub(super) async fn git(&self, dir: &str, args: &[&str]) {
-        let git = Git::of_user(&self.at(dir), self.home.path(), &self.env());
+        let git = GitFolder::of_user(&self.at(dir), self.home.path(), &self.env());
         let me = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main"];
         git.ask(&[me.as_slice(), args].concat(), &self.stop).await.unwrap();
     }
@@ -74,7 +74,7 @@ impl Project {
         entries.into_iter().map(|entry| entry.path).collect()
     }
 
-    pub(super) async fn changes(&self, trees: &Trees, from: &TreeId, to: &TreeId) -> Vec<(String, ChangeKind)> {
+    pub(super) async fn changes(&self, trees: &Trees, from: &TreeId, to: &TreeId) -> Vec<(String, TreeChangeKind)> {
         let changes = trees.changes(from, to, &self.stop).await.unwrap();
         changes.into_iter().map(|change| (change.path, change.kind)).collect()
     }
@@ -97,15 +97,15 @@ async fn a_tree_has_what_is_there_and_not_ignored_and_what_changed_is_told() {
     fs::set_permissions(project.at("src/c"), fs::Permissions::from_mode(0o755)).unwrap();
     let tree = project.take(&trees).await;
     let expected = [
-        ("a", ChangeKind::Removed),
-        ("src/b", ChangeKind::Modified),
-        ("src/c", ChangeKind::ModeChanged),
-        ("src/new", ChangeKind::Added),
+        ("a", TreeChangeKind::Removed),
+        ("src/b", TreeChangeKind::Modified),
+        ("src/c", TreeChangeKind::ModeChanged),
+        ("src/new", TreeChangeKind::Added),
     ];
     assert_eq!(project.changes(&trees, &base, &tree).await, expected.map(|(path, kind)| (path.to_owned(), kind)));
     assert_eq!(trees.read(&tree, "src/new", 1, &project.stop).await.unwrap(), Some(b"5".to_vec()));
     assert_eq!(trees.read(&tree, "a", 9, &project.stop).await.unwrap(), None);
-    assert!(matches!(trees.read(&tree, "src/b", 0, &project.stop).await, Err(TreesFault::TooLarge { bytes: 1, .. })));
+    assert!(matches!(trees.read(&tree, "src/b", 0, &project.stop).await, Err(TreesError::TooLarge { bytes: 1, .. })));
     let diff = trees.diff(&base, &tree, DiffForm::Patch, 10_000, &project.stop).await.unwrap();
     assert!(String::from_utf8(diff).unwrap().contains("-2\n\\ No newline at end of file\n+4\n"));
     assert_eq!(trees.diff(&base, &tree, DiffForm::Whole, 10, &project.stop).await.unwrap().len(), 10);
@@ -200,7 +200,7 @@ async fn what_the_agent_tells_the_users_index_hides_nothing() {
     project.write("a", "2");
     project.write("b", "2");
     let tree = project.take(&trees).await;
-    let expected = ["a", "b"].map(|path| (path.to_owned(), ChangeKind::Modified));
+    let expected = ["a", "b"].map(|path| (path.to_owned(), TreeChangeKind::Modified));
     assert_eq!(project.changes(&trees, &base, &tree).await, expected);
 }
 
@@ -290,7 +290,7 @@ async fn a_tree_is_made_with_paths_of_the_base_and_without_what_the_base_lacks()
     let tree = project.take(&trees).await;
     let paths = ["lanes", "x", "t/a"].map(str::to_owned);
     let made = trees.with_paths_of(&tree, &base, &paths, &project.stop).await.unwrap();
-    assert_eq!(project.changes(&trees, &base, &made).await, [("keep".to_owned(), ChangeKind::Modified)]);
+    assert_eq!(project.changes(&trees, &base, &made).await, [("keep".to_owned(), TreeChangeKind::Modified)]);
 }
 
 #[tokio::test]
@@ -319,11 +319,11 @@ async fn who_is_stopped_stops_and_the_git_directory_is_not_in_the_workspace() {
     let trees = project.open().await;
     let stopped = CancellationToken::new();
     stopped.cancel();
-    assert!(matches!(trees.take(&stopped).await, Err(TreesFault::Stopped)));
+    assert!(matches!(trees.take(&stopped).await, Err(TreesError::Stopped)));
     let inside = Trees::open(&project.at("t"), &project.root(), PATH, &project.stop).await;
-    assert!(matches!(inside, Err(TreesFault::Inside { .. })));
+    assert!(matches!(inside, Err(TreesError::Inside { .. })));
     let nowhere = Trees::open(&project.home.path().join("t"), &project.root(), "/nonexistent", &project.stop).await;
-    assert!(matches!(nowhere, Err(TreesFault::NoGit { .. })));
+    assert!(matches!(nowhere, Err(TreesError::NoGit { .. })));
 }
 
 #[tokio::test]
@@ -343,6 +343,6 @@ async fn a_tree_is_kept_by_a_name_until_that_is_forgotten() {
     trees.forget("r1", &project.stop).await.unwrap();
     assert_eq!(refs().await, "refs/kept/r10/base\n");
     for name in ["", "../x", "a b", "a//b", "-\n"] {
-        assert!(matches!(trees.keep(name, &base, &project.stop).await, Err(TreesFault::Name { .. })), "{name}");
+        assert!(matches!(trees.keep(name, &base, &project.stop).await, Err(TreesError::Name { .. })), "{name}");
     }
 }

@@ -4,7 +4,7 @@
 use super::look::is_within;
 use super::names::{bytes, listed};
 use super::take::{native, tree_of};
-use super::{Inner, Trees, TreesFault};
+use super::{Inner, Trees, TreesError};
 use crate::id::TreeId;
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,12 +26,12 @@ impl Trees {
     /// in one of the files as a plain file, the whole workspace is taken.
     ///
     /// # Errors
-    /// [`TreesFault`] if git fails.
+    /// [`TreesError`] if git fails.
     pub async fn take_written(
         &self,
         written: &BTreeSet<String>,
         stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
+    ) -> Result<TreeId, TreesError> {
         match self.0.take_written(written, stop).await? {
             Some(tree) => Ok(tree),
             None => self.take_all(stop).await,
@@ -42,8 +42,8 @@ impl Trees {
     /// reported.
     ///
     /// # Errors
-    /// [`TreesFault`], also if git would wait for ever at a pipe.
-    pub async fn take_all(&self, stop: &CancellationToken) -> Result<TreeId, TreesFault> {
+    /// [`TreesError`], also if git would wait for ever at a pipe.
+    pub async fn take_all(&self, stop: &CancellationToken) -> Result<TreeId, TreesError> {
         self.0.take_plain(stop).await
     }
 }
@@ -53,7 +53,7 @@ impl Inner {
         &self,
         written: &BTreeSet<String>,
         stop: &CancellationToken,
-    ) -> Result<Option<TreeId>, TreesFault> {
+    ) -> Result<Option<TreeId>, TreesError> {
         let mut state = self.state.lock().await;
         let (Some(base), Some(last)) = (&state.base, &state.last) else { return Ok(None) };
         let is_list = |path: &String| LISTS.contains(&path.rsplit('/').next().unwrap_or(path));

@@ -2,7 +2,7 @@
 
 use super::record::beside;
 use super::remove::sweep;
-use super::{Record, WorktreeFault};
+use super::{WorktreeError, WorktreeRecord};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -11,14 +11,14 @@ use walkdir::WalkDir;
 
 /// A worktree, or a folder in the place of a worktree.
 #[derive(Debug)]
-pub struct Listed {
+pub struct ListedWorktree {
     /// The name of the worktree.
     pub name: String,
     /// The folder of the worktree, which may be missing. Without a record, the folder found in its
     /// place.
     pub folder: PathBuf,
     /// The record; `None` if there is none.
-    pub record: Result<Option<Record>, WorktreeFault>,
+    pub record: Result<Option<WorktreeRecord>, WorktreeError>,
     /// The time at which the record was last written; without a record, the folder's.
     pub since: Option<SystemTime>,
 }
@@ -27,11 +27,11 @@ pub struct Listed {
 /// whose removal was interrupted.
 ///
 /// # Errors
-/// [`WorktreeFault`] if the folder cannot be read. A missing folder counts as empty.
-pub fn all(all: &Path, stop: &CancellationToken) -> Result<Vec<Listed>, WorktreeFault> {
+/// [`WorktreeError`] if the folder cannot be read. A missing folder counts as empty.
+pub fn all(all: &Path, stop: &CancellationToken) -> Result<Vec<ListedWorktree>, WorktreeError> {
     let entries = match fs::read_dir(all) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(WorktreeFault::io("read the folder", all))?,
+        entries => entries.map_err(WorktreeError::io("read the folder", all))?,
     };
     let mut folders: Vec<PathBuf> = Vec::new();
     for entry in entries.flatten() {
@@ -50,11 +50,11 @@ pub fn all(all: &Path, stop: &CancellationToken) -> Result<Vec<Listed>, Worktree
     let listed = |outer: PathBuf| {
         let meta = fs::metadata(beside(&outer)).or_else(|_| fs::metadata(&outer));
         let since = meta.and_then(|meta| meta.modified()).ok();
-        let record = Record::read(&outer);
+        let record = WorktreeRecord::read(&outer);
         let name = outer.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let folder =
             record.as_ref().ok().and_then(Option::as_ref).map_or(outer, |record| record.worktree.folder.clone());
-        Listed { name, folder, record, since }
+        ListedWorktree { name, folder, record, since }
     };
     Ok(folders.into_iter().map(listed).collect())
 }

@@ -1,16 +1,16 @@
 //! Makes the worktree of a run, or finds it if an earlier process made it. fledge writes the record
 //! first, then makes the worktree, then marks the record as ready.
 
-use super::beforehand::empty;
-use super::door::Door;
-use super::fault::make_folder;
-use super::record::{Record, Stage};
+use super::checkout_state::empty;
+use super::error::make_folder;
+use super::record::{WorktreeRecord, WorktreeStage};
 use super::remove::sweep;
-use super::{Worktree, WorktreeFault};
+use super::worktree_lock::WorktreeLock;
+use super::{Worktree, WorktreeError};
 use crate::fail_point::reach;
 use crate::id::RunId;
-use crate::workspace::trees::TreesFault;
-use crate::workspace::trees::git::Git;
+use crate::workspace::trees::TreesError;
+use crate::workspace::trees::git::GitFolder;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ const TOGETHER: &str = "checkout.workers=4";
 
 /// A worktree that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct MadeWorktree {
     /// The commit of the worktree.
     pub base: String,
     /// Notes for the user, one sentence each.
@@ -37,46 +37,52 @@ impl Worktree {
     /// and output.
     ///
     /// # Errors
-    /// [`WorktreeFault`]. Another try continues from the record.
+    /// [`WorktreeError`]. Another try continues from the record.
     pub async fn make(
         &self,
         run: &RunId,
         env: &[(String, String)],
         scratch: &Path,
         stop: &CancellationToken,
-    ) -> Result<Made, WorktreeFault> {
+    ) -> Result<MadeWorktree, WorktreeError> {
         sweep(self.all(), stop);
-        let record = Record::read(self.outer())?;
+        let record = WorktreeRecord::read(self.outer())?;
         if let Some(record) = &record
             && (record.run != *run || record.worktree != *self)
         {
-            return Err(WorktreeFault::InTheWay { folder: self.folder.clone() });
+            return Err(WorktreeError::InTheWay { folder: self.folder.clone() });
         }
-        if let Some(record) = record.as_ref().filter(|record| record.stage == Stage::Ready) {
+        if let Some(record) = record.as_ref().filter(|record| record.stage == WorktreeStage::Ready) {
             self.must_stand()?;
-            return Ok(Made { base: record.base.clone(), notes: Vec::new() });
+            return Ok(MadeWorktree { base: record.base.clone(), notes: Vec::new() });
         }
         // A partial clone may lack objects. Git fetches them, as for any checkout of the user.
         let git = self.git(scratch, env).with("GIT_NO_LAZY_FETCH", Path::new("0"));
         let common = self.common(&git, stop).await?;
         if record.is_none() && self.outer().symlink_metadata().is_ok() {
-            return Err(WorktreeFault::InTheWay { folder: self.outer().to_owned() });
+            return Err(WorktreeError::InTheWay { folder: self.outer().to_owned() });
         }
         let base = match &record {
             Some(record) => record.base.clone(),
             None if self.tip(&git, stop).await?.is_some() => {
-                return Err(WorktreeFault::BranchTaken { branch: self.branch.clone() });
+                return Err(WorktreeError::BranchTaken { branch: self.branch.clone() });
             }
             None => self.resolve(&git, stop).await?,
         };
         if record.is_some() {
             self.unlock(&common);
         }
-        let mut record = Record { run: run.clone(), worktree: self.clone(), base, stage: Stage::Making, git_dir: None };
+        let mut record = WorktreeRecord {
+            run: run.clone(),
+            worktree: self.clone(),
+            base,
+            stage: WorktreeStage::Making,
+            git_dir: None,
+        };
         record.write()?;
         self.at("written")?;
         if let Err(fault) = self.add(&record, &git, &common, stop).await {
-            if !matches!(fault, WorktreeFault::Git(TreesFault::Stopped)) {
+            if !matches!(fault, WorktreeError::Git(TreesError::Stopped)) {
                 self.take_back(&record, &git, &common).await;
             }
             return Err(fault);
@@ -85,26 +91,26 @@ impl Worktree {
         self.at("filled")?;
         let own = git.within(&self.folder).ask(&["rev-parse", "--absolute-git-dir"], stop).await?;
         record.git_dir = Some(PathBuf::from(String::from_utf8_lossy(&own).trim_end_matches('\n')));
-        record.stage = Stage::Ready;
+        record.stage = WorktreeStage::Ready;
         record.write()?;
         self.at("ready")?;
-        Ok(Made { base: record.base, notes })
+        Ok(MadeWorktree { base: record.base, notes })
     }
 
     /// Checks that the worktree exists; returns its record.
     ///
     /// # Errors
-    /// [`WorktreeFault::Gone`] if it does not exist; others if the record cannot be read.
-    pub fn must_stand(&self) -> Result<Record, WorktreeFault> {
-        let record = Record::read(self.outer())?.filter(|record| record.stage == Stage::Ready);
+    /// [`WorktreeError::Gone`] if it does not exist; others if the record cannot be read.
+    pub fn must_stand(&self) -> Result<WorktreeRecord, WorktreeError> {
+        let record = WorktreeRecord::read(self.outer())?.filter(|record| record.stage == WorktreeStage::Ready);
         let is_there = self.folder.join(".git").symlink_metadata().is_ok() && self.workspace().is_dir();
-        record.filter(|_| is_there).ok_or_else(|| WorktreeFault::Gone { folder: self.folder.clone() })
+        record.filter(|_| is_there).ok_or_else(|| WorktreeError::Gone { folder: self.folder.clone() })
     }
 
     /// Removes the locks that a killed git has left on the worktree's branch, head and index. Only
     /// the process that resumes the run uses them, so no other git holds these locks.
     pub fn tidy(&self) {
-        let Ok(Some(Record { git_dir: Some(own), .. })) = Record::read(self.outer()) else { return };
+        let Ok(Some(WorktreeRecord { git_dir: Some(own), .. })) = WorktreeRecord::read(self.outer()) else { return };
         if let Some(common) = own.ancestors().nth(2) {
             self.unlock(common);
         }
@@ -118,22 +124,22 @@ impl Worktree {
     }
 
     /// Returns the git directory that all worktrees of the repository share.
-    pub(super) async fn common(&self, git: &Git, stop: &CancellationToken) -> Result<PathBuf, WorktreeFault> {
+    pub(super) async fn common(&self, git: &GitFolder, stop: &CancellationToken) -> Result<PathBuf, WorktreeError> {
         let folder = self.project.clone();
         let is_bare = ["HEAD", "objects", "refs"].iter().all(|name| folder.join(name).exists());
         if is_bare && !folder.join(".git").exists() {
-            return Err(WorktreeFault::Bare { folder });
+            return Err(WorktreeError::Bare { folder });
         }
         let answer = git.run(&["rev-parse", "--git-common-dir"], b"", usize::MAX, stop).await?;
         if answer.code != 0 {
-            return Err(WorktreeFault::NoRepository { folder });
+            return Err(WorktreeError::NoRepository { folder });
         }
         let found = self.project.join(String::from_utf8_lossy(&answer.output).trim_end_matches('\n'));
-        found.canonicalize().map_err(WorktreeFault::io("open", found))
+        found.canonicalize().map_err(WorktreeError::io("open", found))
     }
 
     /// Returns the id of the commit for the worktree.
-    pub(super) async fn resolve(&self, git: &Git, stop: &CancellationToken) -> Result<String, WorktreeFault> {
+    pub(super) async fn resolve(&self, git: &GitFolder, stop: &CancellationToken) -> Result<String, WorktreeError> {
         let git = git.within(&self.origin);
         let commit = format!("{}^{{commit}}", self.from);
         let args = ["rev-parse", "--quiet", "--verify", "--end-of-options", &commit];
@@ -142,16 +148,16 @@ impl Worktree {
         if answer.code != 0 || id.is_empty() {
             let is_head = self.from == "HEAD";
             return Err(if is_head {
-                WorktreeFault::NoCommit
+                WorktreeError::NoCommit
             } else {
-                WorktreeFault::NoBase { rev: self.from.clone() }
+                WorktreeError::NoBase { rev: self.from.clone() }
             });
         }
         if !self.inner.as_os_str().is_empty() {
             let folder = format!("{id}:{}", self.inner.display());
             let kind = git.run(&["cat-file", "-t", &folder], b"", usize::MAX, stop).await?;
             if kind.output.trim_ascii() != b"tree" {
-                return Err(WorktreeFault::NoFolder { rev: self.from.clone(), inner: self.inner.clone() });
+                return Err(WorktreeError::NoFolder { rev: self.from.clone(), inner: self.inner.clone() });
             }
         }
         Ok(id)
@@ -168,7 +174,7 @@ impl Worktree {
         env: &[(String, String)],
         scratch: &Path,
         stop: &CancellationToken,
-    ) -> Result<String, WorktreeFault> {
+    ) -> Result<String, WorktreeError> {
         let git = self.git(scratch, env).with("GIT_NO_LAZY_FETCH", Path::new("0"));
         let common = self.common(&git, stop).await?;
         let base = self.resolve(&git, stop).await?;
@@ -184,11 +190,11 @@ impl Worktree {
     /// Adds the worktree to the repository without files.
     async fn add(
         &self,
-        record: &Record,
-        git: &Git,
+        record: &WorktreeRecord,
+        git: &GitFolder,
         common: &Path,
         stop: &CancellationToken,
-    ) -> Result<(), WorktreeFault> {
+    ) -> Result<(), WorktreeError> {
         let folder = self.folder.to_string_lossy().into_owned();
         let args = [
             "-c",
@@ -203,13 +209,13 @@ impl Worktree {
             &folder,
             &record.base,
         ];
-        let _door = Door::open(common, stop).await?;
+        let _door = WorktreeLock::open(common, stop).await?;
         self.at("begun")?;
         let mut tries = 1;
         loop {
             self.clear(record, git, common, stop).await?;
             if self.tip(git, stop).await?.is_some() {
-                return Err(WorktreeFault::BranchTaken { branch: self.branch.clone() });
+                return Err(WorktreeError::BranchTaken { branch: self.branch.clone() });
             }
             let answer = git.run(&args, b"", 0, stop).await?;
             match answer.code {
@@ -224,20 +230,20 @@ impl Worktree {
 
     /// Writes the files of the commit into the worktree. Returns notes about files that are
     /// missing.
-    async fn fill(&self, git: &Git, stop: &CancellationToken) -> Result<Vec<String>, WorktreeFault> {
+    async fn fill(&self, git: &GitFolder, stop: &CancellationToken) -> Result<Vec<String>, WorktreeError> {
         let git = git.within(&self.folder);
         git.ask(&["-c", TOGETHER, "reset", "--hard", "--quiet", "--no-recurse-submodules"], stop).await?;
         if !self.workspace().is_dir() {
             let (rev, inner) = (self.from.clone(), self.inner.clone()); // a sparse checkout leaves it out
-            return Err(WorktreeFault::NoFolder { rev, inner });
+            return Err(WorktreeError::NoFolder { rev, inner });
         }
         Ok(empty(&self.submodules(&git, stop).await?).into_iter().collect())
     }
 
     /// Undoes a failed start as far as possible. A later cleanup finds the rest by the record.
-    async fn take_back(&self, record: &Record, git: &Git, common: &Path) {
+    async fn take_back(&self, record: &WorktreeRecord, git: &GitFolder, common: &Path) {
         let nobody_stops_this = CancellationToken::new();
-        let Ok(_door) = Door::open(common, &nobody_stops_this).await else { return };
+        let Ok(_door) = WorktreeLock::open(common, &nobody_stops_this).await else { return };
         if self.clear(record, git, common, &nobody_stops_this).await.is_ok() {
             let _it_is_found_again = record.forget();
         }
@@ -246,21 +252,21 @@ impl Worktree {
     /// Removes the remains of a worktree in which no agent has worked yet.
     async fn clear(
         &self,
-        record: &Record,
-        git: &Git,
+        record: &WorktreeRecord,
+        git: &GitFolder,
         common: &Path,
         stop: &CancellationToken,
-    ) -> Result<(), WorktreeFault> {
+    ) -> Result<(), WorktreeError> {
         let is_there = self.outer().symlink_metadata().is_ok();
-        if is_there && record.stage == Stage::Making {
-            fs::remove_dir_all(self.outer()).map_err(WorktreeFault::io("remove", self.outer()))?;
+        if is_there && record.stage == WorktreeStage::Making {
+            fs::remove_dir_all(self.outer()).map_err(WorktreeError::io("remove", self.outer()))?;
         }
         self.unlink(common)?;
         self.delete_branch(&record.base, git, stop).await.map(drop)
     }
 
     /// A point at which a test can make this fail.
-    pub(super) fn at(&self, how_far: &str) -> Result<(), WorktreeFault> {
-        reach("worktree", how_far).map_err(WorktreeFault::io("make", &self.folder))
+    pub(super) fn at(&self, how_far: &str) -> Result<(), WorktreeError> {
+        reach("worktree", how_far).map_err(WorktreeError::io("make", &self.folder))
     }
 }

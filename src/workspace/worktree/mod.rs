@@ -9,24 +9,24 @@
 //! .gone-NAME/    a worktree without work that is being removed
 //! ```
 
-mod beforehand;
-mod door;
-mod fault;
+mod checkout_state;
+mod contents;
+mod error;
 mod list;
-mod look;
 mod make;
 mod record;
 mod remove;
+mod worktree_lock;
 
-pub use beforehand::{Base, Uncommitted};
-pub use fault::WorktreeFault;
-pub use list::{Listed, all, bytes};
-pub use look::Work;
-pub use make::Made;
-pub use record::{Record, Stage};
-pub use remove::Left;
+pub use checkout_state::{CheckoutChanges, WorktreeBase};
+pub use contents::WorktreeContents;
+pub use error::WorktreeError;
+pub use list::{ListedWorktree, all, bytes};
+pub use make::MadeWorktree;
+pub use record::{WorktreeRecord, WorktreeStage};
+pub use remove::WorktreeLeftover;
 
-use super::trees::git::Git;
+use super::trees::git::GitFolder;
 use crate::id::RunId;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -100,8 +100,8 @@ impl Worktree {
     }
 
     /// Returns the user's git in the user's own checkout.
-    fn git(&self, scratch: &Path, env: &[(String, String)]) -> Git {
-        Git::of_user(&self.project, scratch, env)
+    fn git(&self, scratch: &Path, env: &[(String, String)]) -> GitFolder {
+        GitFolder::of_user(&self.project, scratch, env)
     }
 }
 
@@ -114,7 +114,7 @@ pub fn project_of(state: &Path, folder: &Path) -> Option<PathBuf> {
     if all != Component::Normal(FOLDER.as_ref()) {
         return None;
     }
-    let record = Record::read(&state.join(project).join(all).join(name)).ok()??;
+    let record = WorktreeRecord::read(&state.join(project).join(all).join(name)).ok()??;
     Some(record.worktree.project)
 }
 

@@ -1,7 +1,7 @@
 //! The record of a worktree, in the file `NAME.json` beside it.
 
-use super::fault::make_folder;
-use super::{Worktree, WorktreeFault};
+use super::error::make_folder;
+use super::{Worktree, WorktreeError};
 use crate::id::RunId;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 /// The record of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub struct WorktreeRecord {
     /// The run to which the worktree belongs.
     pub run: RunId,
     /// The worktree.
@@ -21,7 +21,7 @@ pub struct Record {
     /// The commit from which the worktree is made.
     pub base: String,
     /// The progress of making the worktree.
-    pub stage: Stage,
+    pub stage: WorktreeStage,
     /// The worktree's own git directory, inside the repository's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_dir: Option<PathBuf>,
@@ -30,31 +30,31 @@ pub struct Record {
 /// The progress of making a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stage {
+pub enum WorktreeStage {
     /// Nothing but git has written to the worktree.
     Making,
     /// The worktree is complete; an agent may have worked in it.
     Ready,
 }
 
-impl Record {
+impl WorktreeRecord {
     /// Reads the record beside the [outer](Worktree::outer) folder of a worktree; `None` if there
     /// is none.
     ///
     /// # Errors
     /// If the record cannot be read or parsed.
-    pub fn read(outer: &Path) -> Result<Option<Self>, WorktreeFault> {
+    pub fn read(outer: &Path) -> Result<Option<Self>, WorktreeError> {
         let path = beside(outer);
         let text = match fs::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            text => text.map_err(WorktreeFault::io("read", &path))?,
+            text => text.map_err(WorktreeError::io("read", &path))?,
         };
         let record = serde_json::from_slice(&text);
-        record.map(Some).map_err(|error| WorktreeFault::Unclear { path, why: error.to_string() })
+        record.map(Some).map_err(|error| WorktreeError::Unclear { path, why: error.to_string() })
     }
 
     /// Writes the record completely or not at all, and syncs it to the disk.
-    pub(super) fn write(&self) -> Result<(), WorktreeFault> {
+    pub(super) fn write(&self) -> Result<(), WorktreeError> {
         let path = beside(self.worktree.outer());
         let all = self.worktree.all();
         make_folder(all)?;
@@ -66,14 +66,14 @@ impl Record {
             file.persist(&path)?;
             File::open(all)?.sync_all()
         };
-        put().map_err(WorktreeFault::io("write", path))
+        put().map_err(WorktreeError::io("write", path))
     }
 
     /// Removes the record.
-    pub(super) fn forget(&self) -> Result<(), WorktreeFault> {
+    pub(super) fn forget(&self) -> Result<(), WorktreeError> {
         let path = beside(self.worktree.outer());
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(WorktreeFault::io("remove", path)(error)),
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(WorktreeError::io("remove", path)(error)),
             Ok(()) | Err(_) => Ok(()),
         }
     }

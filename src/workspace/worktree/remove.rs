@@ -1,12 +1,12 @@
 //! Removes worktrees without uncommitted work, and their branches if these have no new commits.
 //! Uncommitted work is removed only on explicit request.
 
-use super::door::Door;
-use super::look::Work;
-use super::record::Record;
-use super::{Worktree, WorktreeFault};
+use super::contents::WorktreeContents;
+use super::record::WorktreeRecord;
+use super::worktree_lock::WorktreeLock;
+use super::{Worktree, WorktreeError};
 use crate::fail_point::reach;
-use crate::workspace::trees::git::Git;
+use crate::workspace::trees::git::GitFolder;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -18,56 +18,56 @@ const GONE: &str = ".gone-";
 
 /// The result of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct WorktreeLeftover {
     /// The reason why the worktree is still there, as a clause; `None` if it was removed.
     pub stays: Option<String>,
     /// True if the branch still exists. A branch with new commits stays.
     pub has_branch: bool,
 }
 
-impl Record {
+impl WorktreeRecord {
     /// Removes the worktree, its ignored files and its record. If it has work that is nowhere else,
     /// it stays, unless `discard` is set. No process may be at work in it. After an interruption,
     /// another call completes the removal.
     ///
     /// # Errors
-    /// [`WorktreeFault`] if git or the file system fails.
+    /// [`WorktreeError`] if git or the file system fails.
     pub async fn remove(
         &self,
         discard: bool,
         env: &[(String, String)],
         scratch: &Path,
         stop: &CancellationToken,
-    ) -> Result<Left, WorktreeFault> {
+    ) -> Result<WorktreeLeftover, WorktreeError> {
         let worktree = &self.worktree;
         let git = worktree.git(scratch, env);
         if !discard {
             let work = if worktree.project.is_dir() {
                 self.work(env, scratch, stop).await?
             } else {
-                Work::without_project(&worktree.project)
+                WorktreeContents::without_project(&worktree.project)
             };
             let is_there = worktree.folder.symlink_metadata().is_ok();
             if let Some(why) = work.keeps().filter(|_| is_there) {
                 let has_branch = !worktree.project.is_dir() || worktree.tip(&git, stop).await?.is_some();
-                return Ok(Left { stays: Some(why), has_branch });
+                return Ok(WorktreeLeftover { stays: Some(why), has_branch });
             }
         }
-        reach("worktree removal", "begun").map_err(WorktreeFault::io("remove", &worktree.folder))?;
+        reach("worktree removal", "begun").map_err(WorktreeError::io("remove", &worktree.folder))?;
         let has_branch = match worktree.common(&git, stop).await {
             Ok(common) => {
-                let _door = Door::open(&common, stop).await?;
+                let _door = WorktreeLock::open(&common, stop).await?;
                 self.put_aside()?;
                 worktree.unlink(&common)?;
                 self.at("unlinked")?;
                 worktree.delete_branch(&self.base, &git, stop).await?
             }
             // Without a repository, only the record refers to the worktree.
-            Err(WorktreeFault::NoRepository { .. } | WorktreeFault::Bare { .. }) => {
+            Err(WorktreeError::NoRepository { .. } | WorktreeError::Bare { .. }) => {
                 self.put_aside()?;
                 false
             }
-            Err(WorktreeFault::Git(_)) if !worktree.project.is_dir() => {
+            Err(WorktreeError::Git(_)) if !worktree.project.is_dir() => {
                 self.put_aside()?;
                 false
             }
@@ -77,33 +77,33 @@ impl Record {
         self.forget()?;
         self.at("forgotten")?;
         erase(&gone(worktree.outer()), stop);
-        Ok(Left { stays: None, has_branch })
+        Ok(WorktreeLeftover { stays: None, has_branch })
     }
 
     /// Renames the folder in one step, so that no process finds it half removed.
-    fn put_aside(&self) -> Result<(), WorktreeFault> {
+    fn put_aside(&self) -> Result<(), WorktreeError> {
         let folder = self.worktree.outer();
         let aside = gone(folder);
         match fs::rename(folder, &aside) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {
-                fs::remove_dir_all(&aside).map_err(WorktreeFault::io("remove", &aside))?;
-                fs::rename(folder, &aside).map_err(WorktreeFault::io("remove", folder))?;
+                fs::remove_dir_all(&aside).map_err(WorktreeError::io("remove", &aside))?;
+                fs::rename(folder, &aside).map_err(WorktreeError::io("remove", folder))?;
             }
-            done => done.map_err(WorktreeFault::io("remove", folder))?,
+            done => done.map_err(WorktreeError::io("remove", folder))?,
         }
         self.at("aside")
     }
 
-    fn at(&self, how_far: &str) -> Result<(), WorktreeFault> {
-        reach("worktree removal", how_far).map_err(WorktreeFault::io("remove", &self.worktree.folder))
+    fn at(&self, how_far: &str) -> Result<(), WorktreeError> {
+        reach("worktree removal", how_far).map_err(WorktreeError::io("remove", &self.worktree.folder))
     }
 }
 
 impl Worktree {
     /// Removes git's data about the worktree, even if it is incomplete. The caller must hold the
     /// lock of the repository.
-    pub(super) fn unlink(&self, common: &Path) -> Result<(), WorktreeFault> {
+    pub(super) fn unlink(&self, common: &Path) -> Result<(), WorktreeError> {
         let all = common.join("worktrees");
         let own = self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let end = format!("/{}/{own}/.git", self.name());
@@ -117,7 +117,7 @@ impl Worktree {
             let leads = fs::read_to_string(entry.path().join("gitdir")).unwrap_or_default();
             let is_half_made = leads.is_empty() && is_named_so(&entry.file_name().to_string_lossy());
             if is_half_made || leads.trim_end().ends_with(&end) {
-                fs::remove_dir_all(entry.path()).map_err(WorktreeFault::io("remove", entry.path()))?;
+                fs::remove_dir_all(entry.path()).map_err(WorktreeError::io("remove", entry.path()))?;
             }
         }
         let _others_are_there = fs::remove_dir(all); // as git does with the last one
@@ -125,7 +125,7 @@ impl Worktree {
     }
 
     /// Returns the commit of the branch; `None` if there is no branch.
-    pub(super) async fn tip(&self, git: &Git, stop: &CancellationToken) -> Result<Option<String>, WorktreeFault> {
+    pub(super) async fn tip(&self, git: &GitFolder, stop: &CancellationToken) -> Result<Option<String>, WorktreeError> {
         let answer = git.run(&["rev-parse", "--quiet", "--verify", &self.full_branch()], b"", 200, stop).await?;
         let tip = String::from_utf8_lossy(&answer.output).trim().to_owned();
         Ok(Some(tip).filter(|tip| answer.code == 0 && !tip.is_empty()))
@@ -135,17 +135,17 @@ impl Worktree {
     /// whether the branch still exists.
     ///
     /// # Errors
-    /// [`WorktreeFault`] if git fails or the lock cannot be taken.
+    /// [`WorktreeError`] if git fails or the lock cannot be taken.
     pub async fn forget_branch(
         &self,
         commit: &str,
         env: &[(String, String)],
         scratch: &Path,
         stop: &CancellationToken,
-    ) -> Result<bool, WorktreeFault> {
+    ) -> Result<bool, WorktreeError> {
         let git = self.git(scratch, env);
         let common = self.common(&git, stop).await?;
-        let _door = Door::open(&common, stop).await?;
+        let _door = WorktreeLock::open(&common, stop).await?;
         self.delete_branch(commit, &git, stop).await
     }
 
@@ -154,9 +154,9 @@ impl Worktree {
     pub(super) async fn delete_branch(
         &self,
         base: &str,
-        git: &Git,
+        git: &GitFolder,
         stop: &CancellationToken,
-    ) -> Result<bool, WorktreeFault> {
+    ) -> Result<bool, WorktreeError> {
         let branch = self.full_branch();
         let asked = ["for-each-ref", "--count=1", "--format=%(objectname) %(worktreepath)", &branch];
         let answer = String::from_utf8_lossy(&git.ask(&asked, stop).await?).into_owned();

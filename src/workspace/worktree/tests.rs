@@ -4,7 +4,7 @@
 mod corners;
 
 use super::*;
-use crate::workspace::trees::git::Git;
+use crate::workspace::trees::git::GitFolder;
 use std::fs;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -42,7 +42,7 @@ impl Project {
     }
 
     async fn git_in(&self, folder: &Path, args: &[&str]) -> String {
-        let git = Git::of_user(folder, self.home.path(), &self.env());
+        let git = GitFolder::of_user(folder, self.home.path(), &self.env());
         let me = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "protocol.file.allow=always"];
         let output = git.ask(&[me.as_slice(), args].concat(), &self.stop).await.unwrap();
         String::from_utf8(output).unwrap().trim_end().to_owned()
@@ -62,7 +62,7 @@ impl Project {
         (Worktree::choose(&self.all(), &run, "Mend: the Dates!", None, &root, &root), run)
     }
 
-    async fn try_to_make(&self, worktree: &Worktree, run: &RunId) -> Result<Made, WorktreeFault> {
+    async fn try_to_make(&self, worktree: &Worktree, run: &RunId) -> Result<MadeWorktree, WorktreeError> {
         worktree.make(run, &self.env(), self.home.path(), &self.stop).await
     }
 
@@ -72,8 +72,8 @@ impl Project {
         worktree
     }
 
-    async fn remove(&self, worktree: &Worktree, discard: bool) -> Left {
-        let record = Record::read(worktree.outer()).unwrap().unwrap();
+    async fn remove(&self, worktree: &Worktree, discard: bool) -> WorktreeLeftover {
+        let record = WorktreeRecord::read(worktree.outer()).unwrap().unwrap();
         record.remove(discard, &self.env(), self.home.path(), &self.stop).await.unwrap()
     }
 
@@ -102,7 +102,7 @@ fn put(root: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-const GONE: Left = Left { stays: None, has_branch: false };
+const GONE: WorktreeLeftover = WorktreeLeftover { stays: None, has_branch: false };
 
 #[test]
 fn a_name_is_made_of_the_title_and_of_the_end_of_the_run_s_id() {
@@ -132,7 +132,7 @@ async fn a_worktree_is_the_newest_commit_on_a_branch_of_its_own_and_is_gone_with
     put(&project.root(), "a", "1");
     project.must_be_clear("").await;
     let fault = worktree.must_stand().unwrap_err();
-    assert!(matches!(fault, WorktreeFault::Gone { .. }), "{fault}");
+    assert!(matches!(fault, WorktreeError::Gone { .. }), "{fault}");
 }
 
 #[tokio::test]
@@ -142,7 +142,7 @@ async fn a_branch_stays_that_has_a_commit_of_its_own() {
     put(&worktree.folder, "b", "2");
     project.git_in(&worktree.folder, &["add", "-A"]).await;
     project.git_in(&worktree.folder, &["commit", "-qm", "work"]).await;
-    assert_eq!(project.remove(&worktree, false).await, Left { stays: None, has_branch: true });
+    assert_eq!(project.remove(&worktree, false).await, WorktreeLeftover { stays: None, has_branch: true });
     project.must_be_clear(&worktree.branch).await;
 }
 
@@ -234,7 +234,13 @@ async fn what_a_dead_process_has_half_made_is_made_anew() {
     ];
     for (case, prepare) in half {
         let (run, worktree) = (run.clone(), worktree.clone());
-        let record = Record { run: run.clone(), worktree, base: base.clone(), stage: Stage::Making, git_dir: None };
+        let record = WorktreeRecord {
+            run: run.clone(),
+            worktree,
+            base: base.clone(),
+            stage: WorktreeStage::Making,
+            git_dir: None,
+        };
         record.write().unwrap();
         prepare();
         project.try_to_make(&record.worktree, &run).await.unwrap_or_else(|fault| panic!("{case}: {fault}"));
@@ -251,12 +257,12 @@ async fn what_is_of_somebody_else_is_neither_taken_nor_removed() {
     let (worktree, run) = project.choose("r-1");
     project.git(&["branch", &worktree.branch]).await;
     let fault = project.try_to_make(&worktree, &run).await.unwrap_err();
-    assert!(matches!(fault, WorktreeFault::BranchTaken { .. }), "{fault}");
+    assert!(matches!(fault, WorktreeError::BranchTaken { .. }), "{fault}");
     project.git(&["rev-parse", &worktree.branch]).await;
     project.git(&["branch", "-D", &worktree.branch]).await;
     put(&worktree.folder, "mine", "");
     let fault = project.try_to_make(&worktree, &run).await.unwrap_err();
-    assert!(matches!(fault, WorktreeFault::InTheWay { .. }), "{fault}");
+    assert!(matches!(fault, WorktreeError::InTheWay { .. }), "{fault}");
     assert!(worktree.folder.join("mine").exists());
     fs::remove_dir_all(worktree.outer()).unwrap();
     // After a stop, another call completes everything.

@@ -9,7 +9,7 @@ use crate::faults::play::Played;
 use crate::faults::server::{Act, Script, Server};
 use crate::faults::voice::{Wire, say};
 use crate::support::wanted_rows;
-use fledge::provider::Clocks;
+use fledge::provider::TurnTimeouts;
 use fledge::verdict::Reason;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(crate) struct Case {
     pub(crate) is_raw: bool,
     /// Another address than the server's, with `PORT` for its port.
     pub(crate) address: Option<String>,
-    pub(crate) clocks: Clocks,
+    pub(crate) clocks: TurnTimeouts,
     pub(crate) max_response: usize,
     /// How many models there are to fall back to, the first one included.
     pub(crate) models: usize,
@@ -68,7 +68,7 @@ impl Case {
             fault_at: 0,
             is_raw: false,
             address: None,
-            clocks: Clocks::default(),
+            clocks: TurnTimeouts::default(),
             max_response: 64 * 1024 * 1024,
             models: 1,
             tokens: None,
@@ -105,7 +105,7 @@ impl Case {
     }
 
     /// With this clock, and the others as they are.
-    pub(crate) fn clocked(mut self, set: fn(&mut Clocks, Duration)) -> Self {
+    pub(crate) fn clocked(mut self, set: fn(&mut TurnTimeouts, Duration)) -> Self {
         set(&mut self.clocks, Duration::from_secs(2)); // more than a busy machine takes to answer
         self
     }

@@ -1,7 +1,7 @@
 //! 2. `verified` only if the last verdict passed, whether or not it could be delivered, or verification was skipped on purpose. A cancelled run is never verified.
 
 use super::{AgentEvent, Checked, Event, Law, Step, law};
-use fledge::run::Charter;
+use fledge::run::RunSpec;
 use fledge::verdict::{Reason, Ruling};
 
 #[derive(Default)]
@@ -17,7 +17,7 @@ impl Law for Watch {
     fn see(&mut self, step: &Step<'_>) -> Checked {
         match step.event {
             Event::TaskSubmitted { charter } if step.label == "Idle" => {
-                let Charter { verify, commits, is_fix, .. } = **charter;
+                let RunSpec { verify, commits, is_fix, .. } = **charter;
                 *self = Self { verify, commits, is_fix, ..Self::default() };
             }
             // What was there was judged while the run was planned.

@@ -3,7 +3,7 @@
 
 use super::{Action, CallId, Checked, Event, Law, StateName, Step, law};
 use fledge::chat::Message;
-use fledge::moment::Moment;
+use fledge::elapsed::Elapsed;
 
 #[derive(Default)]
 pub(crate) struct Watch {
@@ -22,7 +22,7 @@ impl Law for Watch {
                     return Ok(()); // it must not begin
                 }
                 law(5, run.result().is_none(), || "a result is left of the task before".into())?;
-                let fresh = run.deadline().is_some_and(|due| due >= Moment(charter.limits.time_ms));
+                let fresh = run.deadline().is_some_and(|due| due >= Elapsed(charter.limits.time_ms));
                 law(5, fresh, || "the task does not have its whole time".into())?;
             }
             Event::PlanReady { plan, .. } if step.label == "Planning" && step.is_answer() => {

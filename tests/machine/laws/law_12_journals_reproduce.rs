@@ -1,11 +1,11 @@
 //! 12. `handle` is total and deterministic: folding the journaled events into a fresh run asks for the same actions and comes to
 //!     the same run. (What only passes through is not journaled, so it must leave no trace.)
 
-use super::{Action, Checked, Event, Moment, law};
+use super::{Action, Checked, Elapsed, Event, law};
 use fledge::run::Run;
 
 /// Folds a journal, and compares every step and the end.
-pub(crate) fn check(journal: &[(Moment, Event, Vec<Action>)], live: &Run) -> Checked {
+pub(crate) fn check(journal: &[(Elapsed, Event, Vec<Action>)], live: &Run) -> Checked {
     let mut again = Run::new();
     for (at, (moment, event, actions)) in journal.iter().filter(|(_, event, _)| !event.is_transient()).enumerate() {
         let replayed = again.handle(*moment, event.clone());

@@ -16,8 +16,8 @@ pub(crate) mod law_12_journals_reproduce;
 pub(crate) mod law_13_snapshots_go_on;
 pub(crate) mod law_14_nothing_is_overdrawn;
 
+use fledge::elapsed::Elapsed;
 use fledge::id::CallId;
-use fledge::moment::Moment;
 use fledge::run::{Action, AgentEvent, Event, Run, StateName};
 
 /// What a law says: nothing, or what broke it.
@@ -59,7 +59,7 @@ pub(crate) trait Law {
 /// All laws that look on, and the journal for the one that looks back.
 pub(crate) struct Court {
     laws: [Box<dyn Law>; 12],
-    pub(crate) journal: Vec<(Moment, Event, Vec<Action>)>,
+    pub(crate) journal: Vec<(Elapsed, Event, Vec<Action>)>,
 }
 
 impl Court {
@@ -82,7 +82,7 @@ impl Court {
     }
 
     /// Hands an event to a run under the eyes of every law; what it asks for is the newest entry of the journal.
-    pub(crate) fn handle(&mut self, run: &mut Run, moment: Moment, event: Event) -> Result<&[Action], String> {
+    pub(crate) fn handle(&mut self, run: &mut Run, moment: Elapsed, event: Event) -> Result<&[Action], String> {
         let (state, label, awaited) = (run.state(), run.label(), run.awaited());
         let actions = run.handle(moment, event.clone());
         let step = Step { state, label, awaited: &awaited, event: &event, actions: &actions, run };

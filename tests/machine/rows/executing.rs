@@ -6,11 +6,11 @@ use crate::machine::walk::{
 };
 use crate::machine::world::nature;
 use fledge::chat::{
-    Block, ChangeKind, Delta, FileChange, Message, ModelError, ModelFault, StopReason, ToolOutcome, Usage,
+    Block, Delta, FileChange, FileChangeKind, Message, ModelError, ModelErrorKind, StopReason, ToolOutcome, Usage,
 };
 use fledge::id::{CallId, TreeId};
 use fledge::limits::Limits;
-use fledge::run::{Action, AgentEvent, Charter, DoneTool, Event, Query};
+use fledge::run::{Action, AgentEvent, DoneTool, Event, ModelQuery, RunSpec};
 use fledge::verdict::Reason;
 use serde_json::json;
 
@@ -58,13 +58,13 @@ pub(super) fn a_tool_use_runs_asks_or_dispatches() {
 #[test]
 pub(super) fn an_answer_without_calls_goes_to_the_gate_or_the_report() {
     Walk::verifying(charter()).gives("Verifying", &[Action::RunGate { call: CallId(3), attempt: 1 }]);
-    let skipped = Walk::verifying(Charter { verify: false, ..charter() });
+    let skipped = Walk::verifying(RunSpec { verify: false, ..charter() });
     skipped.gives("Reporting", &[Action::SaveReport { call: CallId(3) }]).ends_as(Reason::Skipped);
 }
 
 #[test]
 pub(super) fn a_question_in_prose_is_looked_up() {
-    let query = Query::File { path: "src/main.rs".into() };
+    let query = ModelQuery::File { path: "src/main.rs".into() };
     let walk = Walk::calling(charter()).answer(says(StopReason::EndTurn, "I need to read src/main.rs"));
     walk.gives("AnsweringQuery", &[Action::AnswerQuery { call: CallId(3), query }]);
 }
@@ -87,7 +87,7 @@ pub(super) fn a_refusal_ends_the_run() {
 
 #[test]
 pub(super) fn a_retryable_failure_waits_before_the_next_try() {
-    for fault in [ModelFault::Network, ModelFault::Busy, ModelFault::Protocol] {
+    for fault in [ModelErrorKind::Network, ModelErrorKind::Busy, ModelErrorKind::Protocol] {
         let walk = Walk::calling(charter()).answer(fails(fault)).gives("BackingOff", &[]);
         let due = walk.run.deadline().map_or(0, |due| due.0);
         assert!((500..=1_000).contains(&due), "due at {due} ms");
@@ -96,25 +96,25 @@ pub(super) fn a_retryable_failure_waits_before_the_next_try() {
 
 #[test]
 pub(super) fn a_conversation_that_is_too_long_is_summarised() {
-    let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
+    let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong));
     walk.gives("Compacting", &[Action::Compact { call: CallId(3), upto: 3, most: Some(16384) }]);
 }
 
 #[test]
 pub(super) fn a_final_failure_falls_back_to_the_next_model() {
-    let two = Charter { models: vec!["first".into(), "second".into()], ..charter() };
-    let walk = Walk::calling(two).answer(fails(ModelFault::Quota));
+    let two = RunSpec { models: vec!["first".into(), "second".into()], ..charter() };
+    let walk = Walk::calling(two).answer(fails(ModelErrorKind::Quota));
     walk.gives("CallingModel", &[Action::CallModel { call: CallId(3), model: 1, most: None }]);
 }
 
 #[test]
 pub(super) fn the_last_model_s_failure_ends_the_run() {
     let report = Action::SaveReport { call: CallId(3) };
-    let walk = Walk::calling(charter()).answer(fails(ModelFault::Auth)).gives("Reporting", &[report]);
+    let walk = Walk::calling(charter()).answer(fails(ModelErrorKind::Auth)).gives("Reporting", &[report]);
     walk.ends_as(Reason::ProviderFailed);
-    let mut spent = Walk::calling(charter()).answer(fails(ModelFault::Busy));
+    let mut spent = Walk::calling(charter()).answer(fails(ModelErrorKind::Busy));
     for _ in 0..3 {
-        spent = spent.wait().answer(fails(ModelFault::Busy));
+        spent = spent.wait().answer(fails(ModelErrorKind::Busy));
     }
     spent.ends_as(Reason::ProviderFailed);
 }
@@ -126,19 +126,19 @@ pub(super) fn a_call_that_was_cut_off_is_asked_for_anew() {
 
 #[test]
 pub(super) fn a_summary_that_may_come_waits_for_its_next_try() {
-    let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
-    walk.answer(unsummarised(ModelError::new(ModelFault::Busy, "later"))).gives("BackingOff", &[]);
+    let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong));
+    walk.answer(unsummarised(ModelError::new(ModelErrorKind::Busy, "later"))).gives("BackingOff", &[]);
 }
 
 #[test]
 pub(super) fn a_summary_that_was_cut_off_is_asked_for_anew() {
-    let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong)).answer(interrupted);
+    let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong)).answer(interrupted);
     walk.gives("Compacting", &[Action::Compact { call: CallId(4), upto: 3, most: Some(16384) }]);
 }
 
 #[test]
 pub(super) fn after_the_pause_the_same_effect_is_tried_again() {
-    Walk::calling(charter()).answer(fails(ModelFault::Busy)).wait().gives("CallingModel", &[call_model(3)]);
+    Walk::calling(charter()).answer(fails(ModelErrorKind::Busy)).wait().gives("CallingModel", &[call_model(3)]);
     let flaky = ToolOutcome { transient: true, ..ToolOutcome::error("busy") };
     let read = using(&[("c1", "files-read"), ("c2", "files-read")]).answer(ran(flaky));
     read.wait().gives("RunningTools", &[run_tool(4, "c1", "files-read")]);
@@ -170,7 +170,7 @@ pub(super) fn the_next_call_starts_when_the_one_before_has_ended() {
     let walk = using(&two).gives("RunningTools", &[run_tool(3, "c1", "files-edit")]);
     walk.answer(ran(ToolOutcome::ok("ok"))).gives("RunningTools", &[run_tool(4, "c2", "files-edit")]);
     let reads = calls(&[("c1", "files-read"), ("c2", "files-read"), ("c3", "files-edit")]);
-    let walk = Walk::calling(Charter { parallel_reads: true, ..charter() }).answer(reads);
+    let walk = Walk::calling(RunSpec { parallel_reads: true, ..charter() }).answer(reads);
     let both = [run_tool(3, "c1", "files-read"), run_tool(4, "c2", "files-read")];
     let one = walk.gives("RunningTools", &both).answer(ran(ToolOutcome::ok("ok"))).gives("RunningTools", &[]);
     one.answer(ran(ToolOutcome::ok("ok"))).gives("RunningTools", &[run_tool(5, "c3", "files-edit")]);
@@ -178,7 +178,7 @@ pub(super) fn the_next_call_starts_when_the_one_before_has_ended() {
 
 #[test]
 pub(super) fn hooks_follow_a_turn_that_may_have_changed_something() {
-    let change = FileChange { path: "a.rs".into(), kind: ChangeKind::Modified, added: 1, removed: 1 };
+    let change = FileChange { path: "a.rs".into(), kind: FileChangeKind::Modified, added: 1, removed: 1 };
     let edited = ToolOutcome { change: Some(change), ..ToolOutcome::ok("edited") };
     let walk = using(&[("c1", "files-edit"), ("c2", "rm-rf"), ("c3", "files-read")]).answer(ran(edited));
     let walk = walk.gives("RunningTools", &[run_tool(4, "c3", "files-read")]).answer(ran(ToolOutcome::error("gone")));
@@ -195,7 +195,7 @@ pub(super) fn hooks_follow_a_turn_that_may_have_changed_something() {
 pub(super) fn results_go_straight_back_to_the_model() {
     let walk = using(&[("c1", "files-read")]).answer(ran(ToolOutcome::ok("text")));
     assert_eq!(heard(&walk.gives("CallingModel", &[call_model(4)]).run), ["text"]);
-    let crowded = Walk::calling_after_much(Charter { context_window: Some(12), ..charter() });
+    let crowded = Walk::calling_after_much(RunSpec { context_window: Some(12), ..charter() });
     let walk = crowded.answer(calls(&[("c1", "files-read")])).answer(ran(ToolOutcome::ok("text")));
     walk.gives("Compacting", &[Action::Compact { call: CallId(4), upto: 5, most: Some(3) }]);
 }
@@ -218,11 +218,9 @@ pub(super) fn a_yes_runs_the_call() {
 #[test]
 pub(super) fn a_no_or_silence_is_the_call_s_result() {
     let two = calls(&[("c1", "files-delete"), ("c2", "files-read")]);
-    let walk = Walk::calling(Charter { confirm_within_ms: Some(30_000), ..charter() }).answer(two);
+    let walk = Walk::calling(RunSpec { confirm_within_ms: Some(30_000), ..charter() }).answer(two);
     let no = |call| Event::ConfirmationAnswered { call, approved: false, note: "not today".into() };
-    for (walk, denial) in
-        [(walk.clone().answer(no), "denied: not today"), (walk.wait(), "denied: no answer in time")]
-    {
+    for (walk, denial) in [(walk.clone().answer(no), "denied: not today"), (walk.wait(), "denied: no answer in time")] {
         let walk = walk.gives("RunningTools", &[run_tool(4, "c2", "files-read")]);
         assert_eq!(heard(&walk.answer(ran(ToolOutcome::ok("text"))).run), [denial, "text"]);
     }
@@ -266,7 +264,7 @@ pub(super) fn after_hooks_the_model_is_called() {
 
 #[test]
 pub(super) fn files_that_are_changed_to_and_fro_are_a_loop_of_which_the_model_is_told_before() {
-    let mut walk = Walk::calling(Charter { limits: Limits { loop_threshold: 4, ..Limits::default() }, ..charter() });
+    let mut walk = Walk::calling(RunSpec { limits: Limits { loop_threshold: 4, ..Limits::default() }, ..charter() });
     let mut told = Vec::new();
     for turn in 1..=10 {
         let content = vec![Block::ToolUse(tool("c", "files-edit"))];

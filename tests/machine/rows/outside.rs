@@ -7,7 +7,7 @@ use crate::machine::world::nature;
 use fledge::chat::{StopReason, Usage};
 use fledge::id::CallId;
 use fledge::limits::Limits;
-use fledge::run::{Action, AgentEvent, Charter, Delivery, Event, Phase, StateName, TaskResult};
+use fledge::run::{Action, AgentEvent, Delivery, Event, Phase, RunSpec, StateName, TaskResult};
 use fledge::task::OnTamper;
 use fledge::verdict::{Proof, Reason, Ruling, Verification};
 
@@ -53,7 +53,7 @@ pub(super) fn a_plan_leads_to_the_first_model_call() {
 
 #[test]
 pub(super) fn a_fix_whose_gate_passes_as_it_is_ends_with_the_proof_of_that() {
-    let fix = || Charter { is_fix: true, ..charter() };
+    let fix = || RunSpec { is_fix: true, ..charter() };
     let as_it_is = |proof: Option<Proof>| {
         let mut plan = nature::passed_plan();
         plan.base_verdict.as_mut().expect("a verdict").proof = proof.map(Box::new);
@@ -66,7 +66,7 @@ pub(super) fn a_fix_whose_gate_passes_as_it_is_ends_with_the_proof_of_that() {
     assert_eq!((result.tree, result.attempts.len()), (Some(nature::proof().base), 1));
     assert_eq!(result.message, "the gate already passes: there is nothing to fix");
     assert_eq!(result.warnings, ["a lane has written"]);
-    let commits = Charter { commits: true, ..fix() };
+    let commits = RunSpec { commits: true, ..fix() };
     let proof = nature::proof();
     let deliver = Action::Deliver { call: CallId(2), tree: proof.tree.clone(), base: proof.base.clone() };
     Walk::planning(commits.clone()).answer(as_it_is(Some(proof))).gives("Delivering", &[deliver]);
@@ -76,8 +76,8 @@ pub(super) fn a_fix_whose_gate_passes_as_it_is_ends_with_the_proof_of_that() {
 
 #[test]
 fn a_fix_that_an_older_program_planned_ends_as_it_did() {
-    let plan = fledge::run::Plan { base_passes: Some(true), ..nature::plan() };
-    let walk = Walk::planning(Charter { is_fix: true, ..charter() }).answer(planned(plan));
+    let plan = fledge::run::RunPlan { base_passes: Some(true), ..nature::plan() };
+    let walk = Walk::planning(RunSpec { is_fix: true, ..charter() }).answer(planned(plan));
     let result = walk.answer(|call| Event::ReportSaved { call, saved: Box::default() }).run.result().expect("a result");
     assert_eq!((result.reason, result.tree, result.attempts.len()), (Reason::Verified, None, 0));
     assert_eq!(result.message, "the gate already passes: there is nothing to fix");
@@ -169,13 +169,13 @@ pub(super) fn a_failed_gate_sends_the_run_back_with_its_feedback() {
 
 #[test]
 pub(super) fn a_failed_gate_ends_the_last_attempt() {
-    let walk = Walk::verifying(Charter { max_retries: 0, ..charter() }).answer(judged(Ruling::Failed));
+    let walk = Walk::verifying(RunSpec { max_retries: 0, ..charter() }).answer(judged(Ruling::Failed));
     walk.gives("Reporting", &[save(4)]).ends_as(Reason::GateFailed);
 }
 
 #[test]
 pub(super) fn the_same_failure_again_is_stuck() {
-    let first = Walk::verifying(Charter { stuck_after: Some(2), ..charter() }).answer(judged(Ruling::Failed));
+    let first = Walk::verifying(RunSpec { stuck_after: Some(2), ..charter() }).answer(judged(Ruling::Failed));
     let second = first.answer(says(StopReason::EndTurn, "Mended.")).answer(judged(Ruling::Failed));
     second.gives("Reporting", &[save(6)]).ends_as(Reason::Stuck);
 }
@@ -198,7 +198,7 @@ pub(super) fn tampering_is_told_once_or_ends_the_run() {
     again().answer(proven(nature::proof())).ends_as(Reason::Verified);
     let nothing_left = Proof { tree: nature::proof().base, ..nature::proof() };
     again().answer(proven(nothing_left)).gives("Reporting", &[save(6)]).ends_as(Reason::GateTampered);
-    let strict = Walk::verifying(Charter { on_tamper: OnTamper::Fail, ..charter() });
+    let strict = Walk::verifying(RunSpec { on_tamper: OnTamper::Fail, ..charter() });
     strict.answer(judged(Ruling::Tampered)).gives("Reporting", &[save(4)]).ends_as(Reason::GateTampered);
 }
 

@@ -6,8 +6,8 @@ pub(crate) mod nature;
 pub(crate) use crate::support::Dice;
 
 use fledge::chat::Delta;
+use fledge::elapsed::Elapsed;
 use fledge::id::CallId;
-use fledge::moment::Moment;
 use fledge::run::{Action, Event, Run, StateName};
 use fledge::verdict::{Reason, StepProgress, StepStatus};
 use nature::{TEMPERS, Temper};
@@ -36,15 +36,15 @@ impl World {
     }
 
     /// What happens next. `None`: nothing ever will.
-    pub(crate) fn next(&mut self, run: &Run) -> Option<(Moment, Event)> {
+    pub(crate) fn next(&mut self, run: &Run) -> Option<(Elapsed, Event)> {
         if self.dice.chance(self.meddling) {
             let event = self.meddle();
-            return Some((Moment(self.now), event));
+            return Some((Elapsed(self.now), event));
         }
         if run.state() == StateName::Idle && self.coming.is_empty() {
             self.tasks_left = self.tasks_left.checked_sub(1)?;
             let charter = Box::new(nature::charter(&mut self.dice));
-            return Some((Moment(self.now), Event::TaskSubmitted { charter }));
+            return Some((Elapsed(self.now), Event::TaskSubmitted { charter }));
         }
         let first = (0..self.coming.len()).min_by_key(|at| self.coming[*at].0);
         let due = run.deadline().map(|due| due.0);
@@ -55,11 +55,11 @@ impl World {
                 if self.meddling > 0 {
                     self.stale = Some(event.clone());
                 }
-                Some((Moment(self.now), event))
+                Some((Elapsed(self.now), event))
             }
             Some(_) | None => {
                 self.now = self.now.max(due?).saturating_add(self.dice.below(3));
-                Some((Moment(self.now), Event::DeadlinePassed))
+                Some((Elapsed(self.now), Event::DeadlinePassed))
             }
         }
     }

@@ -2,14 +2,14 @@
 
 use crate::support::Dice;
 use fledge::chat::{
-    Block, ChangeKind, Delta, Detail, FileChange, Message, ModelError, ModelFault, Price, Reply, Spent, StopReason,
-    ToolCall, ToolInput, ToolOutcome, Usage,
+    Block, Delta, FileChange, FileChangeKind, Message, ModelError, ModelErrorKind, OutcomeDetail, Price, Reply, Spent,
+    StopReason, ToolCall, ToolInput, ToolOutcome, Usage,
 };
 use fledge::id::{CallId, RunId, TreeId};
 use fledge::limits::Limits;
-use fledge::run::{Charter, Delivery, EDITION, Event, ModelTerms, Plan, ToolAccess, ToolRole, ToolRule};
+use fledge::run::{Delivery, EDITION, Event, ModelTerms, RunPlan, RunSpec, ToolAccess, ToolRole, ToolRule};
 use fledge::task::OnTamper;
-use fledge::verdict::{Finding, Proof, Reason, Ruling, StepReport, StepStatus, StopCause, Verdict};
+use fledge::verdict::{Proof, Reason, Ruling, StepReport, StepStatus, StopCause, TamperFinding, Verdict};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -52,11 +52,11 @@ const TOOLS: [(&str, ToolRole, ToolAccess); 8] = [
     ("git-push", ToolRole::Writer, ToolAccess::Denied),
 ];
 
-pub(crate) fn charter(dice: &mut Dice) -> Charter {
+pub(crate) fn charter(dice: &mut Dice) -> RunSpec {
     let models = ["first", "second", "third"].iter().take(1 + dice.below(3) as usize);
     let usd_micros = dice.pick(&[None, None, None, Some(900), Some(20_000)]);
     let has_prices = usd_micros.is_some() && !dice.chance(100);
-    let mut charter = Charter {
+    let mut charter = RunSpec {
         terms: models.clone().map(|_| terms(has_prices, dice)).collect(),
         edition: dice.pick(&[0, EDITION, EDITION, EDITION]),
         depth: dice.pick(&[0, 0, 0, 1, 2]),
@@ -80,7 +80,7 @@ pub(crate) fn charter(dice: &mut Dice) -> Charter {
             ..Limits::default()
         },
         seed: dice.throw(),
-        ..Charter::new(RunId::new("run"), "title", "prompt")
+        ..RunSpec::new(RunId::new("run"), "title", "prompt")
     };
     charter.is_fix = charter.verify && charter.seed.is_multiple_of(20);
     charter
@@ -97,18 +97,18 @@ fn terms(has_price: bool, dice: &mut Dice) -> ModelTerms {
     }
 }
 
-pub(crate) fn plan() -> Plan {
+pub(crate) fn plan() -> RunPlan {
     let rule = |(name, role, access): (&str, ToolRole, ToolAccess)| ToolRule { name: name.into(), access, role };
-    Plan {
+    RunPlan {
         messages: vec![Message::user("do it")],
         rules: TOOLS.map(rule).into(),
         gate_digest: "gate".into(),
-        ..Plan::default()
+        ..RunPlan::default()
     }
 }
 
 /// One whose gate passed on what was there, and what its lanes wrote.
-pub(crate) fn passed_plan() -> Plan {
+pub(crate) fn passed_plan() -> RunPlan {
     let verdict = Verdict {
         ruling: Ruling::Passed,
         steps: vec![step("a", StepStatus::Passed)],
@@ -122,15 +122,15 @@ pub(crate) fn passed_plan() -> Plan {
         unchanged_since: None,
         proof: Some(Box::new(proof())),
     };
-    Plan { base_passes: Some(true), base_verdict: Some(Box::new(verdict)), ..plan() }
+    RunPlan { base_passes: Some(true), base_verdict: Some(Box::new(verdict)), ..plan() }
 }
 
 /// Now and then one that asks for an answer of a certain form.
-pub(crate) fn some_plan(dice: &mut Dice) -> Plan {
+pub(crate) fn some_plan(dice: &mut Dice) -> RunPlan {
     // The gate has passed on what was there: of importance to a fix alone.
     let may_be_done = passed_plan();
     match dice.chance(100) {
-        true => Plan { output_schema: Some(json!({"type": "object"})), ..plan() },
+        true => RunPlan { output_schema: Some(json!({"type": "object"})), ..plan() },
         false => may_be_done,
     }
 }
@@ -230,7 +230,7 @@ pub(crate) fn summarised(call: CallId, temper: Temper, dice: &mut Dice) -> Event
 }
 
 pub(crate) fn failure(dice: &mut Dice) -> ModelError {
-    use ModelFault::{Auth, BadRequest, Busy, ContextTooLong, Network, NotFound, Protocol, Quota};
+    use ModelErrorKind::{Auth, BadRequest, Busy, ContextTooLong, Network, NotFound, Protocol, Quota};
     let fault = dice.pick(&[
         Network,
         Network,
@@ -258,12 +258,19 @@ pub(crate) fn outcome(temper: Temper, dice: &mut Dice) -> ToolOutcome {
     if temper == Temper::Looping {
         return ToolOutcome::ok("nothing found");
     }
-    let kind = dice.pick(&[ChangeKind::Created, ChangeKind::Modified, ChangeKind::Deleted]);
+    let kind = dice.pick(&[FileChangeKind::Created, FileChangeKind::Modified, FileChangeKind::Deleted]);
     let path = dice.pick(&["a", "b", "c"]).to_owned();
     let change = dice.chance(400).then(|| FileChange { path, kind, added: dice.below(9), removed: dice.below(9) });
     let is_error = dice.chance(200);
     let content = if is_error { "bad".into() } else { format!("r{}", dice.throw()) };
-    ToolOutcome { content, is_error, transient: dice.chance(500), change, detail: Detail::None, images: Vec::new() }
+    ToolOutcome {
+        content,
+        is_error,
+        transient: dice.chance(500),
+        change,
+        detail: OutcomeDetail::None,
+        images: Vec::new(),
+    }
 }
 
 pub(crate) fn verdict(temper: Temper, dice: &mut Dice) -> Verdict {
@@ -274,7 +281,7 @@ pub(crate) fn verdict(temper: Temper, dice: &mut Dice) -> Verdict {
         _ => dice.pick(&[Passed, Passed, Passed, Passed, Failed, Failed, Failed, Errored, Tampered]),
     };
     let mark = dice.pick(&["a", "b", "c"]);
-    let finding = || Finding { path: format!("lanes/{mark}"), change: "changed".into(), rule: "lanes".into() };
+    let finding = || TamperFinding { path: format!("lanes/{mark}"), change: "changed".into(), rule: "lanes".into() };
     let status = if ruling == Passed { StepStatus::Passed } else { StepStatus::Failed };
     Verdict {
         ruling,

@@ -43,7 +43,7 @@ impl Drop for Flicker {
 #[tokio::test]
 async fn a_socket_that_comes_and_goes_while_the_wall_is_built_is_no_failure_and_leaves_nothing() {
     long_test!();
-    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
     // Where nothing can be made behind the wall, as far as this user may make something there; and in the workspace.
     let elsewhere =
@@ -56,7 +56,7 @@ async fn a_socket_that_comes_and_goes_while_the_wall_is_built_is_no_failure_and_
     places.push(scene.path("workspace/socket"));
     // A program that writes in a workspace makes no sockets at all, and nothing is covered for it.
     let (writable, read_only) = (Vec::new(), vec![scene.path("workspace")]);
-    let holes = Holes { writable, read_only, ..scene.holes() };
+    let holes = PathRules { writable, read_only, ..scene.holes() };
     for place in places {
         let flicker = Flicker::at(place.clone());
         let heard = std::sync::Mutex::new(Vec::new());
@@ -64,7 +64,11 @@ async fn a_socket_that_comes_and_goes_while_the_wall_is_built_is_no_failure_and_
             let (inner, stop) = (scene.shell("echo ran"), CancellationToken::new());
             let hear = |bytes: &[u8]| heard.lock().unwrap().extend_from_slice(bytes);
             let ended = wall.run_at(None, &holes, inner, &stop, &hear).await;
-            assert_eq!((&ended.end, ended.output.text(400).trim()), (&End::Exited(0), "ran"), "{number}: {ended:?}");
+            assert_eq!(
+                (&ended.end, ended.output.text(400).trim()),
+                (&ProcessEnd::Exited(0), "ran"),
+                "{number}: {ended:?}"
+            );
         }
         assert!(flicker.stop() > 40, "it has not come and gone");
         assert_eq!(String::from_utf8(heard.into_inner().unwrap()).unwrap(), "ran\n".repeat(40));
@@ -74,7 +78,7 @@ async fn a_socket_that_comes_and_goes_while_the_wall_is_built_is_no_failure_and_
 
 #[tokio::test]
 async fn what_two_walls_in_one_workspace_need_stays_until_the_last_of_them_is_gone() {
-    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
     fs::remove_dir_all(scene.path("workspace/.git")).unwrap();
     fs::create_dir(scene.path("workspace/.fledge")).unwrap(); // left by a run that was killed
@@ -99,7 +103,7 @@ async fn what_two_walls_in_one_workspace_need_stays_until_the_last_of_them_is_go
 
 #[tokio::test]
 async fn tools_that_write_into_their_home_have_one_of_their_own_with_what_was_fetched_in_it() {
-    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
     for (path, text) in [
         (".gradle/caches/modules-2/a.jar", "fetched"),
@@ -119,7 +123,7 @@ async fn tools_that_write_into_their_home_have_one_of_their_own_with_what_was_fe
         for kept in .gradle/caches/modules-2/a.jar .m2/repository/a/a.pom .cargo/config.toml; do ! (echo y >$kept) 2>/dev/null; done; \
         for secret in .gradle/gradle.properties .m2/settings.xml .cargo/credentials.toml; do ! grep -q secret $secret 2>/dev/null; done; echo fine";
     let ended = told(&wall, &scene.holes(), scene.shell(script)).await;
-    assert_eq!((ended.end.clone(), ended.output.text(400).trim()), (End::Exited(0), "fine"), "{ended:?}");
+    assert_eq!((ended.end.clone(), ended.output.text(400).trim()), (ProcessEnd::Exited(0), "fine"), "{ended:?}");
     let left = [".gradle/daemon", ".gradle/caches/journal-1", ".m2/wrapper", ".npm/_logs", ".cargo/.package-cache"];
     assert!(left.iter().all(|path| !scene.path("home").join(path).exists()), "the real home was written");
 }

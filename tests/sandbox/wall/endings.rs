@@ -1,14 +1,14 @@
 //! How programs behind the wall end, and that nothing of them stays.
 
 use super::{Scene, behind, is_there, told, wall};
-use fledge::process::wall::{Mount, WallKind};
-use fledge::process::{End, Invocation};
+use fledge::process::sandbox::{Mount, SandboxKind};
+use fledge::process::{Invocation, ProcessEnd};
 use std::time::Duration;
 
 #[tokio::test]
 async fn how_a_program_ends_or_does_not_start_is_told_apart() {
     long_test!();
-    for kind in [WallKind::Bubblewrap, WallKind::Landlock] {
+    for kind in [SandboxKind::Bubblewrap, SandboxKind::Landlock] {
         let Some(wall) = wall(kind).await else { continue };
         let scene = Scene::new();
         let ended = async |script: &str| told(&wall, &scene.holes(), scene.shell(script)).await.end;
@@ -19,29 +19,29 @@ async fn how_a_program_ends_or_does_not_start_is_told_apart() {
             ("echo 'fledge inside: there is no program `nosuch`'; exit 127", 127),
             ("echo 'fledge inside: cannot limit files'; exit 126", 126),
         ] {
-            assert_eq!(ended(script).await, End::Exited(code), "{kind:?}: {script}");
+            assert_eq!(ended(script).await, ProcessEnd::Exited(code), "{kind:?}: {script}");
         }
         let missing = Invocation { program: "nosuch".into(), args: Vec::new(), ..scene.shell("") };
         let ended = told(&wall, &scene.holes(), missing).await;
-        assert_eq!(ended.end, End::NotStarted("there is no program `nosuch`".into()), "{kind:?}");
+        assert_eq!(ended.end, ProcessEnd::NotStarted("there is no program `nosuch`".into()), "{kind:?}");
         let late = Invocation { timeout: Some(Duration::from_millis(300)), ..scene.shell("sleep 60") };
-        assert_eq!(told(&wall, &scene.holes(), late).await.end, End::TimedOut, "{kind:?}");
+        assert_eq!(told(&wall, &scene.holes(), late).await.end, ProcessEnd::TimedOut, "{kind:?}");
     }
 }
 
 #[tokio::test]
 async fn a_wall_that_cannot_be_built_is_no_failure_of_the_program() {
-    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
     let mut holes = scene.holes();
     holes.mounts.push(Mount { from: scene.path("nowhere"), at: scene.path("workspace"), writable: true });
     let ended = told(&wall, &holes, scene.shell("echo ran")).await;
-    assert!(matches!(&ended.end, End::NotStarted(why) if why.contains("nowhere")), "{ended:?}");
+    assert!(matches!(&ended.end, ProcessEnd::NotStarted(why) if why.contains("nowhere")), "{ended:?}");
 }
 
 #[tokio::test]
 async fn whatever_a_program_does_to_stay_is_gone_with_the_wall() {
-    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
     let mark = format!("86{}", std::process::id());
     for escape in ["setsid sh -c", "setsid setsid sh -c", "env -i /usr/bin/setsid sh -c", "nohup sh -c"] {

@@ -7,8 +7,8 @@ mod sockets;
 
 use crate::sandbox::probes::{Bare::Through, HOLES_OF_LANDLOCK, HOLES_OF_SOME_MACHINES, PROBES, Probe};
 use crate::support::{Need, draw, record_time};
-use fledge::process::wall::{Holes, Wall, WallChoice, WallKind};
-use fledge::process::{self, End, Ended, Invocation, Variables};
+use fledge::process::sandbox::{PathRules, Sandbox, SandboxChoice, SandboxKind};
+use fledge::process::{self, EndedProcess, Invocation, ProcessEnd, Variables};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
@@ -95,11 +95,11 @@ impl Scene {
         self.folder.path().join(name)
     }
 
-    fn holes(&self) -> Holes {
-        Holes {
+    fn holes(&self) -> PathRules {
+        PathRules {
             hidden: vec![self.path("state")],
             home: Some(self.path("home")),
-            ..Holes::of_workspace(&self.path("workspace"))
+            ..PathRules::of_workspace(&self.path("workspace"))
         }
     }
 
@@ -143,13 +143,13 @@ fn program() -> &'static Path {
 }
 
 /// The wall of this kind. Where it does not stand, that is said.
-pub(super) async fn wall(kind: WallKind) -> Option<Wall> {
+pub(super) async fn wall(kind: SandboxKind) -> Option<Sandbox> {
     wall_by(kind, program()).await
 }
 
 /// The wall of this kind for an ordinary user, with the copy of fledge that it starts: the checkout
 /// may be below a folder that only root may enter.
-async fn wall_for_others(kind: WallKind) -> Option<(Wall, TempDir)> {
+async fn wall_for_others(kind: SandboxKind) -> Option<(Sandbox, TempDir)> {
     let folder = crate::support::temp_dir();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("fledge");
@@ -158,32 +158,39 @@ async fn wall_for_others(kind: WallKind) -> Option<(Wall, TempDir)> {
     Some((wall_by(kind, &copy).await?, folder))
 }
 
-async fn wall_by(kind: WallKind, program: &Path) -> Option<Wall> {
+async fn wall_by(kind: SandboxKind, program: &Path) -> Option<Sandbox> {
     let raised = match kind {
-        WallKind::Landlock => Wall::landlock(program, "/usr/bin:/bin").await,
-        WallKind::Bubblewrap | WallKind::Off => Wall::raise(WallChoice::Required, Some(program), "/usr/bin:/bin").await,
+        SandboxKind::Landlock => Sandbox::landlock(program, "/usr/bin:/bin").await,
+        SandboxKind::Bubblewrap | SandboxKind::Off => {
+            Sandbox::raise(SandboxChoice::Required, Some(program), "/usr/bin:/bin").await
+        }
     };
     match raised {
         Ok(wall) => Some(wall),
         Err(fault) => {
-            let need = if kind == WallKind::Landlock { Need::Landlock } else { Need::Sandbox };
+            let need = if kind == SandboxKind::Landlock { Need::Landlock } else { Need::Sandbox };
             need.lacks(&format!("{} does not work here: {fault}", kind.name()));
             None
         }
     }
 }
 
-async fn run(invocation: Invocation) -> Ended {
+async fn run(invocation: Invocation) -> EndedProcess {
     process::run(invocation, &CancellationToken::new(), &|_| {}).await
 }
 
 /// How it ends behind the wall.
-async fn told(wall: &Wall, holes: &Holes, inner: Invocation) -> Ended {
+async fn told(wall: &Sandbox, holes: &PathRules, inner: Invocation) -> EndedProcess {
     wall.run_at(None, holes, inner, &CancellationToken::new(), &|_| {}).await
 }
 
 /// What comes of it behind the wall, started `as_it` is: sockets of the machine may come and go meanwhile.
-async fn behind(wall: &Wall, holes: &Holes, inner: Invocation, as_it: impl Fn(Invocation) -> Invocation) -> Ended {
+async fn behind(
+    wall: &Sandbox,
+    holes: &PathRules,
+    inner: Invocation,
+    as_it: impl Fn(Invocation) -> Invocation,
+) -> EndedProcess {
     let placeholders = wall.placeholders(holes);
     for outer in wall.builds(holes, &inner, &placeholders) {
         let ended = run(as_it(outer)).await;
@@ -215,7 +222,7 @@ fn probes() -> Vec<Probe> {
 
 /// Runs the probes of this test run, each in a scene of its own, as this user; gives the names of
 /// those that got through.
-async fn attack(wall: &Wall, user: Option<u32>) -> Vec<&'static str> {
+async fn attack(wall: &Sandbox, user: Option<u32>) -> Vec<&'static str> {
     let mut through = Vec::new();
     let mut scene = Scene::new();
     for (name, _, script) in probes() {
@@ -228,7 +235,7 @@ async fn attack(wall: &Wall, user: Option<u32>) -> Vec<&'static str> {
         let inner = scene.shell(&format!("echo RAN; {{ {script}; }} 2>/dev/null"));
         let ended =
             behind(wall, &scene.holes(), inner, |outer| user.map_or(outer.clone(), |user| as_user(user, outer))).await;
-        let has_run = matches!(ended.end, End::Exited(_)) && ended.output.text(4000).starts_with("RAN");
+        let has_run = matches!(ended.end, ProcessEnd::Exited(_)) && ended.output.text(4000).starts_with("RAN");
         assert!(has_run, "{name}: {ended:?} {}", ended.output.text(400));
         if ended.output.text(4000).contains("PWNED") {
             through.push(name);
@@ -252,7 +259,7 @@ async fn probes_get_through_where_there_is_no_wall() {
 #[tokio::test]
 async fn nothing_gets_through_bubblewrap_as_the_user_who_runs_it() {
     long_test!();
-    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
     assert_eq!(attack(&wall, None).await, [""; 0]);
 }
 
@@ -263,7 +270,7 @@ async fn nothing_gets_through_bubblewrap_as_an_ordinary_user() {
         Need::Root.lacks("there is no ordinary user to change to");
         return;
     }
-    let Some((wall, _copy)) = wall_for_others(WallKind::Bubblewrap).await else { return };
+    let Some((wall, _copy)) = wall_for_others(SandboxKind::Bubblewrap).await else { return };
     assert_eq!(attack(&wall, Some(NOBODY)).await, [""; 0]);
 }
 
@@ -275,7 +282,7 @@ fn has_other_users() -> bool {
 }
 
 /// What gets through, but for what depends on the machine.
-async fn through_landlock(wall: &Wall, user: Option<u32>) -> Vec<&'static str> {
+async fn through_landlock(wall: &Sandbox, user: Option<u32>) -> Vec<&'static str> {
     let mut through = attack(wall, user).await;
     through.retain(|name| !HOLES_OF_SOME_MACHINES.contains(name));
     through
@@ -284,13 +291,13 @@ async fn through_landlock(wall: &Wall, user: Option<u32>) -> Vec<&'static str> {
 #[tokio::test]
 async fn only_what_is_known_gets_through_landlock() {
     long_test!();
-    let Some(wall) = wall(WallKind::Landlock).await else { return };
+    let Some(wall) = wall(SandboxKind::Landlock).await else { return };
     let known: Vec<&str> =
         probes().into_iter().map(|(name, _, _)| name).filter(|name| HOLES_OF_LANDLOCK.contains(name)).collect();
     assert_eq!(through_landlock(&wall, None).await, known);
     if is_root()
         && has_other_users()
-        && let Some((wall, _copy)) = wall_for_others(WallKind::Landlock).await
+        && let Some((wall, _copy)) = wall_for_others(SandboxKind::Landlock).await
     {
         assert_eq!(through_landlock(&wall, Some(NOBODY)).await, known);
     }
@@ -298,9 +305,9 @@ async fn only_what_is_known_gets_through_landlock() {
 
 #[tokio::test]
 async fn what_the_user_has_running_elsewhere_leaves_room_for_processes_behind_landlock() {
-    let Some(wall) = wall(WallKind::Landlock).await else { return };
+    let Some(wall) = wall(SandboxKind::Landlock).await else { return };
     let user = if is_root() { Some(NOBODY).filter(|_| has_other_users()) } else { None };
-    let (scene, mut holes) = (Scene::new(), Holes::default());
+    let (scene, mut holes) = (Scene::new(), PathRules::default());
     let as_it = |inner: Invocation| user.map_or(inner.clone(), |user| as_user(user, inner));
     let others = as_it(Invocation { program: "/bin/sleep".into(), args: vec!["600".into()], ..scene.shell("") });
     let mut others: Vec<_> =
@@ -309,12 +316,12 @@ async fn what_the_user_has_running_elsewhere_leaves_room_for_processes_behind_la
     let inner = Invocation { dir: "/".into(), ..scene.shell("echo a | cat | cat") };
     let ended = behind(&wall, &holes, inner, as_it).await;
     others.iter_mut().for_each(|other| other.kill().and_then(|()| other.wait()).map(drop).unwrap());
-    assert_eq!((ended.end.clone(), ended.output.text(400).trim()), (End::Exited(0), "a"), "{ended:?}");
+    assert_eq!((ended.end.clone(), ended.output.text(400).trim()), (ProcessEnd::Exited(0), "a"), "{ended:?}");
 }
 
 #[tokio::test]
 async fn what_is_at_work_behind_the_wall_has_what_it_needs() {
-    for kind in [WallKind::Bubblewrap, WallKind::Landlock] {
+    for kind in [SandboxKind::Bubblewrap, SandboxKind::Landlock] {
         let Some(wall) = wall(kind).await else { continue };
         let scene = Scene::new();
         let script = "set -e; echo x >new; mkdir -p a/b; mv new a/b/; ln -s a l; chmod 700 a; rm -r a l; echo t >${TMPDIR:-/tmp}/t; \
@@ -323,14 +330,18 @@ async fn what_is_at_work_behind_the_wall_has_what_it_needs() {
         let mut inner = scene.shell(script);
         inner.args.push(scene.path("workspace").display().to_string());
         let ended = behind(&wall, &scene.holes(), inner, |outer| outer).await;
-        assert_eq!((ended.end.clone(), ended.output.text(400).trim()), (End::Exited(0), "fine"), "{kind:?}: {ended:?}");
+        assert_eq!(
+            (ended.end.clone(), ended.output.text(400).trim()),
+            (ProcessEnd::Exited(0), "fine"),
+            "{kind:?}: {ended:?}"
+        );
         assert!(!scene.path("home/h").exists(), "{kind:?}: the home is not its own");
     }
 }
 
 #[tokio::test]
 async fn git_tar_and_copies_keep_the_modes_that_are_harmless() {
-    for kind in [WallKind::Bubblewrap, WallKind::Landlock] {
+    for kind in [SandboxKind::Bubblewrap, SandboxKind::Landlock] {
         let Some(wall) = wall(kind).await else { continue };
         let scene = Scene::new();
         let script = "set -e; export GIT_CONFIG_NOSYSTEM=1; mkdir r t; cd r; git init -q; echo x >a; chmod 755 a; git add a; \
@@ -338,7 +349,11 @@ async fn git_tar_and_copies_keep_the_modes_that_are_harmless() {
             tar cf ../a.tar a; tar xpf ../a.tar -C ../t; cp -a a ../t/b; install -m 700 a ../t/c; test -x ../t/a; test -x ../t/b; \
             perl -e '$s = qq(a); $how = pack(q(Q3), 0, 0, 0); syscall(437, -100, $s, $how, 24) == -1 && $! == 38 or die'; echo fine";
         let ended = told(&wall, &scene.holes(), scene.shell(script)).await;
-        assert_eq!((ended.end.clone(), ended.output.text(900).trim()), (End::Exited(0), "fine"), "{kind:?}: {ended:?}");
+        assert_eq!(
+            (ended.end.clone(), ended.output.text(900).trim()),
+            (ProcessEnd::Exited(0), "fine"),
+            "{kind:?}: {ended:?}"
+        );
     }
 }
 

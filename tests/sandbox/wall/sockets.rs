@@ -2,10 +2,10 @@
 //! the sandbox (tmux, a process manager).
 
 use super::*;
-use fledge::process::wall::Mount;
+use fledge::process::sandbox::Mount;
 use std::process::{Child, Command};
 
-const BOTH: [WallKind; 2] = [WallKind::Bubblewrap, WallKind::Landlock];
+const BOTH: [SandboxKind; 2] = [SandboxKind::Bubblewrap, SandboxKind::Landlock];
 /// Connects to `$0`, and sends to `$1` from one end of a pair.
 const ATTACK: &str = "perl -e 'use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, sockaddr_un(shift)) && print qq(PWNED stream\n); \
     socketpair(A, B, AF_UNIX, SOCK_DGRAM, PF_UNSPEC) && send(A, q(x), 0, sockaddr_un(shift)) && print qq(PWNED datagram\n)' \"$0\" \"$1\"";
@@ -83,7 +83,7 @@ async fn a_socket_that_is_bound_while_a_program_works_in_the_workspace_is_out_of
 
 #[tokio::test]
 async fn a_socket_with_a_relative_name_is_out_of_reach_of_a_room() {
-    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
     // Where a room shows what is outside, unless the checkout is below a home.
     let beside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -94,7 +94,7 @@ async fn a_socket_with_a_relative_name_is_out_of_reach_of_a_room() {
 
 #[tokio::test]
 async fn programs_in_a_room_have_sockets_of_their_own() {
-    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
     for place in ["own", "/tmp/own"] {
         let ended = told(&wall, &room(&scene), scene.shell(&format!("perl -e '{OWN}' {place}"))).await;
@@ -115,9 +115,9 @@ async fn pairs_of_sockets_work_where_no_others_do() {
 }
 
 /// What a room lets through: a folder elsewhere in the place of the workspace.
-fn room(scene: &Scene) -> Holes {
+fn room(scene: &Scene) -> PathRules {
     let from = scene.path("room");
     fs::create_dir_all(&from).unwrap();
     let mounts = vec![Mount { from, at: scene.path("workspace"), writable: true }];
-    Holes { mounts, home: Some(scene.path("home")), ..Holes::default() }
+    PathRules { mounts, home: Some(scene.path("home")), ..PathRules::default() }
 }

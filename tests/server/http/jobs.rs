@@ -73,7 +73,7 @@ fn a_scheduled_task_that_cannot_be_run_fails_by_itself_and_its_monitor_says_so()
     fs::write(tasks.join("nightly.md"), "---\nschedule: \"0 3 * * *\"\nmodel: nobody/knows\n---\nDo it.\n").unwrap();
     fs::write(tasks.join("broken.md"), "---\nschedule: \"0 0 31 2 *\"\n---\nDo it.\n").unwrap();
     let server = place.serve(&[]);
-    server.says("the scheduled task `broken` cannot be run");
+    server.says("cannot run the scheduled task `broken`");
     // The server looks for tasks just after its start.
     until("the job `nightly`", || send(&server, "POST", "/v1/jobs/nightly/run", "").status == 202);
     let run = ended(&server, "nightly");

@@ -150,7 +150,7 @@ fn a_server_that_cannot_be_told_is_refused_before_the_run_begins() {
     let to = |url| [&RUN[..], &["--sync", url]].concat();
     assert!(refused(&to("http://127.0.0.1:9"), &[]).contains("set FLEDGE_SYNC_TOKEN"));
     let token = [("FLEDGE_SYNC_TOKEN", TOKEN)];
-    assert!(refused(&to("http://fledge.example.com"), &token).contains("not https"));
+    assert!(refused(&to("http://fledge.example.com"), &token).contains("without https"));
     assert!(refused(&to("fledge.example.com"), &token).contains("https://HOST"));
     assert!(refused(&["sync"], &token).contains("no sync server is configured"));
     fs::write(there.path().join("project/fledge.yaml"), "sync: { url: 'https://evil.example' }\n").unwrap();

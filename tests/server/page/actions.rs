@@ -36,7 +36,7 @@ fn a_run_is_run_again_and_gone_on_from_and_its_work_is_taken_away() {
     browser.until_text(".facts", "this page");
     browser.click(".actions button", "Continue…");
     browser.click("dialog button", "Begin");
-    browser.until_text("dialog [role=alert]", "there is nothing to do");
+    browser.until_text("dialog [role=alert]", "describe what to do");
     browser.js("document.querySelector('dialog [name=next]').value = '# Now look at it'");
     browser.click("dialog button", "Begin");
     let after = next_run(&browser, &again);

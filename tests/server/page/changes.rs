@@ -77,7 +77,7 @@ fn a_log_has_its_colours_is_searched_and_each_of_its_lines_has_an_address() {
     browser.js("document.querySelector('[name=q]').focus()");
     browser.press("25");
     browser.until_text(".log .hit", "25");
-    browser.until_text("form [role=status]", "1 of 13 lines with it");
+    browser.until_text("form [role=status]", "1 of 13 matching lines");
     browser.click("form button", "Next");
     browser.until_text(".log .hit", "125");
     browser.js("document.querySelector('.log li:nth-child(7) a').click()");

@@ -1,6 +1,6 @@
 //! Planted tests for GoogleTest, Catch2 and doctest.
 
-use super::{Draft, Group, Plain, tokens, used};
+use super::{PlainFailure, PlantDraft, PlantGroup, tokens, used};
 use std::collections::BTreeSet;
 
 /// The endings of GoogleTest's `EXPECT_` and `ASSERT_` macros, each with arguments that fail.
@@ -24,7 +24,7 @@ const CATCH: [(&str, &str); 10] = [
 /// files that it compiles, so it would ignore a new file. The added tests follow the last test,
 /// because the names that they use may be known only there. `None` if the framework is unknown or
 /// the place is inside an `#if`.
-pub(in crate::gate::canary) fn cpp(path: &str, like: &str) -> Option<Draft> {
+pub(in crate::gate::canary) fn cpp(path: &str, like: &str) -> Option<PlantDraft> {
     let includes =
         |name: &str| like.lines().any(|line| line.trim_start().starts_with("#include") && line.contains(name));
     let (last, end) = last_test(like);
@@ -33,13 +33,13 @@ pub(in crate::gate::canary) fn cpp(path: &str, like: &str) -> Option<Draft> {
         (google(last, &tokens(like)), google_test("TEST({File}, {name})", "ADD_FAILURE() << \"{mark}\""))
     } else if includes("catch") || includes("doctest") {
         let tests = catch(&tokens(like));
-        (vec![Group::new("TEST_CASE", tests)], "TEST_CASE(\"{name}\") {\n    FAIL(\"{mark}\");\n}\n".to_owned())
+        (vec![PlantGroup::new("TEST_CASE", tests)], "TEST_CASE(\"{name}\") {\n    FAIL(\"{mark}\");\n}\n".to_owned())
     } else {
         return None;
     };
     let is_closed = head.matches("#if").count() == head.matches("#endif").count();
-    let plain = Plain::new(head, "failure", failure);
-    is_closed.then(|| Draft {
+    let plain = PlainFailure::new(head, "failure", failure);
+    is_closed.then(|| PlantDraft {
         like: path.into(),
         path: path.into(),
         head: head.into(),
@@ -65,7 +65,7 @@ fn last_test(text: &str) -> (&str, usize) {
 
 /// Returns tests that use the fixture of the last test, if it has one, and a test without a
 /// fixture.
-fn google(last: &str, names: &BTreeSet<&str>) -> Vec<Group> {
+fn google(last: &str, names: &BTreeSet<&str>) -> Vec<PlantGroup> {
     let fixture = last.strip_prefix("TEST_F(").and_then(|last| last.split_once(',')).map(|(fixture, _)| fixture.trim());
     let opening = |fixture: Option<&str>| match fixture {
         Some(fixture) => format!("TEST_F({fixture}, {{name}})"),
@@ -88,8 +88,8 @@ fn google(last: &str, names: &BTreeSet<&str>) -> Vec<Group> {
     if names.contains("FAIL") {
         tests.push(test(&open, "FAIL".into(), "FAIL() << \"{mark}\"".into()));
     }
-    let mut groups = vec![Group::new(fixture.unwrap_or("TEST"), tests)];
-    groups.extend(fixture.map(|_| Group::new("TEST", vec![failure(&plain)])));
+    let mut groups = vec![PlantGroup::new(fixture.unwrap_or("TEST"), tests)];
+    groups.extend(fixture.map(|_| PlantGroup::new("TEST", vec![failure(&plain)])));
     groups
 }
 

@@ -1,6 +1,6 @@
 //! Planted tests for `go test`.
 
-use super::{Draft, Group, Plain, package_of, tokens, used};
+use super::{PlainFailure, PlantDraft, PlantGroup, package_of, tokens, used};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Methods of `testing.T` that make a test fail, each with arguments.
@@ -30,7 +30,7 @@ const TESTIFY: [(&str, &str); 22] = [
 /// Returns a file for each package of a folder, with a test for each form of assertion that its
 /// tests use. A folder has a second package if it has external tests. `None` if no file has a
 /// package clause.
-pub(in crate::gate::canary) fn go(folder: &str, likes: &[(&str, &str)]) -> Option<Vec<Draft>> {
+pub(in crate::gate::canary) fn go(folder: &str, likes: &[(&str, &str)]) -> Option<Vec<PlantDraft>> {
     let mut packages: BTreeMap<&str, (&str, String)> = BTreeMap::new();
     for (like, text) in likes {
         if let Some(package) = package_of(text) {
@@ -40,17 +40,17 @@ pub(in crate::gate::canary) fn go(folder: &str, likes: &[(&str, &str)]) -> Optio
     let draft = |(package, (like, text)): (&str, (&str, String))| {
         let (tests, imports) = tests(&text);
         let imports: String = imports.iter().map(|import| format!("import \"{import}\"\n")).collect();
-        Draft {
+        PlantDraft {
             like: like.into(),
             path: format!("{folder}{{file}}_test.go"),
             head: format!("package {package}\n\n{imports}"),
-            groups: vec![Group::new("test", tests)],
-            plain: Plain::new(
+            groups: vec![PlantGroup::new("test", tests)],
+            plain: PlainFailure::new(
                 format!("package {package}\n\nimport \"testing\"\n"),
                 OWN[0].0,
                 test("t.Fatal", OWN[0].1),
             ),
-            ..Draft::default()
+            ..PlantDraft::default()
         }
     };
     (!packages.is_empty()).then(|| packages.into_iter().map(draft).collect())

@@ -1,7 +1,7 @@
 //! Planted tests for JUnit and TestNG. They are added to each test class of the base, with its base
 //! class, rules and extensions, and to a new class.
 
-use super::{Draft, Group, Plain, tokens, used};
+use super::{PlainFailure, PlantDraft, PlantGroup, tokens, used};
 use std::collections::BTreeSet;
 
 /// Assertions of JUnit and TestNG, each with arguments that fail.
@@ -65,7 +65,7 @@ const THROW: &str = "throw new RuntimeException(\"{mark}\")";
 
 /// Returns a new test class in the package and framework of the base's tests, with a test for each
 /// form of assertion that they use.
-pub(in crate::gate::canary) fn junit(folder: &str, likes: &[(&str, &str)]) -> Draft {
+pub(in crate::gate::canary) fn junit(folder: &str, likes: &[(&str, &str)]) -> PlantDraft {
     let all: Vec<&str> = likes.iter().map(|(_, text)| *text).collect();
     let all = all.join("\n");
     let package = all.lines().find(|line| line.starts_with("package ")).unwrap_or_default();
@@ -82,13 +82,13 @@ pub(in crate::gate::canary) fn junit(folder: &str, likes: &[(&str, &str)]) -> Dr
     forms.extend(of_libraries(&all, &names));
     let tests = forms.into_iter().map(|(form, body)| (form, framework.test(&body))).collect();
     let open = format!("public class {{File}}Test{base} {{\n");
-    Draft {
+    PlantDraft {
         like: likes.first().map_or(folder, |(path, _)| path).into(),
         path: format!("{folder}{{File}}Test.java"),
         head: package.into(),
-        plain: Plain::within(package, "throw", framework.test(THROW), &open, "}\n"),
-        groups: vec![Group { open, close: "}\n", ..Group::new("class", tests) }],
-        ..Draft::default()
+        plain: PlainFailure::within(package, "throw", framework.test(THROW), &open, "}\n"),
+        groups: vec![PlantGroup { open, close: "}\n", ..PlantGroup::new("class", tests) }],
+        ..PlantDraft::default()
     }
 }
 
@@ -109,7 +109,7 @@ fn of_libraries(text: &str, names: &BTreeSet<&str>) -> Vec<(String, String)> {
 /// Returns a test class of the base with tests added after its own. They show how its base class,
 /// rules, extensions and assertions treat a failure. `None` if the file has no class that can have
 /// tests.
-pub(in crate::gate::canary) fn in_class(path: &str, text: &str) -> Option<Draft> {
+pub(in crate::gate::canary) fn in_class(path: &str, text: &str) -> Option<PlantDraft> {
     let framework = Framework::find(text)?;
     let name = path.rsplit('/').next()?.strip_suffix(".java")?;
     let (head, tail) = text.split_at(class_end(text, name)?);
@@ -122,14 +122,14 @@ pub(in crate::gate::canary) fn in_class(path: &str, text: &str) -> Option<Draft>
     let names = calls.iter().filter_map(|name| name.rsplit('.').next()).collect();
     forms.extend(of_libraries(text, &names));
     let tests = forms.into_iter().map(|(form, body)| (form, framework.test(&body))).collect();
-    let groups = vec![Group::new("its class", tests)];
-    Some(Draft {
+    let groups = vec![PlantGroup::new("its class", tests)];
+    Some(PlantDraft {
         like: path.into(),
         path: path.into(),
         head: head.into(),
         groups,
         tail: tail.into(),
-        ..Draft::default()
+        ..PlantDraft::default()
     })
 }
 

@@ -23,43 +23,43 @@ const MOST_FORMS: usize = 32;
 
 /// A file of planted tests whose placeholders are not filled yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Draft {
+pub(super) struct PlantDraft {
     /// The imitated file, or the folder.
     pub(super) like: String,
     /// The path, with placeholders.
     pub(super) path: String,
     /// The text before the tests.
     pub(super) head: String,
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<PlantGroup>,
     /// The text after the tests.
     pub(super) tail: String,
     /// The plain variant of the file, if it has one.
-    pub(super) plain: Option<Plain>,
+    pub(super) plain: Option<PlainFailure>,
 }
 
 /// A variant of a file for lanes that see none of its tests. It replaces the head and tests with a
 /// failing test that needs nothing of the project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Plain {
+pub(super) struct PlainFailure {
     pub(super) head: String,
-    pub(super) group: Group,
+    pub(super) group: PlantGroup,
 }
 
-impl Plain {
+impl PlainFailure {
     fn new(head: impl Into<String>, form: &str, test: String) -> Option<Self> {
-        Some(Self { head: head.into(), group: Group::new("plain", vec![(form.into(), test)]) })
+        Some(Self { head: head.into(), group: PlantGroup::new("plain", vec![(form.into(), test)]) })
     }
 
-    /// Like [`Plain::new`], with `open` and `close` around the test.
+    /// Like [`PlainFailure::new`], with `open` and `close` around the test.
     fn within(head: impl Into<String>, form: &str, test: String, open: &str, close: &'static str) -> Option<Self> {
         let plain = Self::new(head, form, test)?;
-        Some(Self { group: Group { open: open.into(), close, ..plain.group }, ..plain })
+        Some(Self { group: PlantGroup { open: open.into(), close, ..plain.group }, ..plain })
     }
 }
 
 /// Planted tests that a runner runs together: if it runs one of them, it runs all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Group {
+pub(super) struct PlantGroup {
     pub(super) label: String,
     /// The text before the tests, such as a class declaration. `close` is the text after them.
     pub(super) open: String,
@@ -68,7 +68,7 @@ pub(super) struct Group {
     pub(super) tests: Vec<(String, String)>,
 }
 
-impl Group {
+impl PlantGroup {
     fn new(label: impl Into<String>, tests: Vec<(String, String)>) -> Self {
         Self { label: label.into(), tests, ..Self::default() }
     }

@@ -1,6 +1,6 @@
 //! Planted tests for pytest and unittest.
 
-use super::{Draft, Group, MOST_FORMS, Plain, tokens, until, used};
+use super::{MOST_FORMS, PlainFailure, PlantDraft, PlantGroup, tokens, until, used};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Assertions of `unittest.TestCase`, each with arguments that fail.
@@ -40,18 +40,18 @@ const PLAIN: &str = "unittest.TestCase";
 /// Returns test functions, and test methods in classes with the base classes of the base's tests.
 /// Each form is planted only for the first file that uses it, because one process runs the tests of
 /// a folder.
-pub(in crate::gate::canary) fn pytest(folder: &str, likes: &[(&str, &str)]) -> Vec<Draft> {
+pub(in crate::gate::canary) fn pytest(folder: &str, likes: &[(&str, &str)]) -> Vec<PlantDraft> {
     let plain = || vec![("assert".to_owned(), function("assert \"{mark}\" == \"\""))];
     let path = format!("{folder}test_{{file}}.py");
     let mut seen = BTreeSet::new();
-    let alone = Plain::new("", "assert", function("assert \"{mark}\" == \"\""));
-    let bare = Draft { like: folder.into(), path: path.clone(), plain: alone, ..Draft::default() };
-    let mut drafts = vec![Draft { groups: vec![Group::new("function", plain())], ..bare }];
+    let alone = PlainFailure::new("", "assert", function("assert \"{mark}\" == \"\""));
+    let bare = PlantDraft { like: folder.into(), path: path.clone(), plain: alone, ..PlantDraft::default() };
+    let mut drafts = vec![PlantDraft { groups: vec![PlantGroup::new("function", plain())], ..bare }];
     for (at, (like, text)) in likes.iter().enumerate() {
         let head = head(text);
         let mut tests = if at == 0 && !head.trim().is_empty() { plain() } else { Vec::new() };
         tests.extend(calls(&head, text).into_iter().filter(|(form, _)| seen.insert(form.clone())));
-        let mut groups = Vec::from([Group::new("function", tests)]);
+        let mut groups = Vec::from([PlantGroup::new("function", tests)]);
         let (mut imports, names) = ("", tokens(text));
         for base in base_classes(&head, text) {
             let is_new = |name: &str| seen.insert(format!("{base}.{name}"));
@@ -60,12 +60,12 @@ pub(in crate::gate::canary) fn pytest(folder: &str, likes: &[(&str, &str)]) -> V
                 imports = "\nimport unittest";
             }
             let open = format!("class {{File}}{}Test({base}):\n", groups.len());
-            groups.push(Group { open, ..Group::new(format!("method of {base}"), tests) });
+            groups.push(PlantGroup { open, ..PlantGroup::new(format!("method of {base}"), tests) });
         }
         groups.retain(|group| !group.tests.is_empty());
         if !groups.is_empty() {
             let head = format!("{head}{imports}");
-            drafts.push(Draft { like: (*like).into(), path: path.clone(), head, groups, ..Draft::default() });
+            drafts.push(PlantDraft { like: (*like).into(), path: path.clone(), head, groups, ..PlantDraft::default() });
         }
     }
     drafts

@@ -1,6 +1,6 @@
 //! Planted tests for `cargo test`.
 
-use super::{Draft, Group, Plain, tokens, used};
+use super::{PlainFailure, PlantDraft, PlantGroup, tokens, used};
 use std::collections::BTreeSet;
 use toml::Spanned;
 use toml::de::DeTable;
@@ -20,7 +20,7 @@ const PANIC: &str = "::std::panic!(\"{mark}\")";
 
 /// Returns integration tests that link the package's library, and tests that import its names like
 /// tests of the base. `library` is empty for a package without a library.
-pub(in crate::gate::canary) fn integration(folder: &str, library: &str, likes: &[(&str, &str)]) -> Draft {
+pub(in crate::gate::canary) fn integration(folder: &str, library: &str, likes: &[(&str, &str)]) -> PlantDraft {
     let all: Vec<&str> = likes.iter().map(|(_, text)| *text).collect();
     let (all, glob) = (all.join("\n"), format!("use {library}::"));
     let takes_all = |line: &&str| line.starts_with(&glob) && line.contains('*') && line.ends_with(';');
@@ -32,21 +32,21 @@ pub(in crate::gate::canary) fn integration(folder: &str, library: &str, likes: &
         _ if has_macros => format!("#[macro_use]\nextern crate {library};"),
         _ => format!("extern crate {library} as _;"),
     };
-    let mut groups = vec![Group::new("test", vec![("panic".into(), rust_test(PANIC))])];
+    let mut groups = vec![PlantGroup::new("test", vec![("panic".into(), rust_test(PANIC))])];
     if has_macros || !globs.is_empty() {
         let globs: String = globs.lines().map(|line| format!("    {line}\n")).collect();
         let open = format!("mod {{file}} {{\n{globs}\n");
         let tests = inside(tests(&all));
-        groups.push(Group { open, close: "}\n", ..Group::new("with names of the library", tests) });
+        groups.push(PlantGroup { open, close: "}\n", ..PlantGroup::new("with names of the library", tests) });
     }
     let head = format!("#![allow(warnings, unused)]\n\n{head}");
     let like = format!("{folder}tests/");
-    let plain = Plain::new("", "panic", plain_test());
-    Draft { path: format!("{like}{{file}}.rs"), like, head, groups, plain, ..Draft::default() }
+    let plain = PlainFailure::new("", "panic", plain_test());
+    PlantDraft { path: format!("{like}{{file}}.rs"), like, head, groups, plain, ..PlantDraft::default() }
 }
 
 /// Returns a source file of a package with tests added beside its own; `None` if it has none.
-pub(in crate::gate::canary) fn unit(path: &str, text: &str) -> Option<Draft> {
+pub(in crate::gate::canary) fn unit(path: &str, text: &str) -> Option<PlantDraft> {
     let at = module_end(text);
     if at.is_none() && !text.contains("#[test]") {
         return None;
@@ -63,10 +63,10 @@ pub(in crate::gate::canary) fn unit(path: &str, text: &str) -> Option<Draft> {
     } else {
         ("", "", "")
     };
-    let groups = vec![Group { open: open.into(), close, ..Group::new("unit", within(tests)) }];
+    let groups = vec![PlantGroup { open: open.into(), close, ..PlantGroup::new("unit", within(tests)) }];
     let (form, test) = within(vec![("panic".into(), plain_test())]).remove(0);
-    let plain = Plain::within(head, &form, test, plain, close);
-    Some(Draft { like: path.into(), path: path.into(), head: head.into(), groups, tail: tail.into(), plain })
+    let plain = PlainFailure::within(head, &form, test, plain, close);
+    Some(PlantDraft { like: path.into(), path: path.into(), head: head.into(), groups, tail: tail.into(), plain })
 }
 
 /// Indents tests for use inside a module.

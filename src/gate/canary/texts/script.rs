@@ -1,7 +1,7 @@
 //! Planted tests for `node --test`, Jest and Vitest. Each file of tests runs in its own process or
 //! context, so each gets a planted file beside it.
 
-use super::{Draft, Group, MOST_FORMS, Plain, tokens};
+use super::{MOST_FORMS, PlainFailure, PlantDraft, PlantGroup, tokens};
 use crate::gate::names::name_of;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,7 @@ const APART: &str = "\n\n\n\n\n\n\n\n";
 type Bound<'t> = BTreeMap<&'t str, &'t str>;
 
 /// Returns tests that throw, and a test for each assertion that the base's file uses.
-pub(in crate::gate::canary) fn node(folder: &str, path: &str, like: &str) -> Draft {
+pub(in crate::gate::canary) fn node(folder: &str, path: &str, like: &str) -> PlantDraft {
     let (head, names) = (head(like), tokens(like));
     let is_module = match path.rsplit('.').next() {
         Some("mjs" | "mts") => true,
@@ -68,8 +68,8 @@ pub(in crate::gate::canary) fn node(folder: &str, path: &str, like: &str) -> Dra
     let own =
         [("throw", "throw new Error(\"{mark}\")"), ("strictEqual", "assert_{file}.strictEqual(\"{mark}\", \"\")")];
     let own = own.map(|(form, body)| (form.to_owned(), script_test("test_{file}", body)));
-    let mut groups = vec![Group { open: imports.into(), ..Group::new("node:test", own.into()) }];
-    let plain = Plain { head: String::new(), group: Group { label: "plain".into(), ..groups[0].clone() } };
+    let mut groups = vec![PlantGroup { open: imports.into(), ..PlantGroup::new("node:test", own.into()) }];
+    let plain = PlainFailure { head: String::new(), group: PlantGroup { label: "plain".into(), ..groups[0].clone() } };
     let runners = bound(&head, &["node:test", "test"]);
     let mut runners: Vec<&str> = runners
         .iter()
@@ -82,7 +82,7 @@ pub(in crate::gate::canary) fn node(folder: &str, path: &str, like: &str) -> Dra
         let mut tests = vec![("throw".to_owned(), script_test(runner, "throw new Error(\"{mark}\")"))];
         let each = assertions.iter().filter(|_| at == 0);
         tests.extend(each.map(|(form, body)| (form.clone(), script_test(runner, body))));
-        groups.push(Group::new(runner, tests));
+        groups.push(PlantGroup::new(runner, tests));
     }
     if groups.len() == 1 {
         groups[0].tests.extend(assertions.into_iter().map(|(form, body)| (form, script_test("test_{file}", &body))));
@@ -91,7 +91,7 @@ pub(in crate::gate::canary) fn node(folder: &str, path: &str, like: &str) -> Dra
 }
 
 /// Returns a test that throws, and a test for each matcher and assertion that the base's file uses.
-pub(in crate::gate::canary) fn jest(folder: &str, path: &str, like: &str) -> Draft {
+pub(in crate::gate::canary) fn jest(folder: &str, path: &str, like: &str) -> PlantDraft {
     let (head, names) = (head(like), tokens(like));
     let calls = |name: &str| like.lines().any(|line| line.trim_start().starts_with(&format!("{name}(")));
     let runners: Vec<&str> = ["it", "test"].into_iter().filter(|name| calls(name)).collect();
@@ -100,20 +100,20 @@ pub(in crate::gate::canary) fn jest(folder: &str, path: &str, like: &str) -> Dra
     bodies.extend(assertions(&head, &names));
     let mut tests = vec![("throw".to_owned(), script_test(first, "throw new Error(\"{mark}\")"))];
     tests.extend(bodies.into_iter().map(|(form, body)| (form, script_test(first, &body))));
-    let mut groups = vec![Group::new(first, tests)];
+    let mut groups = vec![PlantGroup::new(first, tests)];
     groups.extend(runners.iter().skip(1).map(|runner| {
-        Group::new(*runner, vec![("throw".to_owned(), script_test(runner, "throw new Error(\"{mark}\")"))])
+        PlantGroup::new(*runner, vec![("throw".to_owned(), script_test(runner, "throw new Error(\"{mark}\")"))])
     }));
     let modules = ["vitest", "@jest/globals"];
     let module = modules.into_iter().find(|module| bound(&head, &[*module]).contains_key(first));
     let import = module.map_or(String::new(), |module| format!("import {{ {first} }} from \"{module}\";\n"));
-    let plain = Plain::new(import, "throw", script_test(first, "throw new Error(\"{mark}\")"));
+    let plain = PlainFailure::new(import, "throw", script_test(first, "throw new Error(\"{mark}\")"));
     draft(folder, path, head, groups, plain)
 }
 
-fn draft(folder: &str, path: &str, head: String, groups: Vec<Group>, plain: Option<Plain>) -> Draft {
+fn draft(folder: &str, path: &str, head: String, groups: Vec<PlantGroup>, plain: Option<PlainFailure>) -> PlantDraft {
     let (like, path) = (path.into(), format!("{folder}{}", script_name(path)));
-    Draft { like, path, head, groups, plain, tail: String::new() }
+    PlantDraft { like, path, head, groups, plain, tail: String::new() }
 }
 
 fn script_test(runner: &str, body: &str) -> String {

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Returns the whole text of a planted file.
-fn whole(draft: &Draft) -> String {
+fn whole(draft: &PlantDraft) -> String {
     let groups = draft.groups.iter().map(|group| {
         let tests: Vec<&str> = group.tests.iter().map(|(_, text)| text.as_str()).collect();
         format!("{}{}{}", group.open, tests.join("\n"), group.close)
@@ -12,8 +12,9 @@ fn whole(draft: &Draft) -> String {
     filled(&text, "kadu", "fimo", "tula")
 }
 
-fn forms(draft: &Draft) -> Vec<String> {
-    let of = |group: &Group| group.tests.iter().map(|(form, _)| format!("{}: {form}", group.label)).collect::<Vec<_>>();
+fn forms(draft: &PlantDraft) -> Vec<String> {
+    let of =
+        |group: &PlantGroup| group.tests.iter().map(|(form, _)| format!("{}: {form}", group.label)).collect::<Vec<_>>();
     draft.groups.iter().flat_map(of).collect()
 }
 

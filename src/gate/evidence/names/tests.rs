@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn names(text: &str) -> Names {
-    let mut names = Names::default();
-    text.lines().for_each(|line| names.take(line));
+fn names(text: &str) -> TestNames {
+    let mut names = TestNames::default();
+    text.lines().for_each(|line| names.read_line(line));
     names
 }
 
@@ -168,9 +168,9 @@ Finished:    JUnit Jupiter ([engine:junit-jupiter])\n[         1 tests started  
 #[test]
 fn what_a_failing_test_of_the_base_printed_of_another_runner_is_not_missed() {
     let base = names("[       OK ] Calc.Inner (0 ms)\n[==========] 1 test from 1 test suite ran. (0 ms total)");
-    assert!(Names::default().missing(&base, false, true).is_empty());
-    assert_eq!(Names::default().missing(&base, false, false).len(), 1);
-    assert_eq!(Names::default().missing(&base, true, true).len(), 1);
+    assert!(TestNames::default().missing(&base, false, true).is_empty());
+    assert_eq!(TestNames::default().missing(&base, false, false).len(), 1);
+    assert_eq!(TestNames::default().missing(&base, true, true).len(), 1);
 }
 
 #[test]

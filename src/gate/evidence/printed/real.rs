@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn read(text: &str) -> Printed {
-    let mut printed = Printed::default();
-    text.lines().for_each(|line| printed.take(line));
+fn read(text: &str) -> PrintedCounts {
+    let mut printed = PrintedCounts::default();
+    text.lines().for_each(|line| printed.read_line(line));
     printed.end();
     printed
 }

@@ -57,8 +57,8 @@ fn the_summaries_of_the_common_runners_are_counted() {
         (" 5 pass\n 1 fail\n 20 expect() calls\nRan 6 tests across 1 files. [20.00ms]", 6, 1),
         ("test result: ok. 1 passed; 0 failed;\ntest result: ok. 2 passed; 0 failed;", 3, 0),
     ] {
-        let mut printed = Printed::default();
-        text.lines().for_each(|line| printed.take(line));
+        let mut printed = PrintedCounts::default();
+        text.lines().for_each(|line| printed.read_line(line));
         assert_eq!((printed.ran(), printed.failed()), (Some(ran), failed), "{text}");
     }
 }
@@ -74,8 +74,8 @@ fn what_failed_beside_the_tests_is_counted() {
         ("Chrome 100.0 (Linux): Executed 3 of 3 SUCCESS (0.01 secs / 0.001 secs)", 0),
         ("[         7 tests started         ]\n[         1 containers failed     ]", 1),
     ] {
-        let mut printed = Printed::default();
-        text.lines().for_each(|line| printed.take(line));
+        let mut printed = PrintedCounts::default();
+        text.lines().for_each(|line| printed.read_line(line));
         assert_eq!((printed.failed(), printed.ends_failed()), (failed, failed > 0), "{text}");
     }
 }
@@ -90,8 +90,8 @@ fn what_only_looks_like_failed_tests_is_nothing_beside_the_summary_of_a_runner()
         ("ok 1\nnot ok 2\nok 3", None),
         ("Total:    12\nPassed:   10\nSkipped:   2", None),
     ] {
-        let mut printed = Printed::default();
-        text.lines().for_each(|line| printed.take(line));
+        let mut printed = PrintedCounts::default();
+        text.lines().for_each(|line| printed.read_line(line));
         printed.end();
         assert_eq!((printed.ran(), printed.failed(), printed.ends_failed()), (ran, 0, false), "{text}");
     }
@@ -127,8 +127,8 @@ fn skipped_tests_are_counted_apart_from_those_that_ran() {
         ("Tests: 5, Assertions: 7, Skipped: 2, Incomplete: 1.", 2, 3),
         ("5 tests, 0 failures, 2 skipped", 3, 2),
     ] {
-        let mut printed = Printed::default();
-        text.lines().for_each(|line| printed.take(line));
+        let mut printed = PrintedCounts::default();
+        text.lines().for_each(|line| printed.read_line(line));
         assert_eq!((printed.ran(), printed.skipped()), (Some(ran), skipped), "{text}");
     }
 }
@@ -156,8 +156,8 @@ fn the_last_summary_of_a_program_says_whether_tests_failed() {
         ("=== RUN   TestA\n--- FAIL: TestA (0.00s)\n=== RUN   TestB\n--- PASS: TestB (0.00s)", true),
         ("100% tests passed, 0 tests failed out of 12", false),
     ] {
-        let mut printed = Printed::default();
-        text.lines().for_each(|line| printed.take(line));
+        let mut printed = PrintedCounts::default();
+        text.lines().for_each(|line| printed.read_line(line));
         assert_eq!(printed.ends_failed(), fails, "{text}");
     }
 }
@@ -187,34 +187,34 @@ fn a_runner_that_finds_no_tests_counts_none() {
         "Tests:       2 skipped, 2 total",
         " Tests  1 skipped | 1 todo (2)",
     ] {
-        let mut printed = Printed::default();
-        text.lines().for_each(|line| printed.take(line));
+        let mut printed = PrintedCounts::default();
+        text.lines().for_each(|line| printed.read_line(line));
         assert_eq!((printed.ran(), printed.failed()), (Some(0), 0), "{text}");
-        printed.take("3 passed in 0.01s");
+        printed.read_line("3 passed in 0.01s");
         assert_eq!(printed.ran(), Some(3), "{text}");
     }
 }
 
 #[test]
 fn packages_of_go_are_no_tests() {
-    let mut printed = Printed::default();
+    let mut printed = PrintedCounts::default();
     let text = "ok  \tm/calc\t0.002s\nok  \tm\t(cached)\n?   \tm/b\t[no test files]\nFAIL\tm/c\t0.1s\nFAIL";
-    text.lines().for_each(|line| printed.take(line));
+    text.lines().for_each(|line| printed.read_line(line));
     assert_eq!((printed.ran(), printed.failed()), (None, 1));
     assert_eq!(printed.packages().iter().map(String::as_str).collect::<Vec<_>>(), ["m", "m/c", "m/calc"]);
 }
 
 #[test]
 fn what_tests_of_go_print_is_no_summary_of_another_runner() {
-    let mut printed = Printed::default();
+    let mut printed = PrintedCounts::default();
     let text = "=== RUN   TestA\n2 tests failed\n1 failing\n1 passed in 0.1s\n--- PASS: TestA (0.00s)\nPASS\nok  \tm\t0.1s\n1 passed in 0.1s";
-    text.lines().for_each(|line| printed.take(line));
+    text.lines().for_each(|line| printed.read_line(line));
     assert_eq!((printed.ran(), printed.failed(), printed.ends_failed()), (Some(2), 0, false));
 }
 
 #[test]
 fn other_lines_count_nothing() {
-    let mut printed = Printed::default();
+    let mut printed = PrintedCounts::default();
     for line in [
         "no tests ran in the office",
         "I passed in math",
@@ -260,8 +260,8 @@ fn other_lines_count_nothing() {
         "Some tests failed.",
         "",
     ] {
-        printed.take(line);
+        printed.read_line(line);
     }
     printed.end();
-    assert_eq!((printed.ran(), printed.failed(), printed.breaks_off(&Printed::default())), (None, 0, false));
+    assert_eq!((printed.ran(), printed.failed(), printed.breaks_off(&PrintedCounts::default())), (None, 0, false));
 }

@@ -18,7 +18,7 @@ impl Sample<'_> {
     /// Returns the commands as `FOLDER: COMMAND`. Those that only fill caches are in parentheses.
     fn commands(&self, changed: &[&str]) -> Vec<String> {
         let owned = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>();
-        let mut installed = Installed::default();
+        let mut installed = InstalledPackages::default();
         (installed.folders, installed.files) = (owned(self.folders), owned(self.ignored));
         let mut requirements: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
         for (path, table, text) in self.requirements {
@@ -31,7 +31,7 @@ impl Sample<'_> {
             let names: BTreeSet<&str> = below.filter_map(|rest| rest.split('/').next()).collect();
             names.into_iter().map(ToOwned::to_owned).collect::<Vec<_>>()
         };
-        let project = Project {
+        let project = InstallProject {
             changed: &owned(changed).into_iter().collect(),
             files: &owned(self.files).into_iter().collect(),
             installed: &installed,
@@ -40,8 +40,8 @@ impl Sample<'_> {
             read: &read,
             list: &list,
         };
-        let told = |command: Command| {
-            let text = format!("{}: {}", command.folder, command.told());
+        let told = |command: InstallCommand| {
+            let text = format!("{}: {}", command.folder, command.shown());
             if command.fills_folders { text } else { format!("({text})") }
         };
         commands(&project).into_iter().map(told).collect()

@@ -12,7 +12,7 @@ fn a_package_of_dart_stays_the_one_that_it_was() {
     let case = CASES.iter().find(|case| case.path == "pubspec.lock").unwrap();
     let told = |change| compared(case.path, Some(case.base), Some(&changed(case.base, change)), &[]).0;
     for (change, wanted) in [
-        (["sha256: aa", "sha256: bb"], Some("its checksum was aa, and is bb now")),
+        (["sha256: aa", "sha256: bb"], Some("its checksum was aa and is now bb")),
         (["name: http", "name: evil"], Some("it is now the package `evil`, but was not on the base")),
         (["source: hosted", "source: git"], Some("it came from a registry and now comes from https://pub.dev#")),
         (
@@ -55,8 +55,8 @@ fn a_package_from_a_repository_keeps_its_place_and_its_revision() {
                 "it came from https://example.org/half.git#0123 . and now comes from https://example.org/half.git#4567 .",
             ),
         ),
-        (["      resolved-ref: \"0123\"\n", ""], Some("and comes from https://example.org/half.git# . now")),
-        (["path: \".\"", "path: evil"], Some("and comes from https://example.org/half.git#0123 evil now")),
+        (["      resolved-ref: \"0123\"\n", ""], Some("and now comes from https://example.org/half.git# .")),
+        (["path: \".\"", "path: evil"], Some("and now comes from https://example.org/half.git#0123 evil")),
         (["source: git", "source: hosted"], Some("and now comes from a registry")),
         (["source: git", "source: path"], Some("and now comes from the folder `.`")),
         (["direct main", "direct dev"], None),

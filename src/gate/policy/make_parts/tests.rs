@@ -1,6 +1,6 @@
 //! Tests of Makefiles that gain targets or change in other ways.
 
-use super::super::{Change, ChangeKind, Policy, Side};
+use super::super::{PathChange, PathChangeKind, Policy, TreeSide};
 use std::collections::BTreeMap;
 
 const BASE: &str = "CC = cc\nTESTS = $(patsubst t/%.c,b/%,$(wildcard t/*.c))\n\ncheck: $(TESTS) unit\n\t@for t in $(TESTS); do $$t; done\n\n\
@@ -13,8 +13,8 @@ fn is_free(was: &str, is: &str, step: &str) -> bool {
     let files = BTreeMap::from([("Makefile", was), ("app.c", ""), ("t/a.c", ""), ("scripts/all.sh", "make old\n")]);
     let mut read = |path: &str| files.get(path).map(|text| text.as_bytes().to_vec());
     let policy = Policy::freeze(files.keys().map(|path| (*path).to_owned()), &lanes, &[], &[], &mut read).unwrap();
-    let change = [Change { path: "Makefile".into(), kind: ChangeKind::Modified }];
-    let content = |_: &str, side| Some(if side == Side::Base { was } else { is }.as_bytes().to_vec());
+    let change = [PathChange { path: "Makefile".into(), kind: PathChangeKind::Modified }];
+    let content = |_: &str, side| Some(if side == TreeSide::Base { was } else { is }.as_bytes().to_vec());
     let (findings, notes) = (policy.findings(&change, content), policy.unused_notes(&change, content));
     assert!(findings.is_empty() || notes.is_empty(), "{findings:?} {notes:?}");
     assert_eq!(policy.changed_in_unused_parts(&change, content).is_empty(), !findings.is_empty());

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 /// The form of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ManifestForm {
     Cargo,
     Node,
     /// `pnpm-workspace.yaml`.
@@ -19,17 +19,17 @@ pub(super) enum Form {
 }
 
 /// Reads a manifest as a tree. Returns `None` if the text does not have this form.
-pub(super) fn read(form: Form, bytes: &[u8]) -> Option<Value> {
+pub(super) fn read(form: ManifestForm, bytes: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(bytes).ok()?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match form {
-        Form::Cargo => parse_toml(text).map(by_name),
-        Form::Python => parse_toml(text),
-        Form::Node => serde_json::from_str(text).ok().filter(Value::is_object),
-        Form::Yaml => serde_yaml::from_str(text).ok().filter(Value::is_object),
-        Form::Ini => ini(text),
-        Form::Go => Some(go(text)),
-        Form::Cmake => Some(super::cmake::tree(text)),
+        ManifestForm::Cargo => parse_toml(text).map(by_name),
+        ManifestForm::Python => parse_toml(text),
+        ManifestForm::Node => serde_json::from_str(text).ok().filter(Value::is_object),
+        ManifestForm::Yaml => serde_yaml::from_str(text).ok().filter(Value::is_object),
+        ManifestForm::Ini => ini(text),
+        ManifestForm::Go => Some(go(text)),
+        ManifestForm::Cmake => Some(super::cmake::tree(text)),
     }
 }
 

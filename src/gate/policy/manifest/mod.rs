@@ -6,13 +6,13 @@ mod forms;
 mod rows;
 mod sources;
 
-use forms::Form;
-use rows::{How, MANIFESTS, Manifest, Row};
+use forms::ManifestForm;
+use rows::{MANIFESTS, Manifest, SectionRow, SectionRule};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The surroundings of a manifest in the base.
-pub(super) struct Place<'p> {
+pub(super) struct ManifestSurroundings<'p> {
     /// True if the base has manifests of the same name in any folder.
     pub(super) has_others: bool,
     /// True if the base has files in the folder of the manifest or below.
@@ -27,50 +27,50 @@ pub(super) struct Place<'p> {
 
 /// Returns whether a path is that of a manifest that is judged by section.
 pub(super) fn is_one(path: &str) -> bool {
-    of(path).is_some()
+    find_manifest(path).is_some()
 }
 
 /// Returns the normalized names of the dependencies of a Python manifest. In a file that is not
 /// judged by section, each line is one dependency.
 pub(super) fn python_dependencies(path: &str, bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
-    match of(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?))) {
+    match find_manifest(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?))) {
         Some((form, manifest)) => sources::names(form, &manifest),
-        None if of(path).is_none() => text.lines().filter_map(sources::required).collect(),
+        None if find_manifest(path).is_none() => text.lines().filter_map(sources::required).collect(),
         None => Vec::new(),
     }
 }
 
 /// Returns the names of the dependencies that are fetched from outside of the workspace.
 pub(super) fn fetched(path: &str, bytes: &[u8]) -> Vec<String> {
-    let read = of(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?)));
+    let read = find_manifest(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?)));
     read.map_or(Vec::new(), |(form, manifest)| sources::fetched(form, &manifest))
 }
 
 /// Returns the tables that name dependencies, by path, without empty tables.
 pub(super) fn dependencies(path: &str, bytes: &[u8]) -> BTreeMap<String, Value> {
-    let read = of(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?)));
+    let read = find_manifest(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?)));
     read.map_or(BTreeMap::new(), |(form, manifest)| sources::tables(form, &manifest))
 }
 
 /// Returns the name of a Node package and the names of its dependencies.
 pub(super) fn taken(path: &str, bytes: &[u8]) -> Vec<String> {
-    let read = of(path).filter(|manifest| manifest.form == Form::Node);
+    let read = find_manifest(path).filter(|manifest| manifest.form == ManifestForm::Node);
     let Some(manifest) = read.and_then(|manifest| forms::read(manifest.form, bytes)) else { return Vec::new() };
     let own = manifest.get("name").and_then(Value::as_str).map(ToOwned::to_owned);
-    sources::names(Form::Node, &manifest).into_iter().chain(own).collect()
+    sources::names(ManifestForm::Node, &manifest).into_iter().chain(own).collect()
 }
 
 /// Returns the files that a Rust manifest names as tests.
 pub(super) fn test_targets(path: &str, bytes: &[u8]) -> Vec<String> {
-    let read = of(path).filter(|manifest| manifest.form == Form::Cargo);
+    let read = find_manifest(path).filter(|manifest| manifest.form == ManifestForm::Cargo);
     let manifest = read.and_then(|manifest| forms::read(manifest.form, bytes)).unwrap_or_default();
     select(&manifest, "test/*/path").into_values().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
 /// Returns the requirements of a Python manifest, by the table that lists them.
 pub(super) fn requirements(path: &str, bytes: &[u8]) -> BTreeMap<String, Vec<String>> {
-    let read = of(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?)));
+    let read = find_manifest(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?)));
     read.map_or(BTreeMap::new(), |(form, manifest)| sources::requirements(form, &manifest))
 }
 
@@ -83,7 +83,7 @@ pub(super) fn new_sources(
     is: Option<&[u8]>,
     leaves: &dyn Fn(&str) -> bool,
 ) -> Vec<(String, String)> {
-    let Some(manifest) = of(path) else { return Vec::new() };
+    let Some(manifest) = find_manifest(path) else { return Vec::new() };
     let read = |bytes: Option<&[u8]>| bytes.and_then(|bytes| forms::read(manifest.form, bytes)).unwrap_or_default();
     sources::foreign(manifest.form, &read(was), &read(is), leaves)
 }
@@ -94,15 +94,20 @@ pub(super) fn rows() -> impl Iterator<Item = (&'static str, String, &'static str
         manifest
             .rows
             .iter()
-            .map(|row| (manifest.name, format!("{}{}", row.at.replace('/', "."), row.how.told()), row.why))
+            .map(|row| (manifest.name, format!("{}{}", row.at.replace('/', "."), row.how.description()), row.why))
     })
 }
 
 /// Returns a line for each forbidden change in a manifest. A new manifest has no findings if its
 /// folder is new or if the base has no manifest of its name. Manifests with `steers_afar` or
 /// `steers_alone` are the exceptions.
-pub(super) fn findings(path: &str, was: Option<&[u8]>, is: Option<&[u8]>, place: &Place<'_>) -> Vec<String> {
-    let Some(manifest) = of(path) else { return Vec::new() };
+pub(super) fn findings(
+    path: &str,
+    was: Option<&[u8]>,
+    is: Option<&[u8]>,
+    place: &ManifestSurroundings<'_>,
+) -> Vec<String> {
+    let Some(manifest) = find_manifest(path) else { return Vec::new() };
     let is_new = was.is_none();
     let is_in_sight = place.was_there || manifest.steers_afar;
     if is_new && !(is_in_sight && (place.has_others || manifest.steers_alone)) {
@@ -128,26 +133,26 @@ pub(super) fn findings(path: &str, was: Option<&[u8]>, is: Option<&[u8]>, place:
         }
     }
     told.extend(sources::findings(manifest.form, &was, &is));
-    told.extend(sources::other_features(&was, &is).filter(|_| manifest.form == Form::Cargo));
-    if is_new && manifest.form == Form::Go {
+    told.extend(sources::other_features(&was, &is).filter(|_| manifest.form == ManifestForm::Cargo));
+    if is_new && manifest.form == ManifestForm::Go {
         told.push("it removes the packages of this folder from the module and its tests".into());
     }
     told
 }
 
-fn of(path: &str) -> Option<&'static Manifest> {
+fn find_manifest(path: &str) -> Option<&'static Manifest> {
     let name = super::name_of(path);
     MANIFESTS.iter().find(|manifest| manifest.name == name)
 }
 
 /// Returns the word for the change of a value, if the change is not allowed.
 fn change(
-    row: &Row,
+    row: &SectionRow,
     key: &str,
     was: Option<&Value>,
     is: Option<&Value>,
     whole: &Value,
-    place: &Place<'_>,
+    place: &ManifestSurroundings<'_>,
 ) -> Option<&'static str> {
     if was == is {
         return None;
@@ -159,21 +164,21 @@ fn change(
     };
     let name = key.rsplit('.').next().unwrap_or(key);
     let is_wrong = match row.how {
-        How::Same => true,
-        How::Kept => was.is_some(),
-        How::MayGrow => !has_grown(was, is),
-        How::MayGrowListed => was.is_none() || !has_grown(was, is),
-        How::Scripts => was.is_some() || is_hook(name, whole),
-        How::NotWeaker => is_weaker(was, is),
-        How::Programs => sources::is_known(name),
-        How::OwnName => {
+        SectionRule::Same => true,
+        SectionRule::Kept => was.is_some(),
+        SectionRule::MayGrow => !has_grown(was, is),
+        SectionRule::MayGrowListed => was.is_none() || !has_grown(was, is),
+        SectionRule::Scripts => was.is_some() || is_hook(name, whole),
+        SectionRule::NotWeaker => is_weaker(was, is),
+        SectionRule::Programs => sources::is_known(name),
+        SectionRule::OwnName => {
             is.and_then(Value::as_str).is_some_and(|name| (place.is_taken)(name) || sources::is_known(name))
         }
-        How::Targets => was.is_some_and(|was| is_moved(was, is, place)),
-        How::NotInNew => whole.as_object().is_some_and(Map::is_empty),
-        How::NewFeatures => are_other_features(was, is, whole),
-        How::Later => is.is_none_or(Value::is_string) && year(is) < year(was),
-        How::OwnTests => was.is_some() || is.is_some_and(|is| is_for_a_test_of_the_base(name, is, place)),
+        SectionRule::Targets => was.is_some_and(|was| is_moved(was, is, place)),
+        SectionRule::NotInNew => whole.as_object().is_some_and(Map::is_empty),
+        SectionRule::NewFeatures => are_other_features(was, is, whole),
+        SectionRule::Later => is.is_none_or(Value::is_string) && year(is) < year(was),
+        SectionRule::OwnTests => was.is_some() || is.is_some_and(|is| is_for_a_test_of_the_base(name, is, place)),
     };
     is_wrong.then_some(word)
 }
@@ -228,7 +233,7 @@ fn is_weaker(was: Option<&Value>, is: Option<&Value>) -> bool {
 }
 
 /// Returns whether an entry that leads to a protected file now leads to another one.
-fn is_moved(was: &Value, is: Option<&Value>, place: &Place<'_>) -> bool {
+fn is_moved(was: &Value, is: Option<&Value>, place: &ManifestSurroundings<'_>) -> bool {
     match was {
         Value::String(path) => (place.is_kept)(path) && is != Some(was),
         Value::Object(each) => each.iter().any(|(key, was)| is_moved(was, is.and_then(|is| is.get(key)), place)),
@@ -251,7 +256,7 @@ fn year(edition: Option<&Value>) -> u64 {
 }
 
 /// Returns whether a new `[[test]]` takes the name or the path of a test of the base.
-fn is_for_a_test_of_the_base(name: &str, target: &Value, place: &Place<'_>) -> bool {
+fn is_for_a_test_of_the_base(name: &str, target: &Value, place: &ManifestSurroundings<'_>) -> bool {
     let path = target.get("path").and_then(Value::as_str);
     let found = [format!("tests/{name}.rs"), format!("tests/{name}/main.rs")];
     found.iter().map(String::as_str).chain(path).any(|path| (place.is_test)(path))

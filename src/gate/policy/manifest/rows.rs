@@ -1,26 +1,26 @@
 //! The sections of manifests that steer tests and builds.
 
-use super::forms::Form;
+use super::forms::ManifestForm;
 
 /// A manifest that is judged by section.
 #[derive(Debug)]
 pub(super) struct Manifest {
     pub(super) name: &'static str,
-    pub(super) form: Form,
+    pub(super) form: ManifestForm,
     /// True if a new manifest steers existing files even if the base has no manifest of its name.
     pub(super) steers_alone: bool,
     /// True if a new manifest in a new folder steers files outside of that folder.
     pub(super) steers_afar: bool,
-    pub(super) rows: &'static [Row],
+    pub(super) rows: &'static [SectionRow],
 }
 
 /// A section, and the changes that are allowed in it.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct SectionRow {
     /// The place of the section: names with `/` between them. `*` means any name, and `x*` any name
     /// that begins with `x`.
     pub(super) at: &'static str,
-    pub(super) how: How,
+    pub(super) how: SectionRule,
     pub(super) why: &'static str,
     /// True if the row also applies to a new manifest.
     pub(super) in_new: bool,
@@ -28,14 +28,14 @@ pub(super) struct Row {
 
 /// The changes that are allowed in a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum SectionRule {
     /// No change.
     Same,
     /// New values, but no change of existing ones.
     Kept,
     /// New items of a list, unless one excludes something. Existing items stay.
     MayGrow,
-    /// As [`How::MayGrow`], for an existing list. Without a list everything is included, so a first
+    /// As [`SectionRule::MayGrow`], for an existing list. Without a list everything is included, so a first
     /// list excludes something.
     MayGrowListed,
     /// New scripts, unless they run automatically. Existing scripts stay.
@@ -59,9 +59,9 @@ pub(super) enum How {
     Later,
 }
 
-impl How {
+impl SectionRule {
     /// Returns the note on allowed changes for the printed table.
-    pub(super) fn told(self) -> &'static str {
+    pub(super) fn description(self) -> &'static str {
         match self {
             Self::Same => "",
             Self::Kept | Self::MayGrow | Self::MayGrowListed => " (may get more)",
@@ -78,13 +78,13 @@ impl How {
     }
 }
 
-const fn row(at: &'static str, how: How, why: &'static str) -> Row {
-    Row { at, how, why, in_new: true }
+const fn row(at: &'static str, how: SectionRule, why: &'static str) -> SectionRow {
+    SectionRow { at, how, why, in_new: true }
 }
 
 /// Returns a row that does not apply to a new manifest.
-const fn old(at: &'static str, how: How, why: &'static str) -> Row {
-    Row { at, how, why, in_new: false }
+const fn old(at: &'static str, how: SectionRule, why: &'static str) -> SectionRow {
+    SectionRow { at, how, why, in_new: false }
 }
 
 const TESTS: &str = "it controls how tests run";
@@ -99,25 +99,49 @@ const NEARER: &str = "it would be used instead of a dependency";
 const TOOLCHAIN: &str = "it chooses the toolchain";
 
 use super::super::ecosystems::{HOOKS, SHADOWED};
-use How::{
+use SectionRule::{
     Kept, Later, MayGrow, MayGrowListed, NewFeatures, NotInNew, NotWeaker, OwnName, OwnTests, Programs, Same, Scripts,
     Targets,
 };
 
 /// All manifests that are judged by section.
 pub(super) const MANIFESTS: &[Manifest] = &[
-    Manifest { name: "Cargo.toml", form: Form::Cargo, steers_alone: false, steers_afar: false, rows: CARGO },
-    Manifest { name: "package.json", form: Form::Node, steers_alone: false, steers_afar: false, rows: NODE },
-    Manifest { name: "pnpm-workspace.yaml", form: Form::Yaml, steers_alone: true, steers_afar: false, rows: PNPM },
-    Manifest { name: "lerna.json", form: Form::Node, steers_alone: false, steers_afar: false, rows: LERNA },
-    Manifest { name: "pyproject.toml", form: Form::Python, steers_alone: true, steers_afar: false, rows: PYTHON },
-    Manifest { name: "setup.cfg", form: Form::Ini, steers_alone: true, steers_afar: false, rows: SETUP_CFG },
-    Manifest { name: "entry_points.txt", form: Form::Ini, steers_alone: true, steers_afar: true, rows: ENTRY_POINTS },
-    Manifest { name: "go.mod", form: Form::Go, steers_alone: false, steers_afar: false, rows: GO },
-    Manifest { name: "CMakeLists.txt", form: Form::Cmake, steers_alone: false, steers_afar: false, rows: CMAKE },
+    Manifest { name: "Cargo.toml", form: ManifestForm::Cargo, steers_alone: false, steers_afar: false, rows: CARGO },
+    Manifest { name: "package.json", form: ManifestForm::Node, steers_alone: false, steers_afar: false, rows: NODE },
+    Manifest {
+        name: "pnpm-workspace.yaml",
+        form: ManifestForm::Yaml,
+        steers_alone: true,
+        steers_afar: false,
+        rows: PNPM,
+    },
+    Manifest { name: "lerna.json", form: ManifestForm::Node, steers_alone: false, steers_afar: false, rows: LERNA },
+    Manifest {
+        name: "pyproject.toml",
+        form: ManifestForm::Python,
+        steers_alone: true,
+        steers_afar: false,
+        rows: PYTHON,
+    },
+    Manifest { name: "setup.cfg", form: ManifestForm::Ini, steers_alone: true, steers_afar: false, rows: SETUP_CFG },
+    Manifest {
+        name: "entry_points.txt",
+        form: ManifestForm::Ini,
+        steers_alone: true,
+        steers_afar: true,
+        rows: ENTRY_POINTS,
+    },
+    Manifest { name: "go.mod", form: ManifestForm::Go, steers_alone: false, steers_afar: false, rows: GO },
+    Manifest {
+        name: "CMakeLists.txt",
+        form: ManifestForm::Cmake,
+        steers_alone: false,
+        steers_afar: false,
+        rows: CMAKE,
+    },
 ];
 
-const CARGO: &[Row] = &[
+const CARGO: &[SectionRow] = &[
     row("profile/*", Same, "it controls how the tests are built"),
     row("patch/*", Same, REPLACES),
     row("replace", Same, REPLACES),
@@ -156,7 +180,7 @@ const CARGO: &[Row] = &[
     old("workspace/lints/*/*", NotWeaker, CHECKS),
 ];
 
-const NODE: &[Row] = &[
+const NODE: &[SectionRow] = &[
     old("scripts/*", Scripts, COMMANDS),
     row("jest", Same, TESTS),
     row("vitest", Same, TESTS),
@@ -197,7 +221,7 @@ const NODE: &[Row] = &[
     old("volta", Same, TOOLCHAIN),
 ];
 
-const PNPM: &[Row] = &[
+const PNPM: &[SectionRow] = &[
     row("packages", MayGrowListed, FINDS),
     row("filter", Same, FINDS),
     row("filterProd", Same, FINDS),
@@ -224,14 +248,14 @@ const PNPM: &[Row] = &[
     row("shellEmulator", Same, COMMANDS),
 ];
 
-const LERNA: &[Row] = &[
+const LERNA: &[SectionRow] = &[
     row("packages", MayGrowListed, FINDS),
     row("useWorkspaces", Same, FINDS),
     row("command", Same, COMMANDS),
     row("npmClient", Same, COMMANDS),
 ];
 
-const PYTHON: &[Row] = &[
+const PYTHON: &[SectionRow] = &[
     row("tool/pytest", Same, TESTS),
     row("tool/pytest-*", Same, TESTS),
     row("tool/coverage", Same, TESTS),
@@ -278,7 +302,7 @@ const PYTHON: &[Row] = &[
 
 /// Rows for the metadata of an installed package. Python's tools load plugins by this file wherever
 /// they find it.
-const ENTRY_POINTS: &[Row] = &[
+const ENTRY_POINTS: &[SectionRow] = &[
     row("pytest11", Same, TESTS),
     row("hypothesis", Same, TESTS),
     row("nose*", Same, TESTS),
@@ -289,7 +313,7 @@ const ENTRY_POINTS: &[Row] = &[
     row("pylint*", Same, CHECKS),
 ];
 
-const SETUP_CFG: &[Row] = &[
+const SETUP_CFG: &[SectionRow] = &[
     row("DEFAULT", Same, TESTS),
     row("tool:pytest", Same, TESTS),
     row("pytest", Same, TESTS),
@@ -311,7 +335,7 @@ const SETUP_CFG: &[Row] = &[
     row("pydocstyle", Same, CHECKS),
 ];
 
-const GO: &[Row] = &[
+const GO: &[SectionRow] = &[
     row("replace", Same, REPLACES),
     row("exclude", Same, REPLACES),
     old("toolchain", Same, TOOLCHAIN),
@@ -319,7 +343,7 @@ const GO: &[Row] = &[
     row("ignore", Same, FINDS),
 ];
 
-const CMAKE: &[Row] = &[
+const CMAKE: &[SectionRow] = &[
     old("tests/*/*", Kept, "it is a test of the base"),
     old("properties/*/*", Same, "it decides when a test counts as passed"),
     old("silencing/*/*", Same, "it switches assertions off"),

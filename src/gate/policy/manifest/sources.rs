@@ -1,7 +1,7 @@
 //! The sources of dependencies. A dependency that came from a registry, or is known to come from
 //! one, may not come from a place that a run can write.
 
-use super::forms::Form;
+use super::forms::ManifestForm;
 use super::select;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ const KNOWN: &[&str] = &[
 const REGISTRY: &str = "the registry";
 
 /// Returns a line for each dependency that now comes from another place and may not.
-pub(super) fn findings(form: Form, was: &Value, is: &Value) -> Vec<String> {
+pub(super) fn findings(form: ManifestForm, was: &Value, is: &Value) -> Vec<String> {
     let (before, after) = (sources(form, was), sources(form, is));
     let names: BTreeMap<&str, &Option<String>> =
         before.iter().map(|((_, name), source)| (name.as_str(), source)).collect();
@@ -46,7 +46,7 @@ pub(super) fn findings(form: Form, was: &Value, is: &Value) -> Vec<String> {
 /// features.
 pub(super) fn other_features(was: &Value, is: &Value) -> impl Iterator<Item = String> {
     let keys = ["features", "default-features", "default_features"];
-    let tables = listed(Form::Cargo).iter().filter(|at| at.contains("dev")).flat_map(|at| select(was, at));
+    let tables = listed(ManifestForm::Cargo).iter().filter(|at| at.contains("dev")).flat_map(|at| select(was, at));
     let told = tables.flat_map(|(table, value)| {
         let now = select(is, &table.replace('.', "/")).into_values().next();
         let names = value.as_object().into_iter().flatten();
@@ -65,7 +65,12 @@ pub(super) fn other_features(was: &Value, is: &Value) -> impl Iterator<Item = St
 
 /// Returns the dependencies that come from a repository, an address or a folder outside of the
 /// workspace, and did not on the base. Each result is the start and the rest of the finding.
-pub(super) fn foreign(form: Form, was: &Value, is: &Value, leaves: &dyn Fn(&str) -> bool) -> Vec<(String, String)> {
+pub(super) fn foreign(
+    form: ManifestForm,
+    was: &Value,
+    is: &Value,
+    leaves: &dyn Fn(&str) -> bool,
+) -> Vec<(String, String)> {
     let known: BTreeSet<(String, Option<String>)> =
         sources(form, was).into_iter().map(|((_, name), place)| (name, place)).collect();
     let is_new = |((_, name), place): &((String, String), Option<String>)| {
@@ -97,19 +102,20 @@ pub(super) fn is_known(name: &str) -> bool {
 }
 
 /// Returns the names of all dependencies of a manifest.
-pub(super) fn names(form: Form, manifest: &Value) -> Vec<String> {
+pub(super) fn names(form: ManifestForm, manifest: &Value) -> Vec<String> {
     sources(form, manifest).into_keys().map(|(_, name)| name).collect()
 }
 
 /// Returns the names of the dependencies that are fetched. Leaves out those in folders and files.
-pub(super) fn fetched(form: Form, manifest: &Value) -> Vec<String> {
+pub(super) fn fetched(form: ManifestForm, manifest: &Value) -> Vec<String> {
     let lies_here =
         |place: &str| ["path ", "file ", "file:", "link:", "portal:"].iter().any(|start| place.starts_with(start));
     let in_tables = sources(form, manifest).into_iter();
     let in_tables = in_tables.filter(|(_, place)| place.as_deref().is_some_and(|place| !lies_here(place)));
     let of_go = manifest.get("require").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let of_go = of_go.filter_map(|line| line.split(' ').next()).map(ToOwned::to_owned).filter(|_| form == Form::Go);
-    let of_ini = if form == Form::Ini { names(form, manifest) } else { Vec::new() };
+    let of_go =
+        of_go.filter_map(|line| line.split(' ').next()).map(ToOwned::to_owned).filter(|_| form == ManifestForm::Go);
+    let of_ini = if form == ManifestForm::Ini { names(form, manifest) } else { Vec::new() };
     in_tables.map(|((_, name), _)| name).chain(of_go).chain(of_ini).collect()
 }
 
@@ -121,9 +127,9 @@ pub(super) fn required(line: &str) -> Option<String> {
 }
 
 /// Returns the tables of a manifest that list dependencies.
-fn listed(form: Form) -> &'static [&'static str] {
+fn listed(form: ManifestForm) -> &'static [&'static str] {
     match form {
-        Form::Cargo => &[
+        ManifestForm::Cargo => &[
             "dependencies",
             "dev-dependencies",
             "build-dependencies",
@@ -134,8 +140,8 @@ fn listed(form: Form) -> &'static [&'static str] {
             "target/*/dev-dependencies",
             "target/*/build-dependencies",
         ],
-        Form::Node => &["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"],
-        Form::Python => &[
+        ManifestForm::Node => &["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"],
+        ManifestForm::Python => &[
             "project/dependencies",
             "project/optional-dependencies/*",
             "dependency-groups/*",
@@ -145,7 +151,7 @@ fn listed(form: Form) -> &'static [&'static str] {
             "tool/uv/dev-dependencies",
             "tool/uv/sources",
         ],
-        Form::Yaml | Form::Ini | Form::Go | Form::Cmake => &[],
+        ManifestForm::Yaml | ManifestForm::Ini | ManifestForm::Go | ManifestForm::Cmake => &[],
     }
 }
 
@@ -155,15 +161,15 @@ const INI: &[&str] =
 
 /// Returns the place of each dependency, by table and name. The place is `None` if another manifest
 /// defines it.
-fn sources(form: Form, manifest: &Value) -> BTreeMap<(String, String), Option<String>> {
+fn sources(form: ManifestForm, manifest: &Value) -> BTreeMap<(String, String), Option<String>> {
     let mut found = BTreeMap::new();
-    let tables = if form == Form::Ini { INI } else { listed(form) };
+    let tables = if form == ManifestForm::Ini { INI } else { listed(form) };
     for (table, value) in tables.iter().flat_map(|at| select(manifest, at)) {
         for (name, value) in value.as_object().into_iter().flatten() {
-            let name = if form == Form::Python { normal(name) } else { name.clone() };
+            let name = if form == ManifestForm::Python { normal(name) } else { name.clone() };
             found.insert((table.clone(), name), place(form, value));
         }
-        let in_text = value.as_str().filter(|_| form == Form::Ini).into_iter().flat_map(str::lines);
+        let in_text = value.as_str().filter(|_| form == ManifestForm::Ini).into_iter().flat_map(str::lines);
         let in_text = in_text.filter(|line| !line.trim().is_empty());
         for requirement in value.as_array().into_iter().flatten().filter_map(Value::as_str).chain(in_text) {
             let requirement = requirement.trim();
@@ -179,22 +185,24 @@ fn sources(form: Form, manifest: &Value) -> BTreeMap<(String, String), Option<St
 }
 
 /// Returns the tables besides those of [`listed`] that decide which dependencies exist.
-fn steering(form: Form) -> &'static [&'static str] {
+fn steering(form: ManifestForm) -> &'static [&'static str] {
     match form {
-        Form::Cargo => &["patch/*", "replace"],
-        Form::Node => &["overrides", "resolutions", "workspaces", "pnpm/overrides"],
-        Form::Yaml => &["overrides", "catalog", "catalogs", "packages", "packageExtensions", "patchedDependencies"],
-        Form::Python => {
+        ManifestForm::Cargo => &["patch/*", "replace"],
+        ManifestForm::Node => &["overrides", "resolutions", "workspaces", "pnpm/overrides"],
+        ManifestForm::Yaml => {
+            &["overrides", "catalog", "catalogs", "packages", "packageExtensions", "patchedDependencies"]
+        }
+        ManifestForm::Python => {
             &["tool/hatch/envs/*/dependencies", "tool/hatch/envs/*/extra-dependencies", "tool/pdm/dev-dependencies"]
         }
-        Form::Ini => &["options/install_requires", "options.extras_require"],
-        Form::Go => &["require", "replace", "exclude"],
-        Form::Cmake => &[],
+        ManifestForm::Ini => &["options/install_requires", "options.extras_require"],
+        ManifestForm::Go => &["require", "replace", "exclude"],
+        ManifestForm::Cmake => &[],
     }
 }
 
 /// Returns the tables that name dependencies, by path, without empty tables.
-pub(super) fn tables(form: Form, manifest: &Value) -> BTreeMap<String, Value> {
+pub(super) fn tables(form: ManifestForm, manifest: &Value) -> BTreeMap<String, Value> {
     let is_empty = |value: &Value| match value {
         Value::Object(table) => table.is_empty(),
         Value::Array(list) => list.is_empty(),
@@ -205,7 +213,7 @@ pub(super) fn tables(form: Form, manifest: &Value) -> BTreeMap<String, Value> {
 }
 
 /// Returns the requirements that are written as text (PEP 508), by the table that lists them.
-pub(super) fn requirements(form: Form, manifest: &Value) -> BTreeMap<String, Vec<String>> {
+pub(super) fn requirements(form: ManifestForm, manifest: &Value) -> BTreeMap<String, Vec<String>> {
     let lines = |value: &Value| match value {
         Value::Array(list) => list.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect(),
         Value::String(text) => {
@@ -219,21 +227,28 @@ pub(super) fn requirements(form: Form, manifest: &Value) -> BTreeMap<String, Vec
     };
     let is_poetry = |at: &String| at.starts_with("tool.poetry") || at.starts_with("tool.uv");
     let tables = tables(form, manifest).into_iter().filter(|(at, _)| !is_poetry(at));
-    tables.filter(|_| matches!(form, Form::Python | Form::Ini)).map(|(at, value)| (at, lines(&value))).collect()
+    tables
+        .filter(|_| matches!(form, ManifestForm::Python | ManifestForm::Ini))
+        .map(|(at, value)| (at, lines(&value)))
+        .collect()
 }
 
 /// Returns the place of a dependency, by its entry.
-fn place(form: Form, value: &Value) -> Option<String> {
+fn place(form: ManifestForm, value: &Value) -> Option<String> {
     if let Some(text) = value.as_str() {
         let schemes = ["file:", "link:", "portal:", "npm:", "git", "http:", "https:", "patch:", "exec:", "bitbucket:"];
         return match form {
-            Form::Node if ["workspace:", "catalog:"].iter().any(|start| text.starts_with(start)) => None,
-            Form::Node if schemes.iter().any(|start| text.starts_with(start)) || text.contains('/') => {
+            ManifestForm::Node if ["workspace:", "catalog:"].iter().any(|start| text.starts_with(start)) => None,
+            ManifestForm::Node if schemes.iter().any(|start| text.starts_with(start)) || text.contains('/') => {
                 Some(text.into())
             }
-            Form::Cargo | Form::Node | Form::Yaml | Form::Python | Form::Ini | Form::Go | Form::Cmake => {
-                Some(REGISTRY.into())
-            }
+            ManifestForm::Cargo
+            | ManifestForm::Node
+            | ManifestForm::Yaml
+            | ManifestForm::Python
+            | ManifestForm::Ini
+            | ManifestForm::Go
+            | ManifestForm::Cmake => Some(REGISTRY.into()),
         };
     }
     if let Some(items) = value.as_array() {

@@ -122,10 +122,10 @@ fn files_that_only_ci_names_are_notes() {
     }
     for (path, _) in &files[2..9] {
         assert_eq!(policy.rule(path), None, "{path}");
-        let notes = policy.notes(&[change(path, ChangeKind::Modified)]);
+        let notes = policy.notes(&[change(path, PathChangeKind::Modified)]);
         assert_eq!(notes, [format!("{path} changed: the continuous integration runs it")], "{path}");
     }
-    assert_eq!(policy.notes(&[change("web/app.mjs", ChangeKind::Modified)]), [""; 0]);
+    assert_eq!(policy.notes(&[change("web/app.mjs", PathChangeKind::Modified)]), [""; 0]);
 }
 
 #[test]
@@ -152,10 +152,10 @@ fn changes_of_files_that_steer_agents_and_editors_are_notes() {
         "app.sublime-project",
         ".gdbinit",
     ] {
-        assert_eq!(POLICY.findings(&[change(path, ChangeKind::Added)], |_, _| None), [], "{path}");
-        assert_eq!(POLICY.notes(&[change(path, ChangeKind::Added)]).len(), 1, "{path}");
+        assert_eq!(POLICY.findings(&[change(path, PathChangeKind::Added)], |_, _| None), [], "{path}");
+        assert_eq!(POLICY.notes(&[change(path, PathChangeKind::Added)]).len(), 1, "{path}");
     }
-    assert_eq!(POLICY.notes(&[change("docs/AGENTS.txt", ChangeKind::Added)]), [""; 0]);
+    assert_eq!(POLICY.notes(&[change("docs/AGENTS.txt", PathChangeKind::Added)]), [""; 0]);
 }
 
 #[test]

@@ -75,11 +75,11 @@ fn policy() -> Policy {
     Policy::freeze(files.keys().map(|path| (*path).to_owned()), &[lane], &[], &[], &mut read).unwrap()
 }
 
-fn changes(added: &str, removed: Option<&str>) -> Vec<Change> {
-    let change = |path: &str, kind| Change { path: path.into(), kind };
-    [change(added, ChangeKind::Added)]
+fn changes(added: &str, removed: Option<&str>) -> Vec<PathChange> {
+    let change = |path: &str, kind| PathChange { path: path.into(), kind };
+    [change(added, PathChangeKind::Added)]
         .into_iter()
-        .chain(removed.map(|path| change(path, ChangeKind::Removed)))
+        .chain(removed.map(|path| change(path, PathChangeKind::Removed)))
         .collect()
 }
 
@@ -157,7 +157,10 @@ fn nothing_is_new_that_make_a_shell_or_a_compiler_would_take_for_something_else(
         [("unit-tests", "unit-tests"), ("unit-tests/a.txt", "unit-tests"), ("made", "made"), ("all", "all")]
     {
         let told = added(&policy, path).unwrap_or_default();
-        assert!(told.contains(&format!("the target `{target}` of make")) && told.contains(".PHONY"), "{path}: {told}");
+        assert!(
+            told.contains(&format!("make would take it for the target `{target}`")) && told.contains(".PHONY"),
+            "{path}: {told}"
+        );
         assert!(told.contains("--allow-edit"), "{told}");
     }
     for path in ["include/assert.h", "include/vector", "include/gtest/gtest.h"] {
@@ -192,7 +195,7 @@ fn what_only_checks_load_is_theirs_and_a_library_that_a_check_reads_is_the_work(
     {
         assert_eq!(why(path), None, "{path}");
     }
-    let modified = |path: &str| Change { path: path.into(), kind: ChangeKind::Modified };
+    let modified = |path: &str| PathChange { path: path.into(), kind: PathChangeKind::Modified };
     let notes = policy.notes(
         &["lib/total.sh", "lib/sums.sh", "src/a.js", "data/sums.csv", "data/rates.json", "data/more.csv"].map(modified),
     );
@@ -232,12 +235,12 @@ fn tests_are_found_as_their_runners_find_them_and_folders_of_tests_are_whole() {
 fn manifests_lead_to_what_they_led_to_and_take_no_name_of_what_is_used() {
     let policy = policy();
     let told = |path: &str, was: Option<&str>, is: &str| {
-        let kind = if was.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+        let kind = if was.is_some() { PathChangeKind::Modified } else { PathChangeKind::Added };
         let contents = |_: &str, side| match side {
-            Side::Base => was.map(|text| text.as_bytes().to_vec()),
-            Side::Candidate => Some(is.as_bytes().to_vec()),
+            TreeSide::Base => was.map(|text| text.as_bytes().to_vec()),
+            TreeSide::Candidate => Some(is.as_bytes().to_vec()),
         };
-        policy.findings(&[Change { path: path.into(), kind }], contents).pop().map(|finding| finding.rule)
+        policy.findings(&[PathChange { path: path.into(), kind }], contents).pop().map(|finding| finding.rule)
     };
     let (package, named) = (files()["package.json"], "[name] changed: it would be used instead of a dependency");
     let edited = |from: &str, to: &str| told("package.json", Some(package), &package.replace(from, to));

@@ -281,8 +281,8 @@ fn ordinary_new_files_are_no_findings() {
     for project in [PYTHON, FLAT_PYTHON, RUST, NODE, GO, JAVA, C, CMAKE] {
         let policy = policy(&project);
         for (path, text) in project.added {
-            let change = [Change { path: (*path).into(), kind: ChangeKind::Added }];
-            let contents = |_: &str, side| (side == Side::Candidate).then(|| text.as_bytes().to_vec());
+            let change = [PathChange { path: (*path).into(), kind: PathChangeKind::Added }];
+            let contents = |_: &str, side| (side == TreeSide::Candidate).then(|| text.as_bytes().to_vec());
             let told = policy.findings(&change, contents);
             wrong.extend(told.into_iter().map(|finding| format!("{}: {}: {}", project.lane, path, finding.rule)));
         }

@@ -53,8 +53,8 @@ fn policy() -> Policy {
 
 /// Returns the rule that a new file breaks.
 fn added(policy: &Policy, path: &str, text: &str) -> Option<String> {
-    let changes = [Change { path: path.into(), kind: ChangeKind::Added }];
-    let contents = |_: &str, side| (side == Side::Candidate).then(|| text.as_bytes().to_vec());
+    let changes = [PathChange { path: path.into(), kind: PathChangeKind::Added }];
+    let contents = |_: &str, side| (side == TreeSide::Candidate).then(|| text.as_bytes().to_vec());
     policy.findings(&changes, contents).pop().map(|finding| finding.rule)
 }
 
@@ -165,10 +165,10 @@ fn what_looks_installed_steers_wherever_it_lies_and_programs_have_names_of_their
     let scripts = |name: &str| {
         let text =
             files()["pyproject.toml"].replace("own = 'own:main'", &format!("own = 'own:main'\n{name} = 'own:main'"));
-        let changes = [Change { path: "pyproject.toml".into(), kind: ChangeKind::Modified }];
+        let changes = [PathChange { path: "pyproject.toml".into(), kind: PathChangeKind::Modified }];
         let contents = |path: &str, side| match side {
-            Side::Base => files().get(path).map(|text| text.as_bytes().to_vec()),
-            Side::Candidate => Some(text.as_bytes().to_vec()),
+            TreeSide::Base => files().get(path).map(|text| text.as_bytes().to_vec()),
+            TreeSide::Candidate => Some(text.as_bytes().to_vec()),
         };
         policy.findings(&changes, contents).pop().map(|finding| finding.rule)
     };
@@ -182,8 +182,7 @@ fn no_program_is_new_on_a_path_of_the_gate_and_nothing_that_a_makefile_waits_for
     for path in ["settings", "local.d/flags"] {
         assert_eq!(added(&policy, path, "").as_deref(), Some(READS), "{path}");
     }
-    let told =
-        "it would be used instead of the program `diff` of the gate: give it another name, or open it with `--allow-edit`";
+    let told = "it would be used instead of the program `diff` of the gate: give it another name, or open it with `--allow-edit`";
     assert_eq!(added(&policy, "bin/diff", "").as_deref(), Some(told));
     assert!(added(&policy, "make", "").is_some_and(|told| told.contains("`make`")));
     for path in ["bin/total", "tools/diff", "settings.yaml"] {
@@ -201,11 +200,11 @@ fn what_is_depended_on_anew_is_told_by_manifest_and_name_unless_it_lies_in_the_w
         ("go.mod", "module m\n\nrequire (\n\ta/b v1.1.0\n\tc/d v0.1.0\n)\n"),
     ]
     .into();
-    let changes: Vec<Change> =
-        now.keys().map(|path| Change { path: (*path).into(), kind: ChangeKind::Modified }).collect();
+    let changes: Vec<PathChange> =
+        now.keys().map(|path| PathChange { path: (*path).into(), kind: PathChangeKind::Modified }).collect();
     let contents = |path: &str, side| match side {
-        Side::Base => files().get(path).map(|text| text.as_bytes().to_vec()),
-        Side::Candidate => now.get(path).map(|text| text.as_bytes().to_vec()),
+        TreeSide::Base => files().get(path).map(|text| text.as_bytes().to_vec()),
+        TreeSide::Candidate => now.get(path).map(|text| text.as_bytes().to_vec()),
     };
     let told = policy.new_dependencies(&changes, contents);
     let expected =

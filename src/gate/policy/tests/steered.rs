@@ -40,12 +40,7 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
         "name = 'b'\nversion",
         "[package.name] changed: it would replace what the tests use",
     ),
-    (
-        "Cargo.toml",
-        "edition = '2021'",
-        "edition = '2018'",
-        "[package.edition] changed: it controls the build",
-    ),
+    ("Cargo.toml", "edition = '2021'", "edition = '2018'", "[package.edition] changed: it controls the build"),
     ("Cargo.toml", "", "[lib]\ntest = false\n", "[lib.test] added: it says which tests are found"),
     (
         "Cargo.toml",
@@ -184,12 +179,7 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
         "[devDependencies] `evil` comes from evil/evil, a source that the base does not use",
     ),
     ("setup.cfg", "-q", "-q -k nothing", "[tool:pytest] changed: it controls how tests run"),
-    (
-        "go.mod",
-        "",
-        "replace github.com/a/b => ./b\n",
-        "[replace] added: it replaces dependencies with other code",
-    ),
+    ("go.mod", "", "replace github.com/a/b => ./b\n", "[replace] added: it replaces dependencies with other code"),
     ("CMakeLists.txt", "app sum", "true", "[tests.add_test.sum] changed: it is a test of the base"),
     ("CMakeLists.txt", "enable_testing()\n", "", "[tests.enable_testing.here] removed: it is a test of the base"),
     (

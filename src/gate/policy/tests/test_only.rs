@@ -327,8 +327,8 @@ fn added(step: &str, files: &[(&str, &str)], path: &str, text: &str) -> Option<S
     let mut read = |path: &str| files.get(path).map(|text| text.as_bytes().to_vec());
     let all = files.keys().map(|path| (*path).to_owned());
     let policy = Policy::freeze(all, &[lane], &[], &[], &mut read).unwrap();
-    let change = [Change { path: path.into(), kind: ChangeKind::Added }];
-    let contents = |_: &str, side| (side == Side::Candidate).then(|| text.as_bytes().to_vec());
+    let change = [PathChange { path: path.into(), kind: PathChangeKind::Added }];
+    let contents = |_: &str, side| (side == TreeSide::Candidate).then(|| text.as_bytes().to_vec());
     policy.findings(&change, contents).pop().map(|finding| finding.rule)
 }
 

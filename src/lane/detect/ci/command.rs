@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// A simple command of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Command {
+pub(super) struct ScriptCommand {
     pub(super) words: Vec<String>,
     /// Variables set for the command: by `A=b cmd`, or by an earlier `export`.
     pub(super) vars: BTreeMap<String, String>,
@@ -21,7 +21,7 @@ pub(super) struct Command {
 }
 
 /// A line of a script, counted from 0, with its command, or with the refused text and the reason.
-pub(super) type Line = (usize, Result<Command, (String, &'static str)>);
+pub(super) type ScriptLine = (usize, Result<ScriptCommand, (String, &'static str)>);
 
 const EXPANDS: &str = "it needs values that only its own CI has";
 const SHELL: &str = "it is more than a simple command";
@@ -30,7 +30,7 @@ const OPENING: [&str; 8] = ["if", "for", "while", "until", "case", "select", "fu
 const CLOSING: [&str; 4] = ["fi", "done", "esac", "}"];
 
 /// Reads the commands of a script. `known` has the values of variables.
-pub(super) fn read(script: &str, known: &BTreeMap<String, String>) -> Vec<Line> {
+pub(super) fn read(script: &str, known: &BTreeMap<String, String>) -> Vec<ScriptLine> {
     let mut reader = Reader { known: known.clone(), ..Reader::default() };
     let mut pending: Option<(usize, String)> = None;
     for (number, line) in script.lines().enumerate() {
@@ -58,7 +58,7 @@ struct Reader {
     depth: usize,
     /// The word that ends a here-document.
     until: Option<String>,
-    lines: Vec<Line>,
+    lines: Vec<ScriptLine>,
 }
 
 impl Reader {
@@ -128,7 +128,7 @@ impl Reader {
                 }
                 dir => {
                     let dir = dir.unwrap_or_default().to_owned();
-                    self.lines.push((number, Ok(Command { words, vars, dir, may_fail })));
+                    self.lines.push((number, Ok(ScriptCommand { words, vars, dir, may_fail })));
                 }
             },
         }
@@ -272,7 +272,7 @@ mod tests {
 
     fn told(script: &str) -> Vec<String> {
         let known = BTreeMap::from([("FEATURES".to_owned(), "--features a".to_owned())]);
-        let line = |(number, line): Line| match line {
+        let line = |(number, line): ScriptLine| match line {
             Ok(command) => {
                 let vars: String = command.vars.iter().map(|(name, value)| format!("{name}={value} ")).collect();
                 let dir = if command.dir.is_empty() { String::new() } else { format!(" in {}", command.dir) };

@@ -2,8 +2,8 @@
 
 use super::command;
 use super::expression::{Names, SECRET, UNKNOWN, fill, holds};
-use super::{Offer, Refusal, get, list, text_of};
-use crate::yaml::{Node, Value, parse};
+use super::{CheckOffer, Refusal, get, list, text_of};
+use crate::yaml::{YamlNode, YamlValue, parse};
 use std::collections::BTreeMap;
 
 /// Actions that are checks, each with its equivalent command.
@@ -19,7 +19,11 @@ const ACTIONS: [(&str, &str); 7] = [
 
 /// Returns the offers of a workflow, or the reason why the workflow cannot be read. `action`
 /// returns the text of a file that belongs to an action of the project.
-pub(super) fn read<'t>(file: &str, text: &str, action: &dyn Fn(&str) -> Option<&'t str>) -> Result<Vec<Offer>, String> {
+pub(super) fn read<'t>(
+    file: &str,
+    text: &str,
+    action: &dyn Fn(&str) -> Option<&'t str>,
+) -> Result<Vec<CheckOffer>, String> {
     let root = parse(text, 1).map_err(|problem| problem.to_string())?;
     if !runs_on_changes(&root) {
         return Ok(Vec::new());
@@ -30,7 +34,7 @@ pub(super) fn read<'t>(file: &str, text: &str, action: &dyn Fn(&str) -> Option<&
         [format!("${name}"), format!("{{{name}"), format!("env.{name}")].iter().any(|form| text.contains(form))
     };
     let default_dir = get(&root, "defaults").and_then(|d| get(d, "run")).and_then(|run| get(run, "working-directory"));
-    let Some(Value::Map(jobs)) = get(&root, "jobs").map(|jobs| &jobs.value) else { return Ok(Vec::new()) };
+    let Some(YamlValue::Map(jobs)) = get(&root, "jobs").map(|jobs| &jobs.value) else { return Ok(Vec::new()) };
     let mut offers = Vec::new();
     for (_, job) in jobs {
         let mut reader = Job {
@@ -49,12 +53,12 @@ pub(super) fn read<'t>(file: &str, text: &str, action: &dyn Fn(&str) -> Option<&
 
 /// Returns true if a workflow runs when the code changes, and not only on a schedule, by hand, or
 /// for a release.
-fn runs_on_changes(root: &Node) -> bool {
+fn runs_on_changes(root: &YamlNode) -> bool {
     let is_change = |name: &str| ["push", "pull_request", "merge_group", "workflow_call"].contains(&name);
     match get(root, "on").map(|on| &on.value) {
-        Some(Value::Text(event)) => is_change(event),
-        Some(Value::List(events)) => events.iter().filter_map(Node::as_text).any(is_change),
-        Some(Value::Map(events)) => events.iter().any(|(event, what)| {
+        Some(YamlValue::Text(event)) => is_change(event),
+        Some(YamlValue::List(events)) => events.iter().filter_map(YamlNode::as_text).any(is_change),
+        Some(YamlValue::Map(events)) => events.iter().any(|(event, what)| {
             let only_tags = get(what, "tags").is_some() && get(what, "branches").is_none();
             is_change(&event.text) && !only_tags
         }),
@@ -63,19 +67,19 @@ fn runs_on_changes(root: &Node) -> bool {
 }
 
 /// Returns the variables under `env`. Unknown values are [`UNKNOWN`] or [`SECRET`].
-fn variables(node: &Node, names: &Names) -> BTreeMap<String, String> {
-    let Some(Value::Map(entries)) = get(node, "env").map(|env| &env.value) else { return BTreeMap::new() };
+fn variables(node: &YamlNode, names: &Names) -> BTreeMap<String, String> {
+    let Some(YamlValue::Map(entries)) = get(node, "env").map(|env| &env.value) else { return BTreeMap::new() };
     entries.iter().filter_map(|(name, value)| Some((name.text.clone(), fill(&scalar(value)?, names)))).collect()
 }
 
 /// Returns a scalar as text.
-fn scalar(node: &Node) -> Option<String> {
+fn scalar(node: &YamlNode) -> Option<String> {
     match &node.value {
-        Value::Text(text) => Some(text.clone()),
-        Value::Bool(flag) => Some(flag.to_string()),
-        Value::Int(number) => Some(number.to_string()),
-        Value::Float(number) => Some(number.to_string()),
-        Value::Null => Some(String::new()),
+        YamlValue::Text(text) => Some(text.clone()),
+        YamlValue::Bool(flag) => Some(flag.to_string()),
+        YamlValue::Int(number) => Some(number.to_string()),
+        YamlValue::Float(number) => Some(number.to_string()),
+        YamlValue::Null => Some(String::new()),
         _ => None,
     }
 }
@@ -96,9 +100,9 @@ struct Job<'f, 't> {
 }
 
 impl Job<'_, '_> {
-    fn read(&mut self, job: &Node, offers: &mut Vec<Offer>) {
+    fn read(&mut self, job: &YamlNode, offers: &mut Vec<CheckOffer>) {
         let runs_on = get(job, "runs-on").map_or_else(Vec::new, |node| match &node.value {
-            Value::List(items) => items.iter().filter_map(scalar).collect(),
+            YamlValue::List(items) => items.iter().filter_map(scalar).collect(),
             _ => scalar(node).into_iter().collect(),
         });
         let matrix = get(job, "strategy").and_then(|strategy| get(strategy, "matrix"));
@@ -113,7 +117,8 @@ impl Job<'_, '_> {
         let is_foreign = runs_on.iter().any(|on| is_foreign(&fill(on, &self.names)));
         let condition = get(job, "if").and_then(scalar);
         let steps = get(job, "steps").map(list).unwrap_or_default();
-        let uses = |step: &Node, action: &str| get(step, "uses").is_some_and(|uses| text_of(uses).starts_with(action));
+        let uses =
+            |step: &YamlNode, action: &str| get(step, "uses").is_some_and(|uses| text_of(uses).starts_with(action));
         self.why = match condition {
             _ if is_foreign => Some("it runs on another operating system"),
             _ if steps.iter().any(|step| uses(step, "actions/download-artifact")) => {
@@ -145,10 +150,10 @@ impl Job<'_, '_> {
     /// Reads the steps of an action in the project.
     fn local(
         &self,
-        step: &Node,
-        uses: &Node,
+        step: &YamlNode,
+        uses: &YamlNode,
         (why, dir, may_fail): (Option<&'static str>, &str, bool),
-        offers: &mut Vec<Offer>,
+        offers: &mut Vec<CheckOffer>,
     ) {
         let found = self.action.and_then(|read| action_of(text_of(uses), read));
         let parsed = found.and_then(|(file, text)| Some((file, parse(text, 1).ok()?)));
@@ -159,7 +164,7 @@ impl Job<'_, '_> {
             return offers.push(Err(Refusal { file, line, text, why, is_unread: true }));
         };
         let mut names = self.names.clone();
-        if let Some(Value::Map(inputs)) = get(root, "inputs").map(|inputs| &inputs.value) {
+        if let Some(YamlValue::Map(inputs)) = get(root, "inputs").map(|inputs| &inputs.value) {
             let given = |name: &str| get(step, "with").and_then(|with| get(with, name)).and_then(scalar);
             names.extend(inputs.iter().filter_map(|(name, input)| {
                 let value = given(&name.text).or_else(|| get(input, "default").and_then(scalar))?;
@@ -170,7 +175,7 @@ impl Job<'_, '_> {
         list(steps).iter().for_each(|step| inner.step(step, dir, may_fail, offers));
     }
 
-    fn step(&self, step: &Node, dir: &str, may_fail: bool, offers: &mut Vec<Offer>) {
+    fn step(&self, step: &YamlNode, dir: &str, may_fail: bool, offers: &mut Vec<CheckOffer>) {
         let why = self.why.or_else(|| self.obstacle(&get(step, "if").and_then(scalar)?));
         let may_fail = may_fail || get(step, "continue-on-error").and_then(scalar).is_some_and(|text| text == "true");
         if let Some(uses) = get(step, "uses").filter(|uses| text_of(uses).starts_with("./")) {
@@ -252,8 +257,8 @@ fn is_foreign(system: &str) -> bool {
 }
 
 /// Returns the combinations of a matrix, formed as by GitHub.
-fn combinations(matrix: &Node) -> Vec<Names> {
-    let Value::Map(entries) = &matrix.value else { return Vec::new() };
+fn combinations(matrix: &YamlNode) -> Vec<Names> {
+    let YamlValue::Map(entries) = &matrix.value else { return Vec::new() };
     let mut all = vec![Names::new()];
     for (key, values) in entries.iter().filter(|(key, _)| !["include", "exclude"].contains(&key.text.as_str())) {
         let values: Vec<Names> =
@@ -266,7 +271,7 @@ fn combinations(matrix: &Node) -> Vec<Names> {
             .flat_map(|one| values.iter().map(move |value| one.iter().chain(value).map(pair).collect()))
             .collect();
     }
-    let keyed = |node: &Node| named("matrix", node);
+    let keyed = |node: &YamlNode| named("matrix", node);
     for excluded in get(matrix, "exclude").map(list).unwrap_or_default() {
         let excluded = keyed(excluded);
         all.retain(|one| !excluded.iter().all(|(name, value)| one.get(name) == Some(value)));
@@ -295,9 +300,9 @@ fn pair((name, value): (&String, &String)) -> (String, String) {
 }
 
 /// Returns the names of the scalars in a value, such as `matrix.job.target`.
-fn named(prefix: &str, node: &Node) -> Names {
+fn named(prefix: &str, node: &YamlNode) -> Names {
     match &node.value {
-        Value::Map(entries) => {
+        YamlValue::Map(entries) => {
             entries.iter().flat_map(|(key, value)| named(&format!("{prefix}.{}", key.text), value)).collect()
         }
         _ => scalar(node).map(|text| (prefix.to_owned(), text)).into_iter().collect(),

@@ -3,7 +3,7 @@
 use super::*;
 
 fn told(text: &str) -> Vec<String> {
-    let line = |offer: Offer| match offer {
+    let line = |offer: CheckOffer| match offer {
         Ok(candidate) => {
             let vars: String = candidate.vars.iter().map(|(name, value)| format!("{name}={value} ")).collect();
             let dir = if candidate.dir.is_empty() { String::new() } else { format!(" in {}", candidate.dir) };

@@ -1,7 +1,7 @@
 //! A reader for the commands of a `.gitlab-ci.yml`. Pure: it turns a text into offers.
 
-use super::{Candidate, Offer, Refusal, command, get, list, text_of};
-use crate::yaml::{Node, Value, parse};
+use super::{Candidate, CheckOffer, Refusal, command, get, list, text_of};
+use crate::yaml::{YamlNode, YamlValue, parse};
 use std::collections::BTreeMap;
 
 /// Top-level keys that are not jobs.
@@ -28,9 +28,9 @@ const MOST_PARENTS: usize = 20;
 /// # Errors
 ///
 /// The reason why the file cannot be read.
-pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
+pub(super) fn read(file: &str, text: &str) -> Result<Vec<CheckOffer>, String> {
     let root = parse(text, 1).map_err(|problem| problem.to_string())?;
-    let Value::Map(jobs) = &root.value else { return Ok(Vec::new()) };
+    let YamlValue::Map(jobs) = &root.value else { return Ok(Vec::new()) };
     let mut offers = Vec::new();
     for (name, job) in
         jobs.iter().filter(|(name, _)| !RESERVED.contains(&name.text.as_str()) && !name.text.starts_with('.'))
@@ -39,7 +39,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
         let mut vars: BTreeMap<String, String> = variables(&root).into_iter().collect();
         lineage(&root, job).into_iter().rev().for_each(|own| vars.extend(variables(own)));
         let own = |key: &str| inherited(&root, job, key);
-        let may_fail = own("allow_failure").is_some_and(|flag| flag.value == Value::Bool(true));
+        let may_fail = own("allow_failure").is_some_and(|flag| flag.value == YamlValue::Bool(true));
         let Some(script) = own("script") else {
             if get(job, "extends").is_some() {
                 let (text, line) = (format!("job {}", name.text), name.place.line);
@@ -48,7 +48,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
             }
             continue;
         };
-        let lines: Vec<&Node> = if list(script).is_empty() { vec![script] } else { list(script).iter().collect() };
+        let lines: Vec<&YamlNode> = if list(script).is_empty() { vec![script] } else { list(script).iter().collect() };
         // A job is one script: `cd` in one line applies to the next lines.
         let whole: Vec<&str> = lines.iter().map(|line| text_of(line)).collect();
         let numbers: Vec<usize> =
@@ -78,10 +78,10 @@ pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
 }
 
 /// Returns the reason why a job's commands cannot be used.
-fn obstacle(root: &Node, job: &Node) -> Option<&'static str> {
+fn obstacle(root: &YamlNode, job: &YamlNode) -> Option<&'static str> {
     let has = |key: &str, words: &[&str]| {
         let node = inherited(root, job, key)?;
-        let texts = std::iter::once(node).chain(list(node)).filter_map(Node::as_text);
+        let texts = std::iter::once(node).chain(list(node)).filter_map(YamlNode::as_text);
         texts.map(str::to_ascii_lowercase).any(|text| words.iter().any(|word| text.contains(word))).then_some(())
     };
     if get(root, "services").or_else(|| inherited(root, job, "services")).is_some() {
@@ -96,25 +96,25 @@ fn obstacle(root: &Node, job: &Node) -> Option<&'static str> {
 }
 
 /// Returns a job and the jobs that it extends, the nearest first.
-fn lineage<'n>(root: &'n Node, job: &'n Node) -> Vec<&'n Node> {
+fn lineage<'n>(root: &'n YamlNode, job: &'n YamlNode) -> Vec<&'n YamlNode> {
     let mut all = vec![job];
     let mut next = 0;
     while let Some(one) = all.get(next).copied().filter(|_| all.len() < MOST_PARENTS) {
         let names = get(one, "extends").map_or_else(Vec::new, |it| std::iter::once(it).chain(list(it)).collect());
         // The last job in a list takes precedence.
-        all.extend(names.into_iter().rev().filter_map(Node::as_text).filter_map(|name| get(root, name)));
+        all.extend(names.into_iter().rev().filter_map(YamlNode::as_text).filter_map(|name| get(root, name)));
         next += 1;
     }
     all
 }
 
 /// Returns the value of a key from a job, or from the nearest job that it extends.
-fn inherited<'n>(root: &'n Node, job: &'n Node, key: &str) -> Option<&'n Node> {
+fn inherited<'n>(root: &'n YamlNode, job: &'n YamlNode, key: &str) -> Option<&'n YamlNode> {
     lineage(root, job).into_iter().find_map(|one| get(one, key))
 }
 
-fn variables(node: &Node) -> Vec<(String, String)> {
-    let Some(Value::Map(entries)) = get(node, "variables").map(|node| &node.value) else { return Vec::new() };
+fn variables(node: &YamlNode) -> Vec<(String, String)> {
+    let Some(YamlValue::Map(entries)) = get(node, "variables").map(|node| &node.value) else { return Vec::new() };
     let plain = entries.iter().filter_map(|(name, value)| Some((name.text.clone(), value.as_text()?.to_owned())));
     plain.filter(|(_, value)| !value.contains('$')).collect()
 }
@@ -130,7 +130,7 @@ mod tests {
                     hand:\n  when: manual\n  script: [make z]\nwin:\n  tags: [windows]\n  script:\n    - |\n      make a\n      make $B\n\
                     .root: { variables: { G: x, H: y }, script: [make no] }\n.base: { extends: .root, allow_failure: true, script: [make $G $H] }\n\
                     child: { extends: [.root, .base], variables: { H: z } }\nround: { extends: round }\nfar: { extends: .far }\n";
-        let line = |offer: Offer| match offer {
+        let line = |offer: CheckOffer| match offer {
             Ok(found) => {
                 format!("{} {} in {} {}", found.line, command::quoted(&found.words), found.dir, found.may_fail)
             }

@@ -1,10 +1,10 @@
 //! A reader for hatch environments and scripts, which resolves `hatch run …`. Pure.
 
 use super::super::environments;
-use super::super::facts::Facts;
-use super::resolve::{self, Resolved, each};
-use super::tools::{self, Kind};
-use super::{Candidate, Own, command};
+use super::super::facts::ProjectFacts;
+use super::resolve::{self, ResolvedCommand, each};
+use super::tools::{self, ToolKind};
+use super::{Candidate, CiChecks, command};
 use crate::lane::parse_toml;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ const ENVIRONMENTS: [&str; 3] = ["test", "tests", "default"];
 struct Scripts(BTreeMap<String, BTreeMap<String, Vec<String>>>);
 
 impl Scripts {
-    fn read(facts: &Facts) -> Self {
+    fn read(facts: &ProjectFacts) -> Self {
         let project = parse_toml(facts.text("pyproject.toml"))
             .and_then(|root| root.get("tool")?.get("hatch")?.get("envs").cloned());
         let own = || parse_toml(facts.text("hatch.toml")).and_then(|root| root.get("envs").cloned());
@@ -69,7 +69,7 @@ fn with_arguments(line: &str, arguments: &str) -> String {
 
 /// Returns a call of the tests, if the project's scripts have one. For projects without a readable
 /// CI.
-pub(super) fn tests(facts: &Facts) -> Option<Vec<String>> {
+pub(super) fn tests(facts: &ProjectFacts) -> Option<Vec<String>> {
     let Scripts(all) = Scripts::read(facts);
     let rank = |env: &&String| ENVIRONMENTS.iter().position(|name| name == env).unwrap_or(ENVIRONMENTS.len());
     let mut envs: Vec<&String> = all.keys().collect();
@@ -84,17 +84,17 @@ pub(super) fn tests(facts: &Facts) -> Option<Vec<String>> {
 pub(super) fn steps(
     words: &[String],
     candidate: &Candidate,
-    facts: &Facts,
-    root: &Facts,
-    own: &mut Own,
-) -> Result<Vec<Resolved>, String> {
+    facts: &ProjectFacts,
+    root: &ProjectFacts,
+    own: &mut CiChecks,
+) -> Result<Vec<ResolvedCommand>, String> {
     let is_used = facts.has_program("hatch") && environments::of_tests(facts).is_none();
     let has = |verb: &&&str| words[1..].iter().any(|word| word == **verb);
     match ["run", "test", "fmt"].iter().find(has).copied() {
         Some("run") => {}
-        Some("test") if is_used => return Ok(vec![step("hatch test".into(), Kind::Test, words)]),
+        Some("test") if is_used => return Ok(vec![step("hatch test".into(), ToolKind::Test, words)]),
         Some("fmt") if is_used && words.iter().any(|word| word == "--check" || word == "-f") => {
-            return Ok(vec![step("hatch fmt --check".into(), Kind::Lint, words)]);
+            return Ok(vec![step("hatch fmt --check".into(), ToolKind::Lint, words)]);
         }
         Some("fmt") => return Err("it changes files".into()),
         Some(_) => return Err("`hatch` is not installed".into()),
@@ -113,9 +113,9 @@ pub(super) fn steps(
     Ok(vec![step(run, kind, &words.unwrap_or_default())])
 }
 
-fn step(run: String, kind: Kind, words: &[String]) -> Resolved {
-    let effect = if kind == Kind::Test { super::Effect::Tests } else { super::Effect::Builds };
-    Resolved { stack: "python", kind, run, words: words.to_vec(), name: None, effect }
+fn step(run: String, kind: ToolKind, words: &[String]) -> ResolvedCommand {
+    let effect = if kind == ToolKind::Test { super::CheckEffect::Tests } else { super::CheckEffect::Builds };
+    ResolvedCommand { stack: "python", kind, run, words: words.to_vec(), name: None, effect }
 }
 
 /// Returns the environment and the line of `hatch run env:line` and of `hatch -e env run line`.
@@ -136,19 +136,19 @@ fn called(words: &[String]) -> Option<(String, String)> {
 /// # Errors
 ///
 /// The reason why one of the lines is not a check.
-fn kind_of(lines: &[String]) -> Result<Kind, String> {
+fn kind_of(lines: &[String]) -> Result<ToolKind, String> {
     let mut kind = None;
     for (_, read) in lines.iter().flat_map(|line| command::read(line, &BTreeMap::new())) {
         let words = resolve::unstarted(&read.map_err(|(_, why)| why)?.words)?;
         let row = tools::find(&words)
             .ok_or_else(|| format!("of `{}`: fledge knows no check by that program", command::quoted(&words)))?;
         match row.kind {
-            Kind::No(why) => return Err(why.into()),
+            ToolKind::No(why) => return Err(why.into()),
             _ if tools::writes(&words) => return Err("it changes files".into()),
-            Kind::Recipe => return Err("fledge does not know what it does".into()),
-            Kind::Helper => {}
-            Kind::Test => kind = Some(Kind::Test),
-            other if kind != Some(Kind::Test) => kind = Some(other),
+            ToolKind::Recipe => return Err("fledge does not know what it does".into()),
+            ToolKind::Helper => {}
+            ToolKind::Test => kind = Some(ToolKind::Test),
+            other if kind != Some(ToolKind::Test) => kind = Some(other),
             _ => {}
         }
     }
@@ -156,7 +156,7 @@ fn kind_of(lines: &[String]) -> Result<Kind, String> {
 }
 
 /// Finds another environment in which the call does the same without measuring coverage.
-fn without_coverage(scripts: &Scripts, env: &str, line: &str, facts: &Facts) -> Option<String> {
+fn without_coverage(scripts: &Scripts, env: &str, line: &str, facts: &ProjectFacts) -> Option<String> {
     let words = |env: &str| -> Vec<Vec<String>> {
         let lines = scripts.commands(env, line, DEEPEST);
         lines.iter().map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
@@ -179,15 +179,19 @@ mod tests {
         [tool.hatch.envs.cov.scripts]\ntest = 'python -m pytest -v --cov --cov-report xml {args:tests}'\n[tool.hatch.envs.style]\ndetached = true\nscripts.fmt = ['black .']\n\
         scripts.check = 'black --check .'\n[tool.hatch.envs.docs.scripts]\nbuild = 'make -C docs html'\n";
 
-    fn facts(programs: &str) -> Facts {
+    fn facts(programs: &str) -> ProjectFacts {
         let programs = programs.split_whitespace().map(str::to_owned).collect();
-        Facts { texts: [("pyproject.toml".to_owned(), PROJECT.to_owned())].into(), programs, ..Facts::default() }
+        ProjectFacts {
+            texts: [("pyproject.toml".to_owned(), PROJECT.to_owned())].into(),
+            programs,
+            ..ProjectFacts::default()
+        }
     }
 
-    fn told(call: &str, facts: &Facts) -> Result<Vec<String>, String> {
+    fn expand(call: &str, facts: &ProjectFacts) -> Result<Vec<String>, String> {
         let words: Vec<String> = call.split(' ').map(str::to_owned).collect();
         let candidate = Candidate { words: words.clone(), ..Candidate::default() };
-        let found = steps(&words, &candidate, facts, facts, &mut Own::default())?;
+        let found = steps(&words, &candidate, facts, facts, &mut CiChecks::default())?;
         Ok(found.into_iter().map(|step| format!("{:?} {}", step.kind, step.run)).collect())
     }
 
@@ -195,32 +199,32 @@ mod tests {
     fn a_call_of_hatch_is_a_check_by_what_its_scripts_run() {
         let facts = facts("hatch");
         let one = |text: &str| Ok(vec![text.to_owned()]);
-        assert_eq!(told("hatch run test:test", &facts), one("Test hatch run test:test"));
-        assert_eq!(told("hatch run cov:test", &facts), one("Test hatch run test:test"), "without coverage");
-        assert_eq!(told("hatch -e test run lint", &facts), one("Lint hatch run test:lint"));
-        assert_eq!(told("hatch env run -e style check", &facts), one("Lint hatch run style:check"));
-        assert_eq!(told("hatch run test:all", &facts), one("Test hatch run test:all"));
-        assert_eq!(told("hatch run pytest", &facts), one("Test hatch run pytest"));
-        assert_eq!(told("hatch test --cover", &facts), one("Test hatch test"));
-        assert_eq!(told("hatch run style:fmt", &facts), Err("it changes files".into()));
-        assert_eq!(told("hatch run docs:build", &facts), Err("fledge does not know what it does".into()));
-        assert!(told("hatch run style:all", &facts).is_err(), "a detached environment has scripts of its own only");
-        assert_eq!(told("hatch build", &facts), Err("it installs".into()));
+        assert_eq!(expand("hatch run test:test", &facts), one("Test hatch run test:test"));
+        assert_eq!(expand("hatch run cov:test", &facts), one("Test hatch run test:test"), "without coverage");
+        assert_eq!(expand("hatch -e test run lint", &facts), one("Lint hatch run test:lint"));
+        assert_eq!(expand("hatch env run -e style check", &facts), one("Lint hatch run style:check"));
+        assert_eq!(expand("hatch run test:all", &facts), one("Test hatch run test:all"));
+        assert_eq!(expand("hatch run pytest", &facts), one("Test hatch run pytest"));
+        assert_eq!(expand("hatch test --cover", &facts), one("Test hatch test"));
+        assert_eq!(expand("hatch run style:fmt", &facts), Err("it changes files".into()));
+        assert_eq!(expand("hatch run docs:build", &facts), Err("fledge does not know what it does".into()));
+        assert!(expand("hatch run style:all", &facts).is_err(), "a detached environment has scripts of its own only");
+        assert_eq!(expand("hatch build", &facts), Err("it installs".into()));
         assert_eq!(tests(&facts).unwrap().join(" "), "hatch run test:test");
-        assert_eq!(tests(&Facts::default()), None);
+        assert_eq!(tests(&ProjectFacts::default()), None);
     }
 
     #[test]
     fn without_hatch_its_scripts_are_run_in_the_environment_that_is_there() {
         let mut facts = facts("python3");
         facts.pytest_by = ["python3".to_owned()].into();
-        assert_eq!(told("hatch run test:test", &facts), Ok(vec!["Test python3 -m pytest -v tests".to_owned()]));
+        assert_eq!(expand("hatch run test:test", &facts), Ok(vec!["Test python3 -m pytest -v tests".to_owned()]));
         facts.programs.insert("hatch".into());
         facts.paths = [".venv/bin/python", ".venv/bin/pytest"].map(str::to_owned).into();
         assert_eq!(
-            told("hatch run test:test", &facts),
+            expand("hatch run test:test", &facts),
             Ok(vec!["Test .venv/bin/python -m pytest -v tests".to_owned()])
         );
-        assert_eq!(told("hatch test", &facts), Err("`hatch` is not installed".into()));
+        assert_eq!(expand("hatch test", &facts), Err("`hatch` is not installed".into()));
     }
 }

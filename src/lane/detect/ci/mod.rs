@@ -12,11 +12,11 @@ mod resolve;
 mod script;
 mod tools;
 
-use super::facts::{Facts, has_table};
-use super::{Check, Effect};
-use crate::yaml::{Node, Value};
+use super::facts::{ProjectFacts, has_table};
+use super::{CheckEffect, DetectedCheck};
+use crate::yaml::{YamlNode, YamlValue};
 use std::collections::{BTreeMap, BTreeSet};
-use tools::Kind;
+use tools::ToolKind;
 
 pub(super) use command::quoted;
 pub(super) use script::{hindrance as script_hindrance, only_reads as script_only_reads, parts as script_parts};
@@ -44,12 +44,12 @@ struct Refusal {
     is_unread: bool,
 }
 
-type Offer = Result<Candidate, Refusal>;
+type CheckOffer = Result<Candidate, Refusal>;
 
 /// The checks that a project's CI runs.
 #[derive(Debug, Default)]
-pub(super) struct Own {
-    pub(super) checks: Vec<OwnCheck>,
+pub(super) struct CiChecks {
+    pub(super) checks: Vec<CiCheck>,
     pub(super) remarks: Vec<String>,
     /// The linters that the CI runs.
     pub(super) tools: BTreeSet<String>,
@@ -59,9 +59,9 @@ pub(super) struct Own {
 
 /// A step from the project's CI.
 #[derive(Debug)]
-pub(super) struct OwnCheck {
+pub(super) struct CiCheck {
     pub(super) stack: &'static str,
-    pub(super) check: Check,
+    pub(super) check: DetectedCheck,
     words: Vec<String>,
 }
 
@@ -76,18 +76,18 @@ const NOISE: [&str; 30] = [
     "BASH_ENV", "ENV", "GIT_", "PIP_", "UV_", "NPM_", "npm_", "PYTHONUNBUFFERED", "TERM", "COVERAGE", "CODECOV", "SCCACHE", "CCACHE", "TURBO_", "GOPROXY",
 ];
 
-impl Own {
+impl CiChecks {
     /// Returns true if the CI has a test of this stack, or a test of the whole project.
     pub(super) fn tests(&self, stack: &str) -> bool {
-        self.has(stack, Effect::Tests) || ["make", "other"].iter().any(|all| self.has(all, Effect::Tests))
+        self.has(stack, CheckEffect::Tests) || ["make", "other"].iter().any(|all| self.has(all, CheckEffect::Tests))
     }
 
-    pub(super) fn has(&self, stack: &str, effect: Effect) -> bool {
+    pub(super) fn has(&self, stack: &str, effect: CheckEffect) -> bool {
         self.checks.iter().any(|own| own.stack == stack && own.check.effect == effect && own.check.dir.is_none())
     }
 
     /// Returns true if a step of the CI does the same as this check.
-    pub(super) fn runs(&self, check: &Check) -> bool {
+    pub(super) fn runs(&self, check: &DetectedCheck) -> bool {
         let without = |run: &str| run.replace(" run ", " ");
         self.checks.iter().any(|own| own.check.dir == check.dir && without(&own.check.run) == without(&check.run))
     }
@@ -104,8 +104,8 @@ impl Own {
 }
 
 /// Reads all files that define the project's CI.
-pub(super) fn look(facts: &Facts) -> Own {
-    let mut own = Own::default();
+pub(super) fn look(facts: &ProjectFacts) -> CiChecks {
+    let mut own = CiChecks::default();
     let mut left_out = LeftOut::default();
     own.tools.extend(HOOKS.iter().flat_map(|file| envs::hooks(facts.text(file))));
     for (file, text) in &facts.texts {
@@ -117,7 +117,7 @@ pub(super) fn look(facts: &Facts) -> Own {
             _ => continue,
         };
         match offers {
-            Ok(offers) => offers.into_iter().for_each(|offer| own.take(offer, facts, &mut left_out)),
+            Ok(offers) => offers.into_iter().for_each(|offer| own.add_offer(offer, facts, &mut left_out)),
             Err(why) => own.remarks.push(format!("left out: {file}, because it cannot be read: {why}")),
         }
     }
@@ -134,10 +134,10 @@ pub(super) fn look(facts: &Facts) -> Own {
             let file = if facts.has(file) { file } else { "pyproject.toml" };
             let candidate =
                 Candidate { file: file.into(), line: 1, words: vec![program.into()], ..Candidate::default() };
-            own.take(Ok(candidate), facts, &mut left_out);
+            own.add_offer(Ok(candidate), facts, &mut left_out);
         } else if let Some(words) = hatch::tests(facts) {
             let candidate = Candidate { file: "pyproject.toml".into(), line: 1, words, ..Candidate::default() };
-            own.take(Ok(candidate), facts, &mut left_out);
+            own.add_offer(Ok(candidate), facts, &mut left_out);
         }
     }
     own.drop_implied();
@@ -145,8 +145,8 @@ pub(super) fn look(facts: &Facts) -> Own {
     own
 }
 
-impl Own {
-    fn take(&mut self, offer: Offer, facts: &Facts, left_out: &mut LeftOut) {
+impl CiChecks {
+    fn add_offer(&mut self, offer: CheckOffer, facts: &ProjectFacts, left_out: &mut LeftOut) {
         match offer {
             Err(refusal) => {
                 let parts = refusal.text.split(['|', '(', ';', '&']);
@@ -171,8 +171,8 @@ impl Own {
         }
     }
 
-    fn add(&mut self, step: resolve::Resolved, candidate: &Candidate, left_out: &mut LeftOut) {
-        let resolve::Resolved { stack, kind, run, words, name, effect } = step;
+    fn add(&mut self, step: resolve::ResolvedCommand, candidate: &Candidate, left_out: &mut LeftOut) {
+        let resolve::ResolvedCommand { stack, kind, run, words, name, effect } = step;
         self.tools.insert(tools::tool(&words));
         let dir = Some(candidate.dir.clone()).filter(|dir| !dir.is_empty());
         if self.checks.iter().any(|other| other.check.run == run && other.check.dir == dir) {
@@ -192,8 +192,8 @@ impl Own {
         let env: BTreeMap<String, String> = vars.map(|(name, value)| (name.clone(), value.clone())).collect();
         let name = self.unique(name.unwrap_or_else(|| step_name(kind, &words)), &words, dir.as_deref());
         let may_fail = candidate.may_fail.then(|| "the project's own CI lets it fail".to_owned());
-        let check = Check { name, run, dir, effect, may_fail, env, from: Some(candidate.file.clone()) };
-        self.checks.push(OwnCheck { stack, check, words });
+        let check = DetectedCheck { name, run, dir, effect, may_fail, env, from: Some(candidate.file.clone()) };
+        self.checks.push(CiCheck { stack, check, words });
     }
 
     /// Makes a name unique. It adds the first word that no other step of this name has, otherwise a
@@ -229,17 +229,20 @@ impl Own {
         let tests: Vec<(Option<String>, Vec<String>)> = self
             .checks
             .iter()
-            .filter(|own| own.stack == "rust" && own.check.effect == Effect::Tests)
+            .filter(|own| own.stack == "rust" && own.check.effect == CheckEffect::Tests)
             .map(|own| (own.check.dir.clone(), rest(&own.words)))
             .collect();
         let tests_by_maven: BTreeSet<Option<String>> = self
             .checks
             .iter()
-            .filter(|own| own.stack == "maven" && own.check.effect == Effect::Tests)
+            .filter(|own| own.stack == "maven" && own.check.effect == CheckEffect::Tests)
             .map(|own| own.check.dir.clone())
             .collect();
         self.checks.retain(|own| {
-            if own.stack == "maven" && own.check.effect == Effect::Builds && tests_by_maven.contains(&own.check.dir) {
+            if own.stack == "maven"
+                && own.check.effect == CheckEffect::Builds
+                && tests_by_maven.contains(&own.check.dir)
+            {
                 return false;
             }
             let is_build = ["cargo build", "cargo check"].contains(&tools::tool(&own.words).as_str());
@@ -251,22 +254,22 @@ impl Own {
 fn is_known_program(word: &str) -> bool {
     !word.is_empty()
         && tools::find(&[word.to_owned(), "test".to_owned()])
-            .is_some_and(|row| !matches!(row.kind, Kind::Helper | Kind::No(_)))
+            .is_some_and(|row| !matches!(row.kind, ToolKind::Helper | ToolKind::No(_)))
 }
 
 /// Derives the name of a step from its program.
-fn step_name(kind: Kind, words: &[String]) -> String {
+fn step_name(kind: ToolKind, words: &[String]) -> String {
     let tool = tools::tool(words);
     let name = match (kind, tool.as_str()) {
-        (Kind::Test, _) => "test",
+        (ToolKind::Test, _) => "test",
         (
-            Kind::Lint,
+            ToolKind::Lint,
             "cargo fmt" | "rustfmt" | "black" | "prettier" | "ruff format" | "isort" | "shfmt" | "oxfmt"
             | "biome format",
         ) => "fmt",
-        (Kind::Lint, "mypy" | "pyright" | "basedpyright" | "tsc" | "vue-tsc" | "svelte-check" | "ty") => "types",
-        (Kind::Lint, "go vet") => "vet",
-        (Kind::Lint, _) => "lint",
+        (ToolKind::Lint, "mypy" | "pyright" | "basedpyright" | "tsc" | "vue-tsc" | "svelte-check" | "ty") => "types",
+        (ToolKind::Lint, "go vet") => "vet",
+        (ToolKind::Lint, _) => "lint",
         (_, "cargo doc" | "cargo rustdoc") => "doc",
         _ => "build",
     };
@@ -307,16 +310,16 @@ impl LeftOut {
 }
 
 /// Returns the value of a key in a map.
-fn get<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
-    let Value::Map(entries) = &node.value else { return None };
+fn get<'n>(node: &'n YamlNode, key: &str) -> Option<&'n YamlNode> {
+    let YamlValue::Map(entries) = &node.value else { return None };
     entries.iter().find(|(name, _)| name.text == key).map(|(_, value)| value)
 }
 
-fn list(node: &Node) -> &[Node] {
-    if let Value::List(items) = &node.value { items } else { &[] }
+fn list(node: &YamlNode) -> &[YamlNode] {
+    if let YamlValue::List(items) = &node.value { items } else { &[] }
 }
 
-fn text_of(node: &Node) -> &str {
+fn text_of(node: &YamlNode) -> &str {
     node.as_text().unwrap_or_default()
 }
 

@@ -1,12 +1,16 @@
 //! The decision whether a command of a Node package manager can be a step. Pure.
 
-use super::super::facts::Facts;
-use super::super::{Effect, node};
-use super::resolve::{Resolved, of_table};
-use super::tools::{self, Kind};
-use super::{Own, command, script};
+use super::super::facts::ProjectFacts;
+use super::super::{CheckEffect, node};
+use super::resolve::{ResolvedCommand, of_table};
+use super::tools::{self, ToolKind};
+use super::{CiChecks, command, script};
 
-pub(super) fn of_node(words: &[String], facts: &Facts, own: &mut Own) -> Result<Vec<Resolved>, String> {
+pub(super) fn of_node(
+    words: &[String],
+    facts: &ProjectFacts,
+    own: &mut CiChecks,
+) -> Result<Vec<ResolvedCommand>, String> {
     let manager = tools::name(&words[0]).to_owned();
     if let Some(rest) = ["npx", "bunx", "pnpx"].contains(&manager.as_str()).then(|| script::unwrapped(words)) {
         return of_table(rest, facts).map(|step| vec![step]);
@@ -16,7 +20,7 @@ pub(super) fn of_node(words: &[String], facts: &Facts, own: &mut Own) -> Result<
     let Some(name) = script::called(words) else {
         return match words.get(1..) {
             Some([flag, ..]) if flag == "test" && manager == "bun" => {
-                started(&manager, words, facts, Kind::Test, None, Effect::Tests)
+                started(&manager, words, facts, ToolKind::Test, None, CheckEffect::Tests)
             }
             _ => Err("it installs".into()),
         };
@@ -36,9 +40,9 @@ pub(super) fn of_node(words: &[String], facts: &Facts, own: &mut Own) -> Result<
             work => work?,
         };
         let effect = match work.kind {
-            Kind::Test => Effect::Tests,
-            Kind::Lint if script::only_reads(&manifest, name) => Effect::Reads,
-            _ => Effect::Builds,
+            ToolKind::Test => CheckEffect::Tests,
+            ToolKind::Lint if script::only_reads(&manifest, name) => CheckEffect::Reads,
+            _ => CheckEffect::Builds,
         };
         let slug: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let words: Vec<String> = words.iter().filter(|word| !word.starts_with("--coverage")).cloned().collect();
@@ -61,7 +65,13 @@ pub(super) fn of_node(words: &[String], facts: &Facts, own: &mut Own) -> Result<
 }
 
 /// Returns the checks among the commands of a script that changes files.
-fn of_parts(manager: &str, name: &str, why: String, facts: &Facts, own: &mut Own) -> Result<Vec<Resolved>, String> {
+fn of_parts(
+    manager: &str,
+    name: &str,
+    why: String,
+    facts: &ProjectFacts,
+    own: &mut CiChecks,
+) -> Result<Vec<ResolvedCommand>, String> {
     let parts = script::parts(&node::manifest(facts), name);
     let mut steps = Vec::new();
     for mut words in parts.checks {
@@ -84,13 +94,13 @@ fn of_parts(manager: &str, name: &str, why: String, facts: &Facts, own: &mut Own
 fn started(
     manager: &str,
     words: &[String],
-    facts: &Facts,
-    kind: Kind,
+    facts: &ProjectFacts,
+    kind: ToolKind,
     name: Option<String>,
-    effect: Effect,
-) -> Result<Vec<Resolved>, String> {
+    effect: CheckEffect,
+) -> Result<Vec<ResolvedCommand>, String> {
     if !facts.has_program(manager) {
         return Err(format!("`{manager}` is not installed"));
     }
-    Ok(vec![Resolved { stack: "node", kind, run: command::quoted(words), words: words.to_vec(), name, effect }])
+    Ok(vec![ResolvedCommand { stack: "node", kind, run: command::quoted(words), words: words.to_vec(), name, effect }])
 }

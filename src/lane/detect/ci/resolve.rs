@@ -1,25 +1,29 @@
 //! The decision whether a CI command can be a step, and the form in which fledge starts it. Pure.
 
-use super::super::facts::Facts;
-use super::super::{Effect, environments, node, python, recipes};
+use super::super::facts::ProjectFacts;
+use super::super::{CheckEffect, environments, node, python, recipes};
 use super::packages::of_node;
-use super::tools::{self, Kind};
-use super::{Candidate, Own, command, envs, script};
+use super::tools::{self, ToolKind};
+use super::{Candidate, CiChecks, command, envs, script};
 
 /// A CI command as a step.
-pub(super) struct Resolved {
+pub(super) struct ResolvedCommand {
     pub(super) stack: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: ToolKind,
     pub(super) run: String,
     pub(super) words: Vec<String>,
     /// A name for the step, better than that of its kind.
     pub(super) name: Option<String>,
-    pub(super) effect: Effect,
+    pub(super) effect: CheckEffect,
 }
 
 /// Resolves a command into steps, or returns the reason why it cannot be one. An empty reason is
 /// not reported.
-pub(super) fn resolve(candidate: &Candidate, root: &Facts, own: &mut Own) -> Result<Vec<Resolved>, String> {
+pub(super) fn resolve(
+    candidate: &Candidate,
+    root: &ProjectFacts,
+    own: &mut CiChecks,
+) -> Result<Vec<ResolvedCommand>, String> {
     let facts = match candidate.dir.as_str() {
         "" => root,
         // CMake and Meson run in their build folder.
@@ -52,13 +56,13 @@ pub(super) fn resolve(candidate: &Candidate, root: &Facts, own: &mut Own) -> Res
 pub(super) fn each(
     lines: &[String],
     candidate: &Candidate,
-    root: &Facts,
-    own: &mut Own,
-) -> Result<Vec<Resolved>, String> {
+    root: &ProjectFacts,
+    own: &mut CiChecks,
+) -> Result<Vec<ResolvedCommand>, String> {
     let mut steps = Vec::new();
     let mut reasons = Vec::new();
     for (_, read) in lines.iter().flat_map(|line| command::read(line, &Default::default())) {
-        let Ok(command::Command { words, .. }) = read else { continue };
+        let Ok(command::ScriptCommand { words, .. }) = read else { continue };
         let is_gathering = words.iter().any(|word| ["tox", "nox", "hatch"].contains(&tools::name(word)));
         if is_gathering {
             continue;
@@ -137,13 +141,13 @@ fn without_starter(words: &[String]) -> Result<Vec<String>, String> {
     })
 }
 
-pub(super) fn of_table(words: &[String], facts: &Facts) -> Result<Resolved, String> {
+pub(super) fn of_table(words: &[String], facts: &ProjectFacts) -> Result<ResolvedCommand, String> {
     let Some(row) = tools::find(words) else {
         return Err("fledge knows no check by that program".into());
     };
     match row.kind {
-        Kind::Helper => return Err(String::new()),
-        Kind::No(why) => return Err(why.into()),
+        ToolKind::Helper => return Err(String::new()),
+        ToolKind::No(why) => return Err(why.into()),
         _ if tools::writes(words) => return Err("it changes files".into()),
         _ => {}
     }
@@ -151,8 +155,8 @@ pub(super) fn of_table(words: &[String], facts: &Facts) -> Result<Resolved, Stri
     strip(&mut words, facts)?;
     let is_build = row.program == "tsc" && !script::is_without_output(&words);
     let kind = match row.kind {
-        Kind::Lint if is_build => Kind::Build,
-        Kind::Recipe => recipe_kind(&words)?,
+        ToolKind::Lint if is_build => ToolKind::Build,
+        ToolKind::Recipe => recipe_kind(&words)?,
         kind => kind,
     };
     let run = match row.stack {
@@ -169,19 +173,19 @@ pub(super) fn of_table(words: &[String], facts: &Facts) -> Result<Resolved, Stri
             command::quoted(&words)
         }
     };
-    Ok(Resolved { stack: row.stack, kind, run, words, name: None, effect: effect(kind) })
+    Ok(ResolvedCommand { stack: row.stack, kind, run, words, name: None, effect: effect(kind) })
 }
 
-fn effect(kind: Kind) -> Effect {
+fn effect(kind: ToolKind) -> CheckEffect {
     match kind {
-        Kind::Test => Effect::Tests,
-        Kind::Lint => Effect::Reads,
-        _ => Effect::Builds,
+        ToolKind::Test => CheckEffect::Tests,
+        ToolKind::Lint => CheckEffect::Reads,
+        _ => CheckEffect::Builds,
     }
 }
 
 /// Returns the kind of a Gradle, Maven or Rake call, judged by its tasks.
-fn recipe_kind(words: &[String]) -> Result<Kind, String> {
+fn recipe_kind(words: &[String]) -> Result<ToolKind, String> {
     let goals: Vec<&String> = words[1..].iter().filter(|word| !word.starts_with('-')).collect();
     let installs = ["install", "deploy", "publish", "release"];
     if goals.iter().any(|goal| installs.contains(&goal.rsplit(':').next().unwrap_or(goal))) {
@@ -196,11 +200,11 @@ fn recipe_kind(words: &[String]) -> Result<Kind, String> {
         return Err("it makes a report".into());
     }
     if words.iter().any(|word| ["-DskipTests", "-Dmaven.test.skip"].iter().any(|skip| word.starts_with(skip))) {
-        return Ok(Kind::Build);
+        return Ok(ToolKind::Build);
     }
-    let kinds: Vec<Kind> = goals.iter().map(|goal| tools::by_name(goal)).collect();
-    let has = |kind: Kind| kinds.contains(&kind);
-    Ok(if has(Kind::Test) || goals.is_empty() { Kind::Test } else { Kind::Build })
+    let kinds: Vec<ToolKind> = goals.iter().map(|goal| tools::by_name(goal)).collect();
+    let has = |kind: ToolKind| kinds.contains(&kind);
+    Ok(if has(ToolKind::Test) || goals.is_empty() { ToolKind::Test } else { ToolKind::Build })
 }
 
 /// Returns the program that must be installed. Some cargo subcommands are separate programs.
@@ -215,7 +219,7 @@ fn needed(words: &[String]) -> String {
 }
 
 /// Removes options that measure coverage, select a toolchain, or need a missing compiler.
-pub(super) fn strip(words: &mut Vec<String>, facts: &Facts) -> Result<(), String> {
+pub(super) fn strip(words: &mut Vec<String>, facts: &ProjectFacts) -> Result<(), String> {
     let program = words[0].clone();
     if tools::name(&program).starts_with("mvn") {
         strip_maven(words);
@@ -266,24 +270,24 @@ fn strip_maven(words: &mut Vec<String>) {
 }
 
 /// Resolves `python X` for a known X.
-fn of_python_script(words: &[String], facts: &Facts) -> Result<Vec<Resolved>, String> {
+fn of_python_script(words: &[String], facts: &ProjectFacts) -> Result<Vec<ResolvedCommand>, String> {
     let [_, file, goal, ..] = words else { return Err("fledge knows no check by that program".into()) };
     if file != "manage.py" || goal != "test" {
         return Err("fledge knows no check by that program".into());
     }
     let run = format!("{} {}", python::interpreter(facts)?, command::quoted(&words[1..]));
-    Ok(vec![Resolved {
+    Ok(vec![ResolvedCommand {
         stack: "python",
-        kind: Kind::Test,
+        kind: ToolKind::Test,
         run,
         words: words.to_vec(),
         name: None,
-        effect: Effect::Tests,
+        effect: CheckEffect::Tests,
     }])
 }
 
 /// Resolves `make a b`. Its targets must exist, and their names must be those of checks.
-fn of_recipes(program: &str, words: &[String], facts: &Facts) -> Result<Vec<Resolved>, String> {
+fn of_recipes(program: &str, words: &[String], facts: &ProjectFacts) -> Result<Vec<ResolvedCommand>, String> {
     let is_goal = |word: &&String| !word.starts_with('-') && !word.contains('=');
     let mut goals: Vec<&String> = Vec::new();
     let mut rest = words[1..].iter();
@@ -305,12 +309,12 @@ fn of_recipes(program: &str, words: &[String], facts: &Facts) -> Result<Vec<Reso
     if let Some(missing) = goals.iter().find(|goal| !names.contains(goal.as_str())) {
         return Err(format!("there is no recipe `{missing}`"));
     }
-    let mut kind = Kind::Build;
+    let mut kind = ToolKind::Build;
     for goal in &goals {
         match tools::by_name(goal) {
-            Kind::No(why) => return Err(why.into()),
-            Kind::Test => kind = Kind::Test,
-            Kind::Lint if kind == Kind::Build && goals.len() == 1 => kind = Kind::Lint,
+            ToolKind::No(why) => return Err(why.into()),
+            ToolKind::Test => kind = ToolKind::Test,
+            ToolKind::Lint if kind == ToolKind::Build && goals.len() == 1 => kind = ToolKind::Lint,
             _ => {}
         }
     }
@@ -319,12 +323,17 @@ fn of_recipes(program: &str, words: &[String], facts: &Facts) -> Result<Vec<Reso
     }
     let name = goals.last().map(|goal| goal.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect());
     // A recipe may do more than its name suggests, so it runs alone.
-    let effect = if kind == Kind::Test { Effect::Tests } else { Effect::Builds };
-    Ok(vec![Resolved { stack: "make", kind, run: command::quoted(words), words: words.to_vec(), name, effect }])
+    let effect = if kind == ToolKind::Test { CheckEffect::Tests } else { CheckEffect::Builds };
+    Ok(vec![ResolvedCommand { stack: "make", kind, run: command::quoted(words), words: words.to_vec(), name, effect }])
 }
 
 /// Keeps the options with which the CI configures a build. The commands themselves do not vary.
-fn native(program: &str, words: &[String], candidate: &Candidate, own: &mut Own) -> Result<Vec<Resolved>, String> {
+fn native(
+    program: &str,
+    words: &[String],
+    candidate: &Candidate,
+    own: &mut CiChecks,
+) -> Result<Vec<ResolvedCommand>, String> {
     let stack = if program == "meson" || program == "ninja" { "meson" } else { "cmake" };
     let is_configuring = match program {
         "cmake" => !words.iter().any(|word| ["--build", "--install", "-E", "-P"].contains(&word.as_str())),

@@ -2,7 +2,7 @@
 
 use super::super::node::obstacle;
 use super::command;
-use super::tools::{self, CHANGES, Kind};
+use super::tools::{self, CHANGES, ToolKind};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ const DEEPEST: usize = 5;
 
 /// The kind of work of a script, with a flag that is true if every program in it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Work {
-    pub(super) kind: Kind,
+pub(super) struct ScriptWork {
+    pub(super) kind: ToolKind,
     pub(super) is_known: bool,
 }
 
 /// Returns true if a script, with those that run before and after it, is known to change nothing.
 pub(in super::super) fn only_reads(manifest: &Value, script: &str) -> bool {
     let has_hooks = ["pre", "post"].iter().any(|hook| manifest["scripts"].get(format!("{hook}{script}")).is_some());
-    work(manifest, script).is_ok_and(|work| work.is_known && work.kind == Kind::Lint) && !has_hooks
+    work(manifest, script).is_ok_and(|work| work.is_known && work.kind == ToolKind::Lint) && !has_hooks
 }
 
 /// Returns the work of a script.
@@ -27,24 +27,24 @@ pub(in super::super) fn only_reads(manifest: &Value, script: &str) -> bool {
 /// # Errors
 ///
 /// The reason why the script is not a check.
-pub(super) fn work(manifest: &Value, script: &str) -> Result<Work, String> {
+pub(super) fn work(manifest: &Value, script: &str) -> Result<ScriptWork, String> {
     let mut all = Vec::new();
     gather(manifest, script, DEEPEST, &mut all)?;
     let is_known = all.iter().all(Option::is_some);
-    let has = |kind: Kind| all.contains(&Some(kind));
+    let has = |kind: ToolKind| all.contains(&Some(kind));
     let named = tools::by_name(script);
-    if let Some(Kind::No(why)) = all.iter().flatten().find(|kind| matches!(kind, Kind::No(_))) {
+    if let Some(ToolKind::No(why)) = all.iter().flatten().find(|kind| matches!(kind, ToolKind::No(_))) {
         return Err((*why).to_owned());
     }
     let kind = match named {
-        Kind::Test => Kind::Test,
-        _ if has(Kind::Test) => Kind::Test,
-        _ if has(Kind::Build) => Kind::Build,
-        _ if has(Kind::Lint) && is_known => Kind::Lint,
-        Kind::No(why) => return Err(why.to_owned()),
+        ToolKind::Test => ToolKind::Test,
+        _ if has(ToolKind::Test) => ToolKind::Test,
+        _ if has(ToolKind::Build) => ToolKind::Build,
+        _ if has(ToolKind::Lint) && is_known => ToolKind::Lint,
+        ToolKind::No(why) => return Err(why.to_owned()),
         named => named,
     };
-    Ok(Work { kind, is_known })
+    Ok(ScriptWork { kind, is_known })
 }
 
 /// Returns the reason why a script, with all scripts that it runs, is not a check: it changes files
@@ -59,7 +59,7 @@ pub(in super::super) fn hindrance(manifest: &Value, script: &str) -> Option<Stri
 
 /// The parts of a script that is not a check as a whole.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Parts {
+pub(in super::super) struct ScriptParts {
     /// Commands that are checks: `npm run NAME`, or a tool with its arguments.
     pub(in super::super) checks: Vec<Vec<String>>,
     /// Scripts that are not checks, with the reasons.
@@ -67,18 +67,18 @@ pub(in super::super) struct Parts {
 }
 
 /// Returns the checks among the commands that a script runs in sequence.
-pub(in super::super) fn parts(manifest: &Value, script: &str) -> Parts {
-    let mut parts = Parts::default();
+pub(in super::super) fn parts(manifest: &Value, script: &str) -> ScriptParts {
+    let mut parts = ScriptParts::default();
     take_apart(manifest, script, DEEPEST, &mut parts);
     parts
 }
 
-fn take_apart(manifest: &Value, script: &str, depth: usize, parts: &mut Parts) {
+fn take_apart(manifest: &Value, script: &str, depth: usize, parts: &mut ScriptParts) {
     let text = manifest["scripts"][script].as_str().unwrap_or_default();
     for command in command::read(text, &BTreeMap::new()).into_iter().filter_map(|(_, line)| line.ok()) {
         let words = unwrapped(&command.words);
         let name = called(words).filter(|name| manifest["scripts"][*name].is_string());
-        let is_check = |kind: Kind| matches!(kind, Kind::Test | Kind::Lint | Kind::Build);
+        let is_check = |kind: ToolKind| matches!(kind, ToolKind::Test | ToolKind::Lint | ToolKind::Build);
         match name {
             Some(name) if tools::writes(words) => parts.others.push((name.to_owned(), "it changes files".to_owned())),
             Some(name) => {
@@ -101,7 +101,7 @@ fn take_apart(manifest: &Value, script: &str, depth: usize, parts: &mut Parts) {
 }
 
 /// Collects the kinds of all programs that a script runs; `None` for unknown programs.
-fn gather(manifest: &Value, script: &str, depth: usize, all: &mut Vec<Option<Kind>>) -> Result<(), String> {
+fn gather(manifest: &Value, script: &str, depth: usize, all: &mut Vec<Option<ToolKind>>) -> Result<(), String> {
     let text = manifest["scripts"][script].as_str().ok_or_else(|| format!("package.json has no script `{script}`"))?;
     if let Some(why) = obstacle(text) {
         return Err(why.to_owned());
@@ -122,8 +122,8 @@ fn gather(manifest: &Value, script: &str, depth: usize, all: &mut Vec<Option<Kin
                     tools::name(words.first().map_or("", String::as_str)) == "tsc" && !is_without_output(words);
                 all.push(match kind {
                     _ if tools::writes(words) => Some(CHANGES),
-                    Some(Kind::Lint) if is_build => Some(Kind::Build),
-                    Some(Kind::Helper | Kind::Recipe | Kind::No(_)) => None,
+                    Some(ToolKind::Lint) if is_build => Some(ToolKind::Build),
+                    Some(ToolKind::Helper | ToolKind::Recipe | ToolKind::No(_)) => None,
                     kind => kind,
                 });
             }
@@ -180,12 +180,12 @@ mod tests {
             "e2e": "playwright test", "lint:own": "node lint.js", "empty": "",
         }});
         let said = |script: &str| work(&manifest, script).map(|work| (work.kind, only_reads(&manifest, script)));
-        assert_eq!(said("test"), Ok((Kind::Test, false)));
-        assert_eq!(said("lint"), Ok((Kind::Lint, true)));
-        assert_eq!(said("check-types"), Ok((Kind::Lint, true)));
-        assert_eq!(said("types"), Ok((Kind::Build, false)));
-        assert_eq!(said("hooked"), Ok((Kind::Lint, false)));
-        assert_eq!(said("lint:own"), Ok((Kind::Lint, false)));
+        assert_eq!(said("test"), Ok((ToolKind::Test, false)));
+        assert_eq!(said("lint"), Ok((ToolKind::Lint, true)));
+        assert_eq!(said("check-types"), Ok((ToolKind::Lint, true)));
+        assert_eq!(said("types"), Ok((ToolKind::Build, false)));
+        assert_eq!(said("hooked"), Ok((ToolKind::Lint, false)));
+        assert_eq!(said("lint:own"), Ok((ToolKind::Lint, false)));
         for (script, why) in [
             ("fix", "it changes files"),
             ("all", "it changes files"),
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(hindrance(&manifest, "test"), Some("it changes files".to_owned()));
         assert_eq!(hindrance(&manifest, "deep"), Some("it changes files".to_owned()));
         assert_eq!(hindrance(&manifest, "test-coverage"), None);
-        let Parts { checks, others } = parts(&manifest, "test");
+        let ScriptParts { checks, others } = parts(&manifest, "test");
         assert_eq!(
             checks.iter().map(|words| words.join(" ")).collect::<Vec<_>>(),
             ["npm run build", "npm run test-api", "xo"]

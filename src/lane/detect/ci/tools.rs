@@ -3,7 +3,7 @@
 
 /// The kind of work of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ToolKind {
     Build,
     Test,
     /// Reads the sources and changes nothing, like linters and type checkers.
@@ -16,31 +16,31 @@ pub(super) enum Kind {
     No(&'static str),
 }
 
-use Kind::{Build, Helper, Lint, No, Recipe, Test};
+use ToolKind::{Build, Helper, Lint, No, Recipe, Test};
 
-const INSTALLS: Kind = No("it installs");
-const PUBLISHES: Kind = No("it publishes");
-const PACKAGES: Kind = No("it makes packages for a release");
-const COVERAGE: Kind = No("it measures coverage");
-pub(super) const CHANGES: Kind = No("it changes files");
-const NETWORK: Kind = No("it needs the network");
-const MACHINE: Kind = No("it changes the machine");
+const INSTALLS: ToolKind = No("it installs");
+const PUBLISHES: ToolKind = No("it publishes");
+const PACKAGES: ToolKind = No("it makes packages for a release");
+const COVERAGE: ToolKind = No("it measures coverage");
+pub(super) const CHANGES: ToolKind = No("it changes files");
+const NETWORK: ToolKind = No("it needs the network");
+const MACHINE: ToolKind = No("it changes the machine");
 
 /// A program with its first word, its kind of work, and its stack. The word `""` matches every
 /// word. The first matching row counts.
-pub(super) struct Row {
+pub(super) struct ToolRow {
     pub(super) program: &'static str,
     word: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: ToolKind,
     pub(super) stack: &'static str,
 }
 
-const fn row(program: &'static str, word: &'static str, kind: Kind, stack: &'static str) -> Row {
-    Row { program, word, kind, stack }
+const fn row(program: &'static str, word: &'static str, kind: ToolKind, stack: &'static str) -> ToolRow {
+    ToolRow { program, word, kind, stack }
 }
 
 #[rustfmt::skip]
-const ROWS: &[Row] = &[
+const ROWS: &[ToolRow] = &[
     row("cargo", "test", Test, "rust"), row("cargo", "t", Test, "rust"), row("cargo", "nextest", Test, "rust"),
     row("cargo", "build", Build, "rust"), row("cargo", "b", Build, "rust"), row("cargo", "check", Build, "rust"), row("cargo", "c", Build, "rust"),
     row("cargo", "doc", Build, "rust"), row("cargo", "rustdoc", Build, "rust"),
@@ -97,7 +97,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// Returns the row of a command.
-pub(super) fn find(words: &[String]) -> Option<&'static Row> {
+pub(super) fn find(words: &[String]) -> Option<&'static ToolRow> {
     let program = name(words.first()?);
     let word =
         words[1..].iter().find(|word| !word.starts_with(['-', '+']) || *word == "--test").map_or("", String::as_str);
@@ -151,7 +151,7 @@ pub(in super::super) fn tool(words: &[String]) -> String {
 }
 
 /// Derives the purpose of a recipe or script from its name.
-pub(super) fn by_name(name: &str) -> Kind {
+pub(super) fn by_name(name: &str) -> ToolKind {
     let name = name.to_ascii_lowercase();
     let parts: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let has = |words: &[&str]| parts.iter().any(|part| words.contains(part));

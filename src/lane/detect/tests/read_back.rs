@@ -28,7 +28,7 @@ proptest! {
         let programs: Vec<&str> = programs.iter().map(|number| all_programs[*number]).collect();
         let own = project(&files.into_iter().collect::<Vec<_>>(), &programs.join(" "));
         let below = ["apps", "apps/web", "web"].map(|folder| (folder.to_owned(), own.clone()));
-        for detected in [detect(&own), detect(&Facts { below: below.into(), ..Facts::default() })] {
+        for detected in [detect(&own), detect(&ProjectFacts { below: below.into(), ..ProjectFacts::default() })] {
             let meant: Vec<_> = detected.checks.iter().map(|check| (&check.name, &check.run, &check.dir)).collect();
             match detected.lane() {
                 Ok(lane) => {

@@ -2,18 +2,18 @@
 //! count.
 
 use super::{ANSWERS, ask, failure, head, provider, send};
-use crate::chat::ModelFault;
-use crate::provider::{Kind, scripted::Scripted};
+use crate::chat::ModelErrorKind;
+use crate::provider::{WireFormat, scripted::ScriptedServer};
 
 /// Returns a body in one chunk and, if `ends` is true, the final chunk.
-fn chunked(kind: &Kind, body: &str, ends: bool) -> String {
+fn chunked(kind: &WireFormat, body: &str, ends: bool) -> String {
     let head = head(kind).replace("connection: close", "transfer-encoding: chunked\r\nconnection: close");
     let last = if ends { "0\r\n\r\n" } else { "" };
     format!("{head}{:x}\r\n{body}\r\n{last}", body.len())
 }
 
 /// Returns a body with this number of bytes as its content length.
-fn measured(kind: &Kind, body: &str, bytes: usize) -> String {
+fn measured(kind: &WireFormat, body: &str, bytes: usize) -> String {
     head(kind).replace("connection: close", &format!("content-length: {bytes}\r\nconnection: close")) + body
 }
 
@@ -24,7 +24,7 @@ async fn a_complete_answer_whose_body_ended_as_it_must_counts_without_the_last_l
         for response in
             [chunked(kind, answer, true), chunked(kind, no_blank_line, true), measured(kind, answer, answer.len())]
         {
-            let server = Scripted::start([vec![send(&[&response])]]);
+            let server = ScriptedServer::start([vec![send(&[&response])]]);
             let reply = ask(provider(kind.clone(), &server).as_ref()).await.1.unwrap();
             assert_eq!((reply.text(), reply.lacks_end), ("héllo".to_owned(), true), "{response}");
         }
@@ -44,12 +44,12 @@ async fn an_answer_that_is_not_complete_or_whose_body_was_cut_counts_for_nothing
             chunked(kind, answer, false),
             measured(kind, answer, answer.len() + 1),
         ];
-        if matches!(kind, Kind::OpenAiResponses | Kind::Ollama) {
+        if matches!(kind, WireFormat::OpenAiResponses | WireFormat::Ollama) {
             cuts.push(chunked(kind, answer, true)); // their last line contains more than the end marker
         }
         for response in cuts {
             let error = failure(kind.clone(), vec![send(&[&response])]).await;
-            assert_eq!(error.fault, ModelFault::Network, "{response}: {error}");
+            assert_eq!(error.fault, ModelErrorKind::Network, "{response}: {error}");
         }
     }
 }

@@ -14,16 +14,16 @@ async fn an_answer_that_breaks_off_says_what_it_has_used_and_a_refusal_has_used_
         let heard = Spent { model: "m".into(), usage: None, bytes: 6, ..Spent::default() };
         assert_eq!(failure(kind.clone(), vec![send(&[EVENTS, answer]), Reset]).await.spent, Some(Box::new(heard)));
     }
-    assert_eq!(failure(Kind::OpenAi, vec![Reset]).await.spent, Some(Box::default()), "who knows");
+    assert_eq!(failure(WireFormat::OpenAi, vec![Reset]).await.spent, Some(Box::default()), "who knows");
     let refused = "HTTP/1.1 500 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-    assert_eq!(failure(Kind::OpenAi, vec![send(&[refused])]).await.spent, None);
+    assert_eq!(failure(WireFormat::OpenAi, vec![send(&[refused])]).await.spent, None);
 }
 
 #[tokio::test]
 async fn what_a_provider_counts_first_is_told_while_the_answer_comes() {
     let (kind, answer, _) = &ANSWERS[0];
     let (start, _) = answer.split_at(answer.find("data: {\"type\":\"content_block_start").unwrap());
-    let server = Scripted::start([vec![send(&[EVENTS, start]), Stall]]);
+    let server = ScriptedServer::start([vec![send(&[EVENTS, start]), Stall]]);
     let (told, counted) = (Mutex::new(Vec::new()), tokio::sync::Notify::new());
     let sink = |delta| {
         if let Delta::Spent(spent) = delta {
@@ -50,38 +50,38 @@ async fn an_answer_that_comes_whole_is_taken_and_an_error_in_it_is_named() {
     };
     for (kind, body) in [
         (
-            Kind::Anthropic,
+            WireFormat::Anthropic,
             r#"{"model":"m","content":[{"type":"text","text":"hi"},{"type":"tool_use","id":"1","name":"t","input":{"a":1}}],
                 "stop_reason":"tool_use","usage":{"input_tokens":7,"output_tokens":2}}"#,
         ),
         (
-            Kind::OpenAi,
+            WireFormat::OpenAi,
             r#"{"model":"m","choices":[{"message":{"content":"hi","tool_calls":[{"id":"1","type":"function",
                 "function":{"name":"t","arguments":"{\"a\":1}"}}]},"finish_reason":"tool_calls"}],
                 "usage":{"prompt_tokens":7,"completion_tokens":2}}"#,
         ),
         (
-            Kind::OpenAiResponses,
+            WireFormat::OpenAiResponses,
             r#"{"model":"m","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"hi"}]},
                 {"type":"function_call","call_id":"1","name":"t","arguments":"{\"a\":1}"}],
                 "usage":{"input_tokens":7,"output_tokens":2}}"#,
         ),
         (
-            Kind::Ollama,
+            WireFormat::Ollama,
             r#"{"model":"m","message":{"content":"hi","tool_calls":[{"id":"1","function":{"name":"t","arguments":{"a":1}}}]},
                 "done":true,"done_reason":"stop","prompt_eval_count":7,"eval_count":2}"#,
         ),
     ] {
-        let server = Scripted::start([whole(body)]);
+        let server = ScriptedServer::start([whole(body)]);
         let reply = ask(provider(kind.clone(), &server).as_ref()).await.1.unwrap();
         let calls: Vec<_> = reply.tool_calls().map(|call| (call.id.as_str(), call.input.to_value())).collect();
         assert_eq!((reply.text().as_str(), calls), ("hi", vec![("1", serde_json::json!({"a": 1}))]), "{kind:?}");
         assert_eq!(reply.usage.map(|usage| usage.total()), Some(9), "{kind:?}");
         let error =
             failure(kind.clone(), whole(r#"{"error":{"type":"insufficient_quota","message":"pay first"}}"#)).await;
-        assert_eq!(error.fault, ModelFault::Quota, "{error}");
+        assert_eq!(error.fault, ModelErrorKind::Quota, "{error}");
         let error = failure(kind.clone(), whole(r#"{"hello":"world"}"#)).await;
-        assert_eq!(error.fault, ModelFault::Protocol, "{error}");
+        assert_eq!(error.fault, ModelErrorKind::Protocol, "{error}");
         let error = failure(kind, whole(r#"{"hello":"#)).await;
         assert!(error.message.contains("got invalid JSON"), "{error}");
     }

@@ -1,12 +1,12 @@
 //! Answer to a question that the model asked in prose.
 
-use super::super::Next;
+use super::super::NextState;
 use crate::id::CallId;
 use crate::run::action::Action;
-use crate::run::context::Context;
+use crate::run::context::RunContext;
 use crate::run::event::Event;
 use crate::run::prompt;
-use crate::run::query::Query;
+use crate::run::query::ModelQuery;
 use crate::run::watch::StateName;
 use serde::{Deserialize, Serialize};
 
@@ -14,21 +14,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::run) struct AnsweringQuery {
     pub(in crate::run::state) call: CallId,
-    query: Query,
+    query: ModelQuery,
 }
 
 impl AnsweringQuery {
-    pub(in crate::run::state) fn start(query: Query, cx: &mut Context) -> Self {
+    pub(in crate::run::state) fn start(query: ModelQuery, cx: &mut RunContext) -> Self {
         let call = cx.call();
         cx.ask(Action::AnswerQuery { call, query: query.clone() });
         Self { call, query }
     }
 
-    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         match event {
             Event::QueryAnswered { answer, .. } => {
                 cx.transcript.say(prompt::answered(&answer));
-                Some(Next::CallModel)
+                Some(NextState::CallModel)
             }
             Event::TaskSubmitted { .. }
             | Event::PlanReady { .. }

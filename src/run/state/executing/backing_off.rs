@@ -1,9 +1,9 @@
 //! Pause before an effect is tried again.
 
-use super::super::Next;
+use super::super::NextState;
 use super::turn::ToolTurn;
-use crate::moment::Moment;
-use crate::run::context::Context;
+use crate::elapsed::Elapsed;
+use crate::run::context::RunContext;
 use crate::run::event::Event;
 use crate::run::watch::{AgentEvent, StateName};
 use serde::{Deserialize, Serialize};
@@ -12,16 +12,16 @@ use std::time::Duration;
 /// Waiting until `due`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::run) struct BackingOff {
-    pub(in crate::run::state) due: Moment,
+    pub(in crate::run::state) due: Elapsed,
     /// Tries so far.
     tries: u32,
-    origin: Origin,
+    origin: RetryOrigin,
 }
 
 /// The effect that is tried again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Origin {
+pub(super) enum RetryOrigin {
     /// The model call.
     Model { compacted: bool },
     /// The summary of the conversation.
@@ -32,18 +32,27 @@ pub(super) enum Origin {
 
 impl BackingOff {
     /// Starts a pause. `what` names the effect for people.
-    pub(super) fn start(origin: Origin, what: &str, tries: u32, wait: Duration, error: &str, cx: &mut Context) -> Self {
+    pub(super) fn start(
+        origin: RetryOrigin,
+        what: &str,
+        tries: u32,
+        wait: Duration,
+        error: &str,
+        cx: &mut RunContext,
+    ) -> Self {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        cx.tell(AgentEvent::Retry { what: what.into(), tries, wait_ms, error: error.into() });
+        cx.emit(AgentEvent::Retry { what: what.into(), tries, wait_ms, error: error.into() });
         Self { due: cx.now.plus(wait), tries, origin }
     }
 
-    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         match event {
             Event::DeadlinePassed if cx.now >= self.due => Some(match &mut self.origin {
-                Origin::Model { compacted } => Next::TryModel { tries: self.tries + 1, compacted: *compacted },
-                Origin::Summary => Next::Compact { tries: self.tries + 1 },
-                Origin::Tool { turn } => Next::UseTools(std::mem::take(turn)),
+                RetryOrigin::Model { compacted } => {
+                    NextState::TryModel { tries: self.tries + 1, compacted: *compacted }
+                }
+                RetryOrigin::Summary => NextState::Compact { tries: self.tries + 1 },
+                RetryOrigin::Tool { turn } => NextState::UseTools(std::mem::take(turn)),
             }),
             Event::DeadlinePassed
             | Event::TaskSubmitted { .. }
@@ -76,8 +85,8 @@ impl BackingOff {
 
     pub(in crate::run::state) fn into_turn(self) -> Option<ToolTurn> {
         match self.origin {
-            Origin::Model { .. } | Origin::Summary => None,
-            Origin::Tool { turn } => Some(turn),
+            RetryOrigin::Model { .. } | RetryOrigin::Summary => None,
+            RetryOrigin::Tool { turn } => Some(turn),
         }
     }
 }

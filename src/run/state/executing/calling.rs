@@ -1,12 +1,12 @@
 //! Model call in flight. Its text is shown as it arrives; only the complete turn decides anything.
 
-use super::super::Next;
-use super::backing_off::{BackingOff, Origin};
+use super::super::NextState;
+use super::backing_off::{BackingOff, RetryOrigin};
 use super::processing;
-use crate::chat::{Delta, ModelError, ModelFault, Spent};
+use crate::chat::{Delta, ModelError, ModelErrorKind, Spent};
 use crate::id::CallId;
 use crate::run::action::Action;
-use crate::run::context::Context;
+use crate::run::context::RunContext;
 use crate::run::event::Event;
 use crate::run::watch::{AgentEvent, StateName};
 use crate::verdict::Reason;
@@ -26,7 +26,7 @@ pub(in crate::run) struct CallingModel {
 }
 
 impl CallingModel {
-    pub(in crate::run::state) fn start(tries: u32, compacted: bool, cx: &mut Context) -> Self {
+    pub(in crate::run::state) fn start(tries: u32, compacted: bool, cx: &mut RunContext) -> Self {
         let call = cx.call();
         let most = cx.most_of_answer();
         cx.reserve(call, cx.next_call());
@@ -34,18 +34,18 @@ impl CallingModel {
         Self { call, tries, compacted }
     }
 
-    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         match event {
             Event::ModelDelta { delta, .. } => {
-                cx.tell(told(delta)?);
+                cx.emit(delta_event(delta)?);
                 None
             }
             Event::ModelCompleted { reply, .. } => Some(processing::process(self.call, *reply, cx)),
             Event::ModelFailed { error, .. } => Some(self.failed(&error, cx)),
             Event::Interrupted { call } => {
                 cx.book_failure(call, Some(&Spent::default()));
-                cx.tell(AgentEvent::TurnDiscarded { error: CUT_OFF.into() });
-                Some(Next::TryModel { tries: self.tries, compacted: self.compacted })
+                cx.emit(AgentEvent::TurnDiscarded { error: CUT_OFF.into() });
+                Some(NextState::TryModel { tries: self.tries, compacted: self.compacted })
             }
             Event::TaskSubmitted { .. }
             | Event::PlanReady { .. }
@@ -74,11 +74,11 @@ impl CallingModel {
 
     /// Discards the turn. Depending on the fault, continues with compaction, another try, another
     /// model, or the end.
-    fn failed(&self, error: &ModelError, cx: &mut Context) -> Next {
+    fn failed(&self, error: &ModelError, cx: &mut RunContext) -> NextState {
         cx.book_failure(self.call, error.spent.as_deref());
-        cx.tell(AgentEvent::TurnDiscarded { error: error.message.clone() });
+        cx.emit(AgentEvent::TurnDiscarded { error: error.message.clone() });
         let wish = error.retry_after_ms;
-        if error.fault == ModelFault::ContextTooLong
+        if error.fault == ModelErrorKind::ContextTooLong
             && !self.compacted
             && let Some(next) = shorter(cx)
         {
@@ -87,36 +87,36 @@ impl CallingModel {
         if wish.is_some_and(|wish| wish > cx.charter.limits.max_wait_ms) && error.fault.is_retryable() {
             let seconds = wish.unwrap_or(0) / 1000;
             return another_model(cx).unwrap_or_else(|| {
-                Next::end(Reason::Blocked, format!("the provider asks to wait {seconds} s: {}", error.message))
+                NextState::end(Reason::Blocked, format!("the provider asks to wait {seconds} s: {}", error.message))
             });
         }
         if error.fault.is_retryable() && self.tries < cx.charter.limits.tries {
             if !cx.is_before(2)
                 && let Some((reason, message)) = cx.exhausted()
             {
-                return Next::end(reason, message);
+                return NextState::end(reason, message);
             }
             let wait = cx.pause(self.tries, wish);
-            let origin = Origin::Model { compacted: self.compacted };
-            return Next::BackOff(BackingOff::start(origin, "model", self.tries, wait, &error.message, cx));
+            let origin = RetryOrigin::Model { compacted: self.compacted };
+            return NextState::BackOff(BackingOff::start(origin, "model", self.tries, wait, &error.message, cx));
         }
         let reason = match error.fault {
-            ModelFault::Protocol => Reason::ModelProtocol,
-            ModelFault::Network
-            | ModelFault::Busy
-            | ModelFault::ContextTooLong
-            | ModelFault::Auth
-            | ModelFault::Quota
-            | ModelFault::NotFound
-            | ModelFault::BadRequest => Reason::ProviderFailed,
+            ModelErrorKind::Protocol => Reason::ModelProtocol,
+            ModelErrorKind::Network
+            | ModelErrorKind::Busy
+            | ModelErrorKind::ContextTooLong
+            | ModelErrorKind::Auth
+            | ModelErrorKind::Quota
+            | ModelErrorKind::NotFound
+            | ModelErrorKind::BadRequest => Reason::ProviderFailed,
         };
         let tries = if self.tries > 1 { format!(" (after {} tries)", self.tries) } else { String::new() };
-        another_model(cx).unwrap_or_else(|| Next::end(reason, format!("{}{tries}", error.message)))
+        another_model(cx).unwrap_or_else(|| NextState::end(reason, format!("{}{tries}", error.message)))
     }
 }
 
 /// Returns the event that watchers see for a piece of an answer.
-fn told(delta: Delta) -> Option<AgentEvent> {
+fn delta_event(delta: Delta) -> Option<AgentEvent> {
     Some(match delta {
         Delta::Text(text) => AgentEvent::Text(text),
         Delta::Thinking(text) => AgentEvent::Thinking(text),
@@ -126,21 +126,21 @@ fn told(delta: Delta) -> Option<AgentEvent> {
 }
 
 /// Shortens the conversation if possible: clears older results, and summarises the older messages.
-fn shorter(cx: &mut Context) -> Option<Next> {
+fn shorter(cx: &mut RunContext) -> Option<NextState> {
     if cx.is_of_old() {
-        return Some(Next::Compact { tries: 1 });
+        return Some(NextState::Compact { tries: 1 });
     }
     let has_cleared = cx.clear_results();
     if cx.may_summarise() && cx.cut().is_some() {
-        return Some(Next::Compact { tries: 1 });
+        return Some(NextState::Compact { tries: 1 });
     }
-    has_cleared.then_some(Next::TryModel { tries: 1, compacted: true })
+    has_cleared.then_some(NextState::TryModel { tries: 1, compacted: true })
 }
 
 /// Switches to the next model of the task's list, if there is one.
-fn another_model(cx: &mut Context) -> Option<Next> {
+fn another_model(cx: &mut RunContext) -> Option<NextState> {
     let name = cx.charter.models.get(cx.model + 1)?.clone();
     cx.model += 1;
     cx.warn(format!("falling back to {name}"));
-    Some(Next::CallModel)
+    Some(NextState::CallModel)
 }

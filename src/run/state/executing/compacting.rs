@@ -1,11 +1,11 @@
 //! Summary of the older messages of a conversation.
 
-use super::super::Next;
-use super::backing_off::{BackingOff, Origin};
+use super::super::NextState;
+use super::backing_off::{BackingOff, RetryOrigin};
 use crate::chat::{ModelError, Spent};
 use crate::id::CallId;
 use crate::run::action::Action;
-use crate::run::context::Context;
+use crate::run::context::RunContext;
 use crate::run::event::Event;
 use crate::run::prompt;
 use crate::run::watch::{AgentEvent, StateName};
@@ -25,13 +25,13 @@ pub(in crate::run) struct Compacting {
 impl Compacting {
     /// Returns the number of messages to summarise, or the limit that forbids a summary. `None` if
     /// there are too few messages.
-    pub(in crate::run::state) fn due(cx: &Context) -> Option<Result<usize, (Reason, String)>> {
+    pub(in crate::run::state) fn due(cx: &RunContext) -> Option<Result<usize, (Reason, String)>> {
         let upto = cx.cut()?;
         let limit = if cx.is_of_old() { None } else { cx.overdrawn_by(cx.next_summary(upto)) };
         Some(limit.map_or(Ok(upto), Err))
     }
 
-    pub(in crate::run::state) fn start(upto: usize, tries: u32, cx: &mut Context) -> Self {
+    pub(in crate::run::state) fn start(upto: usize, tries: u32, cx: &mut RunContext) -> Self {
         let call = cx.call();
         let most = cx.most_of_summary(upto); // before its cost is reserved
         cx.reserve(call, cx.next_summary(upto));
@@ -39,11 +39,11 @@ impl Compacting {
         Self { call, upto, tries }
     }
 
-    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         match event {
             Event::Interrupted { call } => {
                 cx.book_failure(call, Some(&Spent::default()));
-                Some(Next::Compact { tries: self.tries })
+                Some(NextState::Compact { tries: self.tries })
             }
             Event::CompactionFinished { call, result, usage, model, error } => {
                 cx.book_summary(call, (usage, &model), result.is_ok(), error.as_ref());
@@ -55,14 +55,12 @@ impl Compacting {
                 cx.streaks.compactions = if success { 0 } else { cx.streaks.compactions + 1 };
                 let note = result.unwrap_or_else(|error| error);
                 if !success && !cx.may_summarise() && !cx.is_before(3) {
-                    cx.warn(format!(
-                        "stopped summarising the conversation after repeated failures: {note}"
-                    ));
+                    cx.warn(format!("stopped summarising the conversation after repeated failures: {note}"));
                 }
-                cx.tell(AgentEvent::Compaction { success, note });
+                cx.emit(AgentEvent::Compaction { success, note });
                 Some(match cx.exhausted() {
-                    Some((reason, message)) => Next::end(reason, message),
-                    None => Next::TryModel { tries: 1, compacted: true },
+                    Some((reason, message)) => NextState::end(reason, message),
+                    None => NextState::TryModel { tries: 1, compacted: true },
                 })
             }
             Event::TaskSubmitted { .. }
@@ -93,18 +91,25 @@ impl Compacting {
     }
 
     /// Tries again after an error that may be temporary.
-    fn again(&self, error: &ModelError, cx: &mut Context) -> Option<Next> {
+    fn again(&self, error: &ModelError, cx: &mut RunContext) -> Option<NextState> {
         let is_patient = error.retry_after_ms.is_none_or(|wish| wish <= cx.charter.limits.max_wait_ms);
         if !error.fault.is_retryable() || !is_patient || self.tries >= cx.charter.limits.tries {
             return None;
         }
         let wait = cx.pause(self.tries, error.retry_after_ms);
-        Some(Next::BackOff(BackingOff::start(Origin::Summary, "summary", self.tries, wait, &error.message, cx)))
+        Some(NextState::BackOff(BackingOff::start(
+            RetryOrigin::Summary,
+            "summary",
+            self.tries,
+            wait,
+            &error.message,
+            cx,
+        )))
     }
 
     /// Replaces the first `upto` messages with the summary. Rejects a summary that is not shorter
     /// than those messages.
-    fn replace(&self, summary: &str, cx: &mut Context) -> Result<String, String> {
+    fn replace(&self, summary: &str, cx: &mut RunContext) -> Result<String, String> {
         if summary.is_empty() {
             return Err("the summary is empty: the conversation stays unchanged".into());
         }

@@ -1,11 +1,11 @@
 //! Question to a person whether a call may run. No answer in time means no.
 
-use super::super::Next;
+use super::super::NextState;
 use super::turn::ToolTurn;
+use crate::elapsed::Elapsed;
 use crate::id::CallId;
-use crate::moment::Moment;
 use crate::run::action::Action;
-use crate::run::context::Context;
+use crate::run::context::RunContext;
 use crate::run::event::Event;
 use crate::run::watch::{AgentEvent, StateName};
 use serde::{Deserialize, Serialize};
@@ -15,23 +15,23 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::run) struct Confirming {
     pub(in crate::run::state) call: CallId,
-    pub(in crate::run::state) due: Option<Moment>,
+    pub(in crate::run::state) due: Option<Elapsed>,
     place: usize,
     pub(in crate::run::state) turn: ToolTurn,
 }
 
 impl Confirming {
-    pub(in crate::run::state) fn start(turn: ToolTurn, place: usize, cx: &mut Context) -> Self {
+    pub(in crate::run::state) fn start(turn: ToolTurn, place: usize, cx: &mut RunContext) -> Self {
         let call = cx.call();
         let due = cx.charter.confirm_within_ms.map(|within| cx.now.plus(Duration::from_millis(within)));
         if let Some(tool) = turn.tool(place).cloned() {
-            cx.tell(AgentEvent::Confirmation { name: tool.name.clone(), args: tool.input.to_value(), approved: None });
+            cx.emit(AgentEvent::Confirmation { name: tool.name.clone(), args: tool.input.to_value(), approved: None });
             cx.ask(Action::AskConfirmation { call, tool });
         }
         Self { call, due, place, turn }
     }
 
-    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         match event {
             Event::ConfirmationAnswered { approved, note, .. } => Some(self.answered(approved, &note, cx)),
             Event::DeadlinePassed if self.due.is_some_and(|due| cx.now >= due) => {
@@ -65,17 +65,17 @@ impl Confirming {
         }
     }
 
-    fn answered(&mut self, approved: bool, note: &str, cx: &mut Context) -> Next {
+    fn answered(&mut self, approved: bool, note: &str, cx: &mut RunContext) -> NextState {
         let mut turn = std::mem::take(&mut self.turn);
         if let Some(tool) = turn.tool(self.place) {
             let (name, args) = (tool.name.clone(), tool.input.to_value());
-            cx.tell(AgentEvent::Confirmation { name, args, approved: Some(approved) });
+            cx.emit(AgentEvent::Confirmation { name, args, approved: Some(approved) });
         }
         if approved {
             turn.approve(self.place);
         } else {
             turn.deny(self.place, format!("denied: {note}"), cx);
         }
-        Next::UseTools(turn)
+        NextState::UseTools(turn)
     }
 }

@@ -1,9 +1,9 @@
 //! Sub-agents of a turn in progress.
 
-use super::super::Next;
+use super::super::NextState;
 use super::turn::ToolTurn;
-use crate::run::bill::Bill;
-use crate::run::context::Context;
+use crate::run::bill::RunBill;
+use crate::run::context::RunContext;
 use crate::run::event::Event;
 use crate::run::watch::{AgentEvent, StateName};
 use serde::{Deserialize, Serialize};
@@ -15,14 +15,14 @@ pub(in crate::run) struct Dispatching {
 }
 
 impl Dispatching {
-    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         match event {
             Event::ChildFinished { call, outcome, usage, turns, requests, by_model, changes } => {
-                cx.book_child(call, &Bill { usage, turns, requests, by_model, changes });
-                cx.tell(AgentEvent::Subagent { finished: true, note: outcome.content.clone() });
+                cx.book_child(call, &RunBill { usage, turns, requests, by_model, changes });
+                cx.emit(AgentEvent::Subagent { finished: true, note: outcome.content.clone() });
                 let mut turn = std::mem::take(&mut self.turn);
                 turn.end(call, outcome, cx);
-                Some(Next::UseTools(turn))
+                Some(NextState::UseTools(turn))
             }
             Event::TaskSubmitted { .. }
             | Event::PlanReady { .. }

@@ -1,12 +1,12 @@
 //! Hooks after a turn in which files may have changed. A failing hook never stops the run.
 
-use super::super::Next;
+use super::super::NextState;
 use crate::id::CallId;
 use crate::run::action::Action;
-use crate::run::context::Context;
+use crate::run::context::RunContext;
 use crate::run::done_tool::DoneTool;
 use crate::run::event::Event;
-use crate::run::loops::Opinion;
+use crate::run::loops::LoopOpinion;
 use crate::run::prompt;
 use crate::run::watch::{AgentEvent, StateName};
 use crate::verdict::Reason;
@@ -22,38 +22,38 @@ pub(in crate::run) struct RunningHooks {
 }
 
 impl RunningHooks {
-    pub(in crate::run::state) fn start(tools: Vec<DoneTool>, cx: &mut Context) -> Self {
+    pub(in crate::run::state) fn start(tools: Vec<DoneTool>, cx: &mut RunContext) -> Self {
         let call = cx.call();
         cx.ask(Action::RunHooks { call });
         Self { call, tools }
     }
 
-    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         match event {
             Event::HooksFinished { notes, reported, checkpoint, .. } => {
                 reported.into_iter().for_each(|said| cx.warn(said));
                 for note in notes {
                     cx.warn(note.lines().next().unwrap_or_default().to_owned());
                     cx.ledger.hook_said(&note);
-                    cx.tell(AgentEvent::Hook { note: note.clone() });
+                    cx.emit(AgentEvent::Hook { note: note.clone() });
                     cx.transcript.say(note);
                 }
                 if let Some(tree) = checkpoint {
-                    cx.tell(AgentEvent::Checkpoint { turn: cx.ledger.turns, tree: tree.clone() });
+                    cx.emit(AgentEvent::Checkpoint { turn: cx.ledger.turns, tree: tree.clone() });
                     let opinion = cx.loops.arrive(&tree, cx.charter.limits.loop_threshold);
                     cx.checkpoint = Some(tree);
                     match opinion {
-                        Opinion::Fine => {}
-                        Opinion::Repetitive => cx.transcript.say(prompt::TO_AND_FRO.into()),
-                        Opinion::Loop => {
-                            return Some(Next::end(
+                        LoopOpinion::Fine => {}
+                        LoopOpinion::Repetitive => cx.transcript.say(prompt::TO_AND_FRO.into()),
+                        LoopOpinion::Loop => {
+                            return Some(NextState::end(
                                 Reason::LoopDetected,
                                 "the model kept changing the files back and forth",
                             ));
                         }
                     }
                 }
-                Some(Next::CallModel)
+                Some(NextState::CallModel)
             }
             Event::TaskSubmitted { .. }
             | Event::PlanReady { .. }

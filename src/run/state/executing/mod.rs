@@ -21,4 +21,4 @@ pub(super) use dispatching::Dispatching;
 pub(super) use hooks::RunningHooks;
 pub(super) use tools::RunningTools;
 pub(in crate::run) use turn::ToolTurn;
-pub(super) use turn::Wanted;
+pub(super) use turn::TurnWait;

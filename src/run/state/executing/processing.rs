@@ -1,19 +1,19 @@
 //! Evaluation of a complete answer of the model. It is not a state: it runs within the event that
 //! brought the answer.
 
-use super::super::Next;
+use super::super::NextState;
 use super::turn::ToolTurn;
 use crate::chat::{Block, Message, Reply, StopReason, text_of};
 use crate::id::CallId;
 use crate::limits::ANSWER;
 use crate::run::answer;
-use crate::run::context::Context;
+use crate::run::context::RunContext;
 use crate::run::prompt;
-use crate::run::query::{self, Query};
+use crate::run::query::{self, ModelQuery};
 use crate::verdict::Reason;
 
 /// Books the answer, adds it to the conversation, and decides the next transition.
-pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut Context) -> Next {
+pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut RunContext) -> NextState {
     cx.book_reply(call, &reply);
     if reply.lacks_end {
         warn_of_its_end(cx);
@@ -27,7 +27,7 @@ pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut Context) -> Next 
         StopReason::Refusal => {
             let said = text_of(&reply.content);
             keep_words(reply, cx);
-            Next::end(Reason::Refused, if said.trim().is_empty() { "the model refused".into() } else { said })
+            NextState::end(Reason::Refused, if said.trim().is_empty() { "the model refused".into() } else { said })
         }
         StopReason::OutputLimit | StopReason::Pause => {
             let is_raised = reply.stop == StopReason::OutputLimit && may_be_longer(cx);
@@ -50,7 +50,7 @@ pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut Context) -> Next 
 }
 
 /// Warns once for each model that its server omits the end marker of an answer.
-fn warn_of_its_end(cx: &mut Context) {
+fn warn_of_its_end(cx: &mut RunContext) {
     let model = cx.charter.models.get(cx.model).map_or("the model", String::as_str);
     let warning = format!(
         "the server of {model} does not mark the end of an answer (`[DONE]`, a finish reason or `message_stop`): \
@@ -63,21 +63,21 @@ fn warn_of_its_end(cx: &mut Context) {
 
 /// Handles an answer without text or calls: asks the model once to continue, then ends the run. An
 /// empty answer never means "done".
-fn empty(reply: Reply, cx: &mut Context) -> Next {
+fn empty(reply: Reply, cx: &mut RunContext) -> NextState {
     if cx.streaks.empties > 1 {
-        return Next::end(Reason::EmptyResponse, Reason::EmptyResponse.row().meaning);
+        return NextState::end(Reason::EmptyResponse, Reason::EmptyResponse.row().meaning);
     }
     if reply.stop == StopReason::ToolUse {
         cx.warn("the model awaits tools but called none: fledge asked it to continue".into());
     }
     keep_words(reply, cx);
     cx.transcript.say(prompt::NUDGE.into());
-    Next::CallModel
+    NextState::CallModel
 }
 
 /// Returns true if fledge set the limit that the answer met and the model allows longer answers.
 /// The limit is raised once, and this does not count as a continuation.
-fn may_be_longer(cx: &Context) -> bool {
+fn may_be_longer(cx: &RunContext) -> bool {
     let terms = cx.charter.terms_of(cx.model);
     let is_ours = terms.max_output_tokens.is_none() && !cx.raised && !cx.is_before(2);
     is_ours && terms.largest_output.is_some_and(|largest| largest > ANSWER)
@@ -85,24 +85,24 @@ fn may_be_longer(cx: &Context) -> bool {
 
 /// Asks the model to continue, a limited number of times. A call that was cut off never runs, even
 /// if it can be parsed.
-fn cut_off(reply: Reply, cx: &mut Context) -> Next {
+fn cut_off(reply: Reply, cx: &mut RunContext) -> NextState {
     if cx.streaks.continuations > cx.charter.limits.continuations {
         let what = if reply.stop == StopReason::Pause { "paused" } else { "reached its output limit" };
-        return Next::end(Reason::ModelProtocol, format!("the model {what} too often"));
+        return NextState::end(Reason::ModelProtocol, format!("the model {what} too often"));
     }
     let had_calls = reply.tool_calls().next().is_some();
     if reply.stop == StopReason::Pause && !had_calls {
         keep_words(reply, cx);
-        return Next::CallModel;
+        return NextState::CallModel;
     }
     keep_words(reply, cx);
     cx.transcript.say(if had_calls { prompt::CUT_CALL } else { prompt::GO_ON }.into());
-    Next::CallModel
+    NextState::CallModel
 }
 
 /// Keeps everything but tool calls if the answer has text. Providers would reject a message of
 /// reasoning alone.
-fn keep_words(reply: Reply, cx: &mut Context) {
+fn keep_words(reply: Reply, cx: &mut RunContext) {
     if !text_of(&reply.content).trim().is_empty() || reply.stop == StopReason::Pause {
         let content: Vec<Block> =
             reply.content.into_iter().filter(|block| !matches!(block, Block::ToolUse(_))).collect();
@@ -114,31 +114,31 @@ fn keep_words(reply: Reply, cx: &mut Context) {
 
 /// Handles an answer that says the task is done. A question in prose is answered first, and an
 /// answer that does not fit the schema is sent back. Otherwise the gate runs.
-fn said_it_is_done(text: &str, cx: &mut Context) -> Next {
+fn said_it_is_done(text: &str, cx: &mut RunContext) -> NextState {
     let answer = cx.plan.output_schema.as_ref().map(|schema| answer::judge(schema, &cx.transcript.said_last()));
     let is_answer = matches!(answer, Some(Ok(_)));
     if !is_answer
         && cx.streaks.queries < cx.charter.limits.queries
         && cx.exhausted().is_none() // the model needs a turn to read the answer
         && let Some(query) = query::detect(text)
-        && (cx.rule("files-read").is_some() || matches!(query, Query::Env { .. }))
+        && (cx.rule("files-read").is_some() || matches!(query, ModelQuery::Env { .. }))
     {
         cx.streaks.queries += 1;
-        return Next::Answer(query);
+        return NextState::Answer(query);
     }
     match answer {
         Some(Err(why)) => {
             cx.answer = None;
-            return Next::Reject(why);
+            return NextState::Reject(why);
         }
         Some(Ok(value)) => cx.answer = Some(value),
         None => {}
     }
-    if cx.charter.verify { Next::Verify } else { Next::end(Reason::Skipped, Reason::Skipped.row().meaning) }
+    if cx.charter.verify { NextState::Verify } else { NextState::end(Reason::Skipped, Reason::Skipped.row().meaning) }
 }
 
 /// Gives each call a unique id and queues it. A call that may not run gets its result at once.
-fn use_tools(mut reply: Reply, cx: &mut Context) -> Next {
+fn use_tools(mut reply: Reply, cx: &mut RunContext) -> NextState {
     if reply.stop == StopReason::EndTurn {
         cx.warn("the model called a tool in an answer that ends its turn: fledge ran the tool".into());
     }
@@ -159,5 +159,5 @@ fn use_tools(mut reply: Reply, cx: &mut Context) -> Next {
         turn.queue(call.clone(), repeated, cx);
     }
     cx.transcript.push(Message::assistant(reply.content));
-    Next::UseTools(turn)
+    NextState::UseTools(turn)
 }

@@ -1,11 +1,11 @@
 //! Tools of a turn in progress.
 
-use super::super::Next;
-use super::backing_off::{BackingOff, Origin};
+use super::super::NextState;
+use super::backing_off::{BackingOff, RetryOrigin};
 use super::turn::ToolTurn;
 use crate::chat::ToolOutcome;
 use crate::id::CallId;
-use crate::run::context::Context;
+use crate::run::context::RunContext;
 use crate::run::event::Event;
 use crate::run::watch::{AgentEvent, StateName};
 use serde::{Deserialize, Serialize};
@@ -17,10 +17,10 @@ pub(in crate::run) struct RunningTools {
 }
 
 impl RunningTools {
-    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         match event {
             Event::ToolProgress { text, .. } => {
-                cx.tell(AgentEvent::ToolOutput { text });
+                cx.emit(AgentEvent::ToolOutput { text });
                 None
             }
             Event::ToolFinished { call, outcome } => Some(self.finished(call, outcome, cx)),
@@ -51,14 +51,21 @@ impl RunningTools {
         }
     }
 
-    fn finished(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut Context) -> Next {
+    fn finished(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut RunContext) -> NextState {
         let mut turn = std::mem::take(&mut self.turn);
         if let Some(tries) = turn.may_retry(call, &outcome, cx.charter.limits.tries) {
             let wait = cx.pause(tries, None);
             let tool = turn.requeue(call);
-            return Next::BackOff(BackingOff::start(Origin::Tool { turn }, &tool, tries, wait, &outcome.content, cx));
+            return NextState::BackOff(BackingOff::start(
+                RetryOrigin::Tool { turn },
+                &tool,
+                tries,
+                wait,
+                &outcome.content,
+                cx,
+            ));
         }
         turn.end(call, outcome, cx);
-        Next::UseTools(turn)
+        NextState::UseTools(turn)
     }
 }

@@ -2,17 +2,17 @@
 //! one result. Adjacent read-only calls may run in parallel if the charter allows it, and so may
 //! adjacent sub-agents. Watchers and the model still see the results in order.
 
-use super::super::Next;
-use crate::chat::{Detail, FileChange, ToolCall, ToolInput, ToolOutcome, ToolResult};
+use super::super::NextState;
+use crate::chat::{FileChange, OutcomeDetail, ToolCall, ToolInput, ToolOutcome, ToolResult};
+use crate::elapsed::Elapsed;
 use crate::id::CallId;
-use crate::moment::Moment;
 use crate::run::action::Action;
-use crate::run::charter::{ToolAccess, ToolRole, ToolRule};
 use crate::run::compaction::shortened;
-use crate::run::context::Context;
+use crate::run::context::RunContext;
 use crate::run::done_tool::DoneTool;
-use crate::run::loops::Opinion;
+use crate::run::loops::LoopOpinion;
 use crate::run::prompt;
+use crate::run::run_spec::{ToolAccess, ToolRole, ToolRule};
 use crate::run::watch::AgentEvent;
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ enum Stage {
     Queued,
     Running {
         call: CallId,
-        since: Moment,
+        since: Elapsed,
     },
     Done {
         result: ToolResult,
@@ -64,13 +64,13 @@ enum Stage {
         malformed: bool,
         duration_ms: u64,
         change: Option<FileChange>,
-        detail: Detail,
+        detail: OutcomeDetail,
     },
 }
 
 /// The thing that a turn waits for.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::run::state) enum Wanted {
+pub(in crate::run::state) enum TurnWait {
     Tools,
     Children,
     /// An answer about the call at this index.
@@ -81,7 +81,7 @@ pub(in crate::run::state) enum Wanted {
 
 impl ToolTurn {
     /// Queues a call, or refuses it with a result that gives the reason.
-    pub(super) fn queue(&mut self, tool: ToolCall, repeated: bool, cx: &mut Context) {
+    pub(super) fn queue(&mut self, tool: ToolCall, repeated: bool, cx: &mut RunContext) {
         if self.slots.is_empty() {
             cx.loops.begin_turn();
         }
@@ -113,19 +113,19 @@ impl ToolTurn {
 
     /// Shows finished results, starts the calls that may start, and returns what the turn waits
     /// for.
-    pub(in crate::run::state) fn advance(&mut self, cx: &mut Context) -> Wanted {
+    pub(in crate::run::state) fn advance(&mut self, cx: &mut RunContext) -> TurnWait {
         self.report(cx);
         loop {
             let running = self.running_roles();
             let queued = self.slots.iter().position(|slot| slot.stage == Stage::Queued);
-            let waiting = if running.contains(&ToolRole::Child) { Wanted::Children } else { Wanted::Tools };
+            let waiting = if running.contains(&ToolRole::Child) { TurnWait::Children } else { TurnWait::Tools };
             let Some(place) = queued else {
-                return if running.is_empty() { Wanted::Nothing } else { waiting };
+                return if running.is_empty() { TurnWait::Nothing } else { waiting };
             };
             let slot = &self.slots[place];
             let alone = running.is_empty();
             if slot.ask {
-                return if alone { Wanted::Confirmation(place) } else { waiting };
+                return if alone { TurnWait::Confirmation(place) } else { waiting };
             }
             let beside = |role: ToolRole, most: usize| running.len() < most && running.iter().all(|r| *r == role);
             let may_start = alone
@@ -142,7 +142,7 @@ impl ToolTurn {
     }
 
     /// Adds the results to the conversation and returns the next transition.
-    pub(in crate::run::state) fn finish(self, cx: &mut Context) -> Next {
+    pub(in crate::run::state) fn finish(self, cx: &mut RunContext) -> NextState {
         let malformed = |slot: &Slot| matches!(slot.stage, Stage::Done { malformed: true, .. });
         let nothing_understood = self.slots.iter().all(malformed);
         let Self { wrote, repetitive, looping, .. } = self;
@@ -151,20 +151,20 @@ impl ToolTurn {
         cx.streaks.malformed = if nothing_understood { cx.streaks.malformed + 1 } else { 0 };
         if cx.streaks.malformed >= MALFORMED_TURNS {
             let message = format!("{MALFORMED_TURNS} turns in a row had only malformed calls");
-            return Next::end(Reason::ModelProtocol, message);
+            return NextState::end(Reason::ModelProtocol, message);
         }
         if looping {
-            return Next::end(Reason::LoopDetected, "the model kept making the same calls");
+            return NextState::end(Reason::LoopDetected, "the model kept making the same calls");
         }
         if repetitive {
             cx.transcript.say(prompt::REPETITIVE.into());
         }
-        if wrote { Next::RunHooks(done) } else { Next::CallModel }
+        if wrote { NextState::RunHooks(done) } else { NextState::CallModel }
     }
 
     /// Completes the turn in the conversation. Every call gets a result and is shown; the result of
     /// an unfinished call says so.
-    pub(in crate::run::state) fn seal(mut self, cx: &mut Context) {
+    pub(in crate::run::state) fn seal(mut self, cx: &mut RunContext) {
         for slot in &mut self.slots {
             match slot.stage {
                 Stage::Done { .. } => {}
@@ -202,14 +202,14 @@ impl ToolTurn {
     }
 
     /// Refuses a call that a person denied or did not answer in time.
-    pub(super) fn deny(&mut self, place: usize, why: String, cx: &mut Context) {
+    pub(super) fn deny(&mut self, place: usize, why: String, cx: &mut RunContext) {
         self.note_refusal(place, &why, cx);
         self.refuse(place, why, false, cx);
     }
 
     /// Counts a refused call for loop detection: repeated requests for a refused call are a loop
     /// too.
-    fn note_refusal(&mut self, place: usize, why: &str, cx: &mut Context) {
+    fn note_refusal(&mut self, place: usize, why: &str, cx: &mut RunContext) {
         if let (false, Some(slot)) = (cx.is_of_old(), self.slots.get(place)) {
             let opinion = note(&slot.tool, why, false, cx);
             self.heed(opinion);
@@ -234,7 +234,7 @@ impl ToolTurn {
     }
 
     /// Records the outcome of a running call. An outcome for any other call is ignored.
-    pub(in crate::run::state) fn end(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut Context) {
+    pub(in crate::run::state) fn end(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut RunContext) {
         let told = self.told_bytes();
         let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_running(call)) else { return };
         let ToolOutcome { content, is_error, transient: _, change, detail, images } = outcome;
@@ -248,7 +248,7 @@ impl ToolTurn {
         if let (false, Some(change), true) = (is_error, &change, FILE_TOOLS.contains(&slot.tool.name.as_str())) {
             cx.ledger.changed(change);
         }
-        if let Detail::Protected { path, rule } = &detail {
+        if let OutcomeDetail::Protected { path, rule } = &detail {
             cx.ledger.refused(path, rule);
         }
         let content = match cx.room_for_results() {
@@ -270,21 +270,21 @@ impl ToolTurn {
         self.slots.iter().map(bytes).sum()
     }
 
-    fn heed(&mut self, opinion: Opinion) {
+    fn heed(&mut self, opinion: LoopOpinion) {
         match opinion {
-            Opinion::Fine => {}
-            Opinion::Repetitive => self.repetitive = true,
-            Opinion::Loop => self.looping = true,
+            LoopOpinion::Fine => {}
+            LoopOpinion::Repetitive => self.repetitive = true,
+            LoopOpinion::Loop => self.looping = true,
         }
     }
 
     /// Shows the results that are next in order.
-    pub(in crate::run::state) fn report(&mut self, cx: &mut Context) {
+    pub(in crate::run::state) fn report(&mut self, cx: &mut RunContext) {
         while let Some(slot) = self.slots.get(self.reported) {
             let Stage::Done { result, denied, duration_ms, change, detail, .. } = &slot.stage else { return };
             let name = slot.tool.name.clone();
-            cx.tell(AgentEvent::ToolResult { name: name.clone(), success: !result.is_error });
-            cx.tell(AgentEvent::ToolDetail {
+            cx.emit(AgentEvent::ToolResult { name: name.clone(), success: !result.is_error });
+            cx.emit(AgentEvent::ToolDetail {
                 id: result.id.clone(),
                 name,
                 args: slot.tool.input.to_value(),
@@ -298,7 +298,7 @@ impl ToolTurn {
         }
     }
 
-    fn start(&mut self, place: usize, cx: &mut Context) {
+    fn start(&mut self, place: usize, cx: &mut RunContext) {
         if self.slots[place].role == ToolRole::Child {
             return self.start_child(place, cx);
         }
@@ -310,7 +310,7 @@ impl ToolTurn {
 
     /// Starts a sub-agent with a share of the remaining budget. The share stays reserved until the
     /// real usage is known.
-    fn start_child(&mut self, place: usize, cx: &mut Context) {
+    fn start_child(&mut self, place: usize, cx: &mut RunContext) {
         let is_to_come = |slot: &&Slot| slot.role == ToolRole::Child && slot.stage == Stage::Queued;
         let to_come = self.slots.iter().filter(is_to_come).count() as u64;
         let share = if cx.is_of_old() { None } else { cx.share(to_come) };
@@ -322,7 +322,7 @@ impl ToolTurn {
         let input = self.run(place, call, cx).tool.input.to_value();
         let said = |key: &str| input[key].as_str().map(str::trim).filter(|text| !text.is_empty());
         let note = said("title").or_else(|| said("task")).unwrap_or_default().to_owned();
-        cx.tell(AgentEvent::Subagent { finished: false, note });
+        cx.emit(AgentEvent::Subagent { finished: false, note });
         let limits = share.map(|(limits, aside)| {
             cx.reserve(call, aside);
             limits
@@ -330,7 +330,7 @@ impl ToolTurn {
         cx.ask(Action::RunChild { call, input, limits });
     }
 
-    fn run(&mut self, place: usize, call: CallId, cx: &Context) -> &Slot {
+    fn run(&mut self, place: usize, call: CallId, cx: &RunContext) -> &Slot {
         let slot = &mut self.slots[place];
         slot.stage = Stage::Running { call, since: cx.now };
         slot.tries += 1;
@@ -338,7 +338,7 @@ impl ToolTurn {
         slot
     }
 
-    fn refuse(&mut self, place: usize, why: String, malformed: bool, cx: &mut Context) {
+    fn refuse(&mut self, place: usize, why: String, malformed: bool, cx: &mut RunContext) {
         let Some(slot) = self.slots.get_mut(place) else { return };
         cx.ledger.tally(&slot.tool.name).denied += 1;
         slot.refuse(why, malformed);
@@ -350,12 +350,12 @@ impl ToolTurn {
 }
 
 /// Assesses a call with this result for loop detection.
-fn note(tool: &ToolCall, result: &str, changed: bool, cx: &mut Context) -> Opinion {
-    let ToolInput::Object(input) = &tool.input else { return Opinion::Fine };
+fn note(tool: &ToolCall, result: &str, changed: bool, cx: &mut RunContext) -> LoopOpinion {
+    let ToolInput::Object(input) = &tool.input else { return LoopOpinion::Fine };
     let threshold = cx.charter.limits.loop_threshold;
     match cx.loops.note(&tool.name, input, result, changed, threshold) {
         // The model has not yet been warned of repetitions within this turn.
-        Opinion::Loop if !cx.is_before(3) && !cx.loops.went_on(threshold) => Opinion::Repetitive,
+        LoopOpinion::Loop if !cx.is_before(3) && !cx.loops.went_on(threshold) => LoopOpinion::Repetitive,
         opinion => opinion,
     }
 }
@@ -376,6 +376,7 @@ impl Slot {
     fn refuse(&mut self, why: String, malformed: bool) {
         let result = ToolResult::text(&self.tool.id, why, true);
         let denied = self.stage == Stage::Queued;
-        self.stage = Stage::Done { result, denied, malformed, duration_ms: 0, change: None, detail: Detail::None };
+        self.stage =
+            Stage::Done { result, denied, malformed, duration_ms: 0, change: None, detail: OutcomeDetail::None };
     }
 }

@@ -1,7 +1,7 @@
 //! Actions of users beside a worktree, and unusual repositories.
 
 use super::{GONE, Project, put};
-use crate::workspace::worktree::{Left, Record, Work, Worktree};
+use crate::workspace::worktree::{Worktree, WorktreeContents, WorktreeLeftover, WorktreeRecord};
 use std::fs;
 
 #[tokio::test]
@@ -25,7 +25,7 @@ async fn a_branch_that_somebody_has_checked_out_elsewhere_stays() {
     let project = Project::new(&[("a", "1")]).await;
     let worktree = project.make("r-1").await;
     project.git(&["checkout", "-q", "--ignore-other-worktrees", &worktree.branch]).await;
-    assert_eq!(project.remove(&worktree, false).await, Left { stays: None, has_branch: true });
+    assert_eq!(project.remove(&worktree, false).await, WorktreeLeftover { stays: None, has_branch: true });
     assert_eq!(project.git(&["rev-parse", "HEAD"]).await, project.git(&["rev-parse", "main"]).await);
     project.must_be_clear(&worktree.branch).await;
 }
@@ -36,14 +36,12 @@ async fn the_worktree_of_a_repository_that_was_moved_stays_until_it_is_moved_bac
     let worktree = project.make("r-1").await;
     let (root, elsewhere) = (project.root(), project.home.path().join("elsewhere"));
     fs::rename(&root, &elsewhere).unwrap();
-    let record = Record::read(worktree.outer()).unwrap().unwrap();
-    let work = Work::without_project(&root);
+    let record = WorktreeRecord::read(worktree.outer()).unwrap().unwrap();
+    let work = WorktreeContents::without_project(&root);
     let why = work.keeps().unwrap();
-    assert!(
-        why.ends_with(&format!("its project {} is gone: move it back, or copy out what you need", root.display()))
-    );
+    assert!(why.ends_with(&format!("its project {} is gone: move it back, or copy out what you need", root.display())));
     let left = record.remove(false, &project.env(), project.home.path(), &project.stop).await.unwrap();
-    assert_eq!(left, Left { stays: Some(why), has_branch: true });
+    assert_eq!(left, WorktreeLeftover { stays: Some(why), has_branch: true });
     fs::rename(&elsewhere, &root).unwrap();
     assert_eq!(project.remove(&worktree, false).await, GONE);
     project.must_be_clear("").await;
@@ -85,7 +83,7 @@ async fn what_a_worktree_would_begin_with_is_written_for_who_only_looks() {
     assert_eq!(fs::read_to_string(into.join("a")).unwrap(), "1");
     assert!(into.join("sub/b").is_file() && !into.join("new").exists() && !into.join(".git").exists());
     assert_eq!(project.git(&["status", "--porcelain"]).await, " M a\n?? new");
-    assert!(Record::read(worktree.outer()).unwrap().is_none());
+    assert!(WorktreeRecord::read(worktree.outer()).unwrap().is_none());
     let inner = Worktree { inner: "sub".into(), ..worktree };
     let into = project.home.path().join("inner");
     inner.export(&into, &project.env(), project.home.path(), &project.stop).await.unwrap();

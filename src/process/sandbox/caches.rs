@@ -1,0 +1,115 @@
+//! Caches of package managers and build tools in a user's home. The tools write locks, indexes and
+//! downloads into them while they work. In a sandbox each cache has a writable layer over it, so
+//! the tools work and the cache itself does not change.
+
+use super::{Mount, Mounts, ViewLayer};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// For each cache: the variable that names it, its default place below a home, and the beginnings
+/// of commands that use it.
+#[rustfmt::skip]
+const CACHES: &[(&str, &str, &[&str])] = &[
+    ("GOCACHE", ".cache/go-build", &["go "]),
+    ("GOMODCACHE", "go/pkg/mod", &["go "]),
+    ("UV_CACHE_DIR", ".cache/uv", &["uv ", "uvx "]),
+    ("PIP_CACHE_DIR", ".cache/pip", &["pip"]),
+    ("HATCH_DATA_DIR", ".local/share/hatch", &["hatch "]),
+    ("POETRY_CACHE_DIR", ".cache/pypoetry", &["poetry "]),
+    ("npm_config_cache", ".npm", &["npm ", "npx "]),
+    ("YARN_CACHE_FOLDER", ".cache/yarn", &["yarn "]),
+    ("", ".local/share/pnpm", &["pnpm "]),
+    ("", ".cache/pnpm", &["pnpm "]),
+    ("", ".cargo/registry", &["cargo "]),
+    ("", ".cargo/git", &["cargo "]),
+    ("GRADLE_USER_HOME", ".gradle", &["gradle"]),
+    ("", ".m2/repository", &["mvn"]),
+];
+
+/// A cache of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCache {
+    /// The folder, without links.
+    pub folder: PathBuf,
+    /// The beginnings of commands that use it.
+    pub programs: &'static [&'static str],
+    /// True if the folder exists. A tool that has fetched nothing yet has none.
+    pub exists: bool,
+    /// True if it contains results of builds and tests, and not downloads.
+    pub is_build_cache: bool,
+}
+
+/// Finds the caches of a user by the variables of their environment.
+pub fn tool_caches<'e>(variable: impl Fn(&str) -> Option<&'e str>) -> Vec<ToolCache> {
+    let home = variable("HOME").map(Path::new).filter(|home| home.is_absolute());
+    let Some(home) = home.and_then(|home| home.canonicalize().ok()) else { return Vec::new() };
+    let found = CACHES.iter().filter_map(|(name, place, programs)| {
+        let led = variable(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let named = led.unwrap_or_else(|| home.join(place));
+        let real = named.canonicalize().ok().filter(|real| real.is_dir());
+        // A sandbox could not create the folder outside the home.
+        let is_free = named.starts_with(&home) && named.symlink_metadata().is_err();
+        let folder = real.clone().or_else(|| is_free.then_some(named))?;
+        (folder != Path::new("/")).then_some(ToolCache {
+            folder,
+            programs,
+            exists: real.is_some(),
+            is_build_cache: *name == "GOCACHE",
+        })
+    });
+    found.collect()
+}
+
+/// Adds a layer over each of these folders, with what earlier layers over the folder have kept. The
+/// layers write into `own`. A folder that does not exist counts as empty. Returns the mounts that
+/// put the layers in the folders' places in a sandbox.
+///
+/// # Errors
+/// [`io::Error`] if a folder cannot be made.
+pub fn add_layers(
+    folders: impl Iterator<Item = (PathBuf, Vec<PathBuf>)>,
+    own: &Path,
+    mounts: &mut Mounts,
+) -> io::Result<Vec<Mount>> {
+    let add = |(number, (folder, between)): (usize, (PathBuf, Vec<PathBuf>))| {
+        let [over, at, empty] = ["over", "at", "empty"].map(|name| own.join(number.to_string()).join(name));
+        fs::create_dir_all(&at)?;
+        let lower = if folder.is_dir() {
+            folder.clone()
+        } else {
+            fs::create_dir_all(&empty)?;
+            empty
+        };
+        mounts.layers.push(ViewLayer { lower, between, over, at: at.clone() });
+        Ok(Mount { from: at, at: folder, writable: true })
+    };
+    folders.enumerate().map(add).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_are_found_in_the_home_or_where_a_variable_leads() {
+        let dir = crate::test_support::temp_dir();
+        let root = dir.path().canonicalize().unwrap();
+        for name in ["home/.cache/uv", "home/.npm", "elsewhere"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        let [home, elsewhere] = ["home", "elsewhere"].map(|name| root.join(name).to_str().unwrap().to_owned());
+        let variable = |name: &str| match name {
+            "HOME" => Some(home.as_str()),
+            "GOCACHE" => Some(elsewhere.as_str()),
+            _ => None,
+        };
+        let caches = tool_caches(variable).into_iter().filter(|cache| cache.exists);
+        let found: Vec<PathBuf> = caches.map(|cache| cache.folder).collect();
+        assert_eq!(found, ["elsewhere", "home/.cache/uv", "home/.npm"].map(|name| root.join(name)));
+        let free: Vec<PathBuf> =
+            tool_caches(variable).into_iter().filter(|it| !it.exists).map(|it| it.folder).collect();
+        assert!(free.contains(&root.join("home/.cargo/registry")), "{free:?}");
+        assert_eq!(tool_caches(|_| None), []);
+    }
+}

@@ -1,0 +1,234 @@
+//! Built-in jobs of fledge.
+
+use super::WallClock;
+use super::job::{JobContext, JobError, JobKind, ScheduledJob, error_line};
+use super::monitors::{HealthChange, MonitorError, look};
+use super::notifications::{HealthNotifier, NotifierTools, WITHIN};
+use super::scheduler_store::SchedulerStore;
+use super::shared::{SchedulerListener, SchedulerUpdate};
+use crate::http::HttpSettings;
+use crate::monitor::Health;
+use crate::schedule::Schedule;
+use crate::store::{ForgetSelector, MonitorRow, NewsRow};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The name of the job that sends notifications of health changes.
+pub const DELIVERIES: &str = "deliveries";
+/// The most tries of one notification, and the pause after the first try. The pause doubles with
+/// each try.
+const TELLINGS: u64 = 8;
+const PAUSE_MS: i64 = 30_000;
+/// Notifications loaded at a time, and monitors handled in parallel. A receiver that does not
+/// answer delays no other monitor.
+const NEWS: u32 = 1000;
+const AT_ONCE: usize = 8;
+
+type Work = Box<dyn Fn(JobContext) -> BoxFuture<'static, Result<(), JobError>> + Send + Sync>;
+
+/// A built-in job: a name, an interval and a function.
+pub struct BuiltinJob {
+    name: &'static str,
+    schedule: Schedule,
+    work: Work,
+}
+
+impl fmt::Debug for BuiltinJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chore").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl BuiltinJob {
+    /// Creates a job that runs every `minutes` minutes, at least one.
+    ///
+    /// # Errors
+    /// When the interval is longer than a year.
+    pub fn every<F>(
+        minutes: u32,
+        name: &'static str,
+        work: impl Fn(JobContext) -> F + Send + Sync + 'static,
+    ) -> Result<Arc<dyn ScheduledJob>, crate::schedule::ScheduleError>
+    where
+        F: Future<Output = Result<(), JobError>> + Send + 'static,
+    {
+        let schedule = Schedule::every(Duration::from_secs(u64::from(minutes.max(1)) * 60))?;
+        Ok(Arc::new(Self { name, schedule, work: Box::new(move |context| work(context).boxed()) }))
+    }
+}
+
+impl ScheduledJob for BuiltinJob {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    fn kind(&self) -> JobKind {
+        JobKind::Builtin
+    }
+
+    fn run(&self, context: JobContext) -> BoxFuture<'_, Result<(), JobError>> {
+        (self.work)(context)
+    }
+}
+
+/// Creates the job that deletes expired memories every hour.
+///
+/// # Errors
+/// Never, except for a bug in this file.
+pub fn memory_expiry(
+    ledger: &SchedulerStore,
+    clock: &Arc<dyn WallClock>,
+) -> Result<Arc<dyn ScheduledJob>, crate::schedule::ScheduleError> {
+    let (ledger, clock) = (ledger.clone(), Arc::clone(clock));
+    BuiltinJob::every(60, "memory-expiry", move |_| {
+        let (ledger, now) = (ledger.clone(), clock.now().as_millisecond());
+        async move { ledger.with(move |store| store.forget(ForgetSelector::Expired(now)).map(drop)).await }
+    })
+}
+
+/// Creates the job that checks all monitors every minute. It looks for missed and overlong runs,
+/// and for health changes that other processes wrote.
+///
+/// # Errors
+/// Never, except for a bug in this file.
+pub fn missed_runs(
+    ledger: &SchedulerStore,
+    clock: &Arc<dyn WallClock>,
+    tell: SchedulerListener,
+) -> Result<Arc<dyn ScheduledJob>, crate::schedule::ScheduleError> {
+    let (ledger, clock, known) = (ledger.clone(), Arc::clone(clock), Arc::<Mutex<Known>>::default());
+    BuiltinJob::every(1, "missed-runs", move |_| {
+        let (ledger, now, tell, known) = (ledger.clone(), clock.now(), Arc::clone(&tell), Arc::clone(&known));
+        async move {
+            let rows = ledger.with(|store| store.monitors()).await?;
+            let unheard = known.lock().unwrap_or_else(PoisonError::into_inner).compare(&rows);
+            unheard.into_iter().for_each(|change| tell(SchedulerUpdate::Monitor(change)));
+            for row in rows {
+                let slug = row.slug;
+                let looked = ledger.with(move |store| match look(store, &slug, now) {
+                    Ok(heard) => Ok(heard.change),
+                    Err(MonitorError::Store(error)) => Err(error),
+                    Err(fault) => {
+                        tracing::warn!("{}", error_line(&fault));
+                        Ok(None)
+                    }
+                });
+                if let Some(change) = looked.await? {
+                    known.lock().unwrap_or_else(PoisonError::into_inner).note(&change);
+                    tell(SchedulerUpdate::Monitor(change));
+                }
+            }
+            Ok(())
+        }
+    })
+}
+
+/// The health of each monitor at the last look. Other processes write check-ins too.
+#[derive(Default)]
+struct Known(Option<BTreeMap<String, Health>>);
+
+impl Known {
+    /// Returns the changes since the last look; none at the first look.
+    fn compare(&mut self, rows: &[MonitorRow]) -> Vec<HealthChange> {
+        let now = rows.iter().filter_map(|row| Some((row.slug.clone(), Health::of(&row.health)?))).collect();
+        let Some(before) = self.0.replace(now) else { return Vec::new() };
+        let changed = |row: &MonitorRow| {
+            let (was, health) = (*before.get(&row.slug)?, Health::of(&row.health)?);
+            (was != health).then(|| HealthChange::from_row(row, was, health, row.since_ms))
+        };
+        rows.iter().filter_map(changed).collect()
+    }
+
+    fn note(&mut self, change: &HealthChange) {
+        self.0.get_or_insert_default().insert(change.monitor.clone(), change.health);
+    }
+}
+
+/// Creates the job that sends notifications of health changes: every minute, and on request.
+///
+/// # Errors
+/// Never, except for a bug in this file.
+pub fn deliveries(
+    ledger: &SchedulerStore,
+    clock: &Arc<dyn WallClock>,
+    dir: PathBuf,
+    env: Vec<(String, String)>,
+    ways: HttpSettings,
+) -> Result<Arc<dyn ScheduledJob>, crate::schedule::ScheduleError> {
+    let (ledger, clock, means) =
+        (ledger.clone(), Arc::clone(clock), Arc::new(NotifierTools { dir, env, ways, within: WITHIN }));
+    BuiltinJob::every(1, DELIVERIES, move |context| {
+        let (ledger, clock, means) = (ledger.clone(), Arc::clone(&clock), Arc::clone(&means));
+        async move { deliver(&ledger, &clock, &means, &context.stop).await }
+    })
+}
+
+async fn deliver(
+    ledger: &SchedulerStore,
+    clock: &Arc<dyn WallClock>,
+    means: &NotifierTools,
+    stop: &CancellationToken,
+) -> Result<(), JobError> {
+    let now = clock.now().as_millisecond();
+    let all = ledger.with(move |store| {
+        let mut all: BTreeMap<String, (Option<MonitorRow>, Vec<NewsRow>)> = BTreeMap::new();
+        for news in store.monitor_news(now, NEWS)? {
+            match all.get_mut(&news.monitor) {
+                Some((_, more)) => more.push(news),
+                None => drop(all.insert(news.monitor.clone(), (store.monitor(&news.monitor)?, vec![news]))),
+            }
+        }
+        Ok(all)
+    });
+    let each = all.await?.into_values().map(|(row, news)| deliver_of(ledger, clock, means, stop, row, news));
+    stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
+}
+
+/// Sends the notifications of one monitor, oldest first. After a temporary failure, the rest waits
+/// for the next try.
+async fn deliver_of(
+    ledger: &SchedulerStore,
+    clock: &Arc<dyn WallClock>,
+    means: &NotifierTools,
+    stop: &CancellationToken,
+    row: Option<MonitorRow>,
+    all: Vec<NewsRow>,
+) -> Result<(), JobError> {
+    let how = row.map_or(Ok(None), |row| HealthNotifier::parse(&row.on_change));
+    for news in all {
+        let told = match &how {
+            Ok(Some(how)) => means.deliver(how, &news, clock.now().as_second(), stop).await,
+            Ok(None) => Ok(()), // notification was turned off
+            Err(error) => Err(JobError::Final(error.to_string())),
+        };
+        let NewsRow { no, tries, monitor, delivery, .. } = news;
+        let now = clock.now().as_millisecond();
+        let (again, said) = match told {
+            Ok(()) => (None, None),
+            Err(JobError::Resting) => return Ok(()),
+            Err(JobError::Retryable(why)) if tries + 1 < TELLINGS => {
+                (Some(now + (PAUSE_MS << tries.min(10))), Some(why))
+            }
+            Err(JobError::Retryable(why) | JobError::Final(why)) => {
+                tracing::warn!("cannot send a notification of monitor `{monitor}`: {why}");
+                (None, Some(why))
+            }
+        };
+        ledger.with(move |store| store.told_monitor_news((no, &delivery), now, again, said.as_deref())).await?;
+        if again.is_some() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
