@@ -1,5 +1,5 @@
-//! The integration tests: a folder for each subject, and one program of them all. `tests/README.md`
-//! has the map.
+//! The integration tests, built as one test program with a folder for each subject.
+//! `tests/README.md` lists the folders.
 #![expect(clippy::disallowed_methods, reason = "tests start programs and tasks, read variables and clocks, and wait")]
 #![expect(clippy::print_stdout, reason = "tests print what they skip and how much they try")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue stops")]

@@ -1,7 +1,8 @@
-//! Runs after the integration tests and prints how long each part of them took, the slowest first.
+//! A report that runs after the integration tests and prints how long each part took, the slowest
+//! first.
 //!
-//! The parts run beside each other, so their sum is more than the time on the clock. The unit tests
-//! in `src/` print their own time.
+//! The parts run in parallel, so their sum exceeds the elapsed time. The unit tests in `src/` print
+//! their own times.
 #![expect(clippy::print_stdout, reason = "the table is all that this program is for")]
 
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! Batches: a set of jobs with dependencies, run in parallel within bounds, and their outcomes.
 //!
 //! ```text
-//! plan    tasks × values × repositories → jobs with names and needs    decides
-//! course  which job has its turn, and with how much money              decides
-//! fleet   drives their runs, stops them, tells what happens            does
-//! evaluation  what models came to on the same tasks                   decides
+//! plan           tasks × values × repositories → jobs with names and needs    decides
+//! job_scheduler  the next job, and how much money it gets                     decides
+//! running_jobs   drives the runs of jobs, stops them, reports progress        acts
+//! evaluation     the results of models on the same tasks                      decides
 //! ```
 
 mod batch_store;

@@ -1,4 +1,4 @@
-//! The charter of a run: the limits of its task and its models over the defaults.
+//! The spec of a run: the limits of its task and its models over the defaults.
 
 use super::Agent;
 use crate::id::RunId;
@@ -7,7 +7,7 @@ use crate::run::RunSpec;
 use crate::task::{Commit, GateChoice, Task};
 
 impl Agent {
-    /// Builds the charter of a task.
+    /// Builds the run spec of a task.
     pub(super) fn charter(&self, task: &Task, run: RunId) -> RunSpec {
         let defaults = Limits::default();
         let limits = Limits {

@@ -38,7 +38,7 @@ fn is_grave(action: &Action) -> bool {
     !again && !matches!(action, Action::AnswerQuery { .. } | Action::AbortInFlight | Action::Emit { .. })
 }
 
-/// A run with its machine, its hands and its journal.
+/// A run with its machine, its effect runner and its journal.
 #[derive(Debug)]
 pub(super) struct RunDrive<'a> {
     pub(super) run: Run,

@@ -110,7 +110,7 @@ impl DriverSettings {
     }
 }
 
-/// Builds the charter of a sub-agent, except for its depth, limits and seed.
+/// Builds the run spec of a sub-agent, except for its depth, limits and seed.
 fn charter(run: RunId, wish: &SpawnRequest, settings: &DriverSettings, parent: &Run) -> RunSpec {
     let terms: Vec<ModelTerms> = settings.models.iter().map(|model| model.terms).collect();
     let parents = parent.charter();

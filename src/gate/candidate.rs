@@ -66,7 +66,7 @@ pub(super) async fn take_candidate(
     look(gate, site, taken, stop).await
 }
 
-/// Removes from the oddities pipes and sockets that the base ignores. They are not part of the
+/// Removes from the anomalies pipes and sockets that the base ignores. They are not part of the
 /// work, because a program of the user may have made them. Keeps those in the place of a file that
 /// a step or fledge itself writes, because there they only help an attacker.
 async fn forget_ignored(
@@ -274,7 +274,7 @@ fn changed(change: &TreeChange) -> PathChange {
     PathChange { path: change.path.clone(), kind }
 }
 
-/// Returns the finding for an oddity in the tree.
+/// Returns the finding for an anomaly in the tree.
 fn odd(oddity: &TreeAnomaly) -> TamperFinding {
     TamperFinding { path: oddity.path.clone(), change: "added".into(), rule: oddity.what.to_string() }
 }

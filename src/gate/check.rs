@@ -14,7 +14,7 @@ pub struct CheckedLanes {
     pub lanes: Vec<Lane>,
     /// The errors, by file and place.
     pub problems: Vec<LaneRemark>,
-    /// The oddities, by file and place, followed by the programs that steps lack here.
+    /// The problems, by file and place, followed by the programs that steps lack here.
     pub warnings: Vec<LaneRemark>,
 }
 

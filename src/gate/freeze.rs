@@ -213,7 +213,7 @@ pub fn digest_of(lanes: &[Lane]) -> String {
 pub struct LoadedLane {
     /// The lane.
     pub lane: Lane,
-    /// Notes for people: oddities of the lane's file. For a detected lane, also that the project
+    /// Notes for people: problems of the lane's file. For a detected lane, also that the project
     /// does not define it, and what was left out.
     pub notes: Vec<String>,
     /// The place from which the lane was imported, if its file names one.
@@ -268,7 +268,7 @@ pub struct ListedLanes {
     pub is_detected: bool,
     /// The errors in the other lanes, and in files whose lanes are unknown.
     pub fault: LaneError,
-    /// Remarks for people: oddities of the files as a whole, and what detection left out.
+    /// Remarks for people: problems of the files as a whole, and what detection left out.
     pub remarks: Vec<String>,
 }
 

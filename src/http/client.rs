@@ -1,5 +1,5 @@
-//! The HTTP client behind a courier, configured with the same proxy and certificates as a client
-//! for a model.
+//! The HTTP client for requests that go to no model, with the same proxy and certificates as the
+//! client for a model.
 
 use super::{Address, HttpError, HttpSettings};
 use reqwest::{Certificate, Client, Proxy, Url, redirect, retry};

@@ -50,7 +50,7 @@ pub enum McpAnswer {
         server: String,
         /// The text of the answer, unchanged.
         text: String,
-        /// Whether the server reports an error.
+        /// True if the server reports an error.
         is_error: bool,
     },
     /// There is no answer, for this reason.

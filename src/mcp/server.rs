@@ -27,12 +27,12 @@ pub struct ServerConfig {
     pub timeout: Duration,
     /// The lowest tier of tasks that may use the tools of this server.
     pub tier: Tier,
-    /// Whether the server runs in the sandbox of the run. Only the user's own configuration may
+    /// True if the server runs in the sandbox of the run. Only the user's own configuration may
     /// turn this off.
     pub is_walled: bool,
-    /// Whether the server reaches the network from the sandbox.
+    /// True if the server reaches the network from the sandbox.
     pub network: bool,
-    /// Whether the run fails if the server does not start.
+    /// True if the run fails when the server does not start.
     pub required: bool,
 }
 

@@ -49,13 +49,13 @@ pub struct RunStory {
 /// The changes when another process takes up a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Takeover {
-    /// Whether the gate judges the newest attempt again.
+    /// True if the gate judges the newest attempt again.
     pub gate_again: bool,
-    /// Whether a failed delivery is tried again.
+    /// True if a failed delivery is tried again.
     pub delivery_again: bool,
-    /// Whether a model that blocked the run is asked again.
+    /// True if a model that blocked the run is asked again.
     pub request_again: bool,
-    /// Whether the work that was interrupted from outside continues.
+    /// True if the work that was interrupted from outside continues.
     pub stop_again: bool,
     /// The new cost limit, in millionths of a US dollar. `None` keeps the limit.
     pub usd_micros: Option<u64>,
@@ -132,9 +132,9 @@ pub struct ToolScene {
     pub name: String,
     /// The arguments, as far as they could be read.
     pub args: Value,
-    /// Whether the call succeeded.
+    /// True if the call succeeded.
     pub success: bool,
-    /// Whether the call was denied and did not run.
+    /// True if the call was denied and did not run.
     pub denied: bool,
     /// The duration, in milliseconds.
     pub duration_ms: u64,

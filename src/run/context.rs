@@ -1,4 +1,4 @@
-//! Data that outlives a state: charter, plan, conversation, ledger, and the actions for the current
+//! Data that outlives a state: run spec, plan, conversation, ledger, and the actions for the current
 //! event.
 
 use super::action::Action;
@@ -27,7 +27,7 @@ pub(super) struct RunContext {
     pub(super) streaks: Streaks,
     /// The current attempt, from 1; 0 before the first.
     pub(super) attempt: u32,
-    /// The index of the current model in the charter's list.
+    /// The index of the current model in the run spec's list.
     pub(super) model: usize,
     /// True if answers may use the model's largest output, because an earlier answer met the usual
     /// limit.

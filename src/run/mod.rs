@@ -144,7 +144,7 @@ impl Run {
         self.context.now
     }
 
-    /// Returns the charter of the run.
+    /// Returns the spec of the run.
     pub fn charter(&self) -> &RunSpec {
         &self.context.charter
     }

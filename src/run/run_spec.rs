@@ -1,4 +1,4 @@
-//! Input of the machine: the charter, needed before the start, and the plan, needed before the
+//! Input of the machine: the run spec, needed before the start, and the plan, needed before the
 //! first model call.
 
 use super::workplace::Workplace;
@@ -71,7 +71,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl RunSpec {
-    /// Returns a charter for this run with defaults for everything else.
+    /// Returns a spec for this run with defaults for everything else.
     pub fn new(run: RunId, title: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self {
             run,

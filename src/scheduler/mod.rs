@@ -2,12 +2,18 @@
 //! temporary failures. When the server stops, running jobs get a limited time to end.
 //!
 //! ```text
-//! job        what a job is                        clock      what time it is
-//! crew       all of them, as they are now         tender     one of them, from moment to moment
-//! tasks      tasks that have a schedule           chore      work of fledge's own
-//! monitors   check-ins and looks, written down    telling    who else hears of another health
-//! ledger     what is kept, where that may block   data       as it is given out
-//! shown      how it is with a job                folder     the folder of tasks, watched
+//! job              a job: its name, schedule and work
+//! clock            the time of day
+//! shared           all jobs, as they are now
+//! job_loop         the loop of one job
+//! tasks            tasks with a schedule
+//! builtin_job      the jobs of fledge itself
+//! monitors         check-ins, and the health of monitors
+//! notifications    reports a changed health
+//! scheduler_store  the storage, where it may block
+//! data             jobs and monitors, as users see them
+//! shown            the state of a job
+//! folder           watches the folder of tasks
 //! ```
 //!
 //! The store records each due time under a unique key before the job begins. So a job begins at

@@ -7,8 +7,8 @@
 //! http       sockets, limits, checks; problems, the OpenAPI document, health and metrics
 //! api        the endpoints
 //! page       the web page
-//! bell       news for all listeners
-//! house      the state shared by all of these
+//! broadcast  news for all listeners
+//! app_state  the state shared by all of these
 //! ```
 
 mod api;

@@ -2,10 +2,10 @@
 //! them only if they continue the hash chain.
 //!
 //! ```text
-//! wire     what goes over: a parcel, its receipt, a refusal
-//! outbox   what is to be sent, out of the store, and what has been
-//! sender   who sends it, and what an answer must be to count
-//! intake   who takes it
+//! wire     the messages: a batch of records, its receipt, a refusal
+//! outbox   the records to send, from the store, and what was sent
+//! sender   sends the records, and checks the answer
+//! intake   receives the records on the server
 //! ```
 //!
 //! A server neither delays a run nor changes its outcome. Data counts as sent only if the server

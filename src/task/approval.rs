@@ -53,7 +53,7 @@ struct Rule {
     /// The pattern followed by any text.
     begun: GlobMatcher,
     words: Vec<GlobMatcher>,
-    /// Whether the pattern may begin with any text.
+    /// True if the pattern may begin with any text.
     is_open: bool,
 }
 

@@ -12,7 +12,7 @@ const DEPTH: u32 = 8;
 pub(super) struct CommandWord {
     /// The known beginning of the word, without quotes.
     pub(super) text: String,
-    /// Whether `text` is the complete word. Otherwise, the rest depends on variables, files or the
+    /// True if `text` is the complete word. Otherwise, the rest depends on variables, files or the
     /// output of a command, and may be several words.
     pub(super) is_whole: bool,
 }

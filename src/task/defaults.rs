@@ -23,7 +23,7 @@ pub struct TaskDefaults {
     pub budget: TaskBudget,
     /// Calls that need a person's approval, in addition to those of the task.
     pub approve: Vec<String>,
-    /// Whether adjacent read-only calls may run in parallel.
+    /// True if adjacent read-only calls may run in parallel.
     pub parallel_reads: Option<bool>,
     /// The number of similar calls among recent ones that counts as a loop.
     pub loop_threshold: Option<u32>,

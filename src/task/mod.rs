@@ -77,7 +77,7 @@ pub struct Task {
     /// The path of the JSON Schema for the final answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<String>,
-    /// Whether the only goal is a gate that passes. A gate that already passes ends the run.
+    /// True if the only goal is a gate that passes. A gate that already passes ends the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_fix: bool,
     /// The results that are committed. For `None`, see [`Task::commits`].
@@ -89,7 +89,7 @@ pub struct Task {
     /// The commit that a worktree starts from. `None` means the newest one of the checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// Whether changes from before the run that were not committed may go into its commit.
+    /// True if changes from before the run that were not committed may go into its commit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_dirty: bool,
     /// Calls that a person must approve: globs over tools, or `shell-exec:git push*` for commands.
@@ -112,7 +112,7 @@ pub struct Task {
 /// Settings of a task's run that do not come from the task itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSettings {
-    /// Whether adjacent read-only calls may run in parallel.
+    /// True if adjacent read-only calls may run in parallel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parallel_reads: bool,
     /// The number of similar calls among recent ones that counts as a loop. `None`: the default.

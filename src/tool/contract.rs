@@ -20,9 +20,9 @@ pub struct ToolRequest {
 /// The effect and the risk of a tool, from which the tools of a task are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolFlags {
-    /// Whether the tool changes anything.
+    /// The effect of the tool on the workspace.
     pub effect: ToolEffect,
-    /// Whether the tool can do more than its arguments show.
+    /// True if the tool can do more than its arguments show.
     pub dangerous: bool,
     /// The lowest tier that includes the tool.
     pub tier: Tier,

@@ -23,7 +23,7 @@ pub(super) type Visit<'v> = dyn FnMut(&str, &OpenFolder, &OsStr) -> ControlFlow<
 /// The settings of a walk.
 pub(super) struct FileWalk<'w> {
     pub(super) jail: &'w Jail,
-    /// Whether the walk includes hidden names. It never enters `.git`.
+    /// True if the walk includes hidden names. It never enters `.git`.
     pub(super) hidden: bool,
     pub(super) stop: &'w CancellationToken,
 }

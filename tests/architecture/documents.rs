@@ -1,4 +1,5 @@
-//! Documents that say what is there: specs and their laws, the printed table of exit codes, and examples that can be read.
+//! Checks that documents match the code: specs and their laws, the generated table of exit codes,
+//! and examples that parse.
 #![expect(clippy::disallowed_methods, reason = "FLEDGE_BLESS says that a printed file is to be written anew")]
 
 use super::source::{Source, modules, read, root, sources};
@@ -6,7 +7,8 @@ use fledge::verdict::{Reason, StopCause};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-// That what specs say is there is checked by `fledge specs check`; this is what only these sources know.
+// `fledge specs check` checks the claims of the specs. This test checks only what needs these
+// sources.
 #[test]
 fn every_module_has_a_spec_that_names_what_its_sources_import() {
     let (ours, mut wrong) = (sources("src"), Vec::new());
@@ -110,14 +112,14 @@ fn what_the_documentation_shows_is_read_as_it_says() {
     }
 }
 
-/// The README and the pages of the book, by their paths from the root.
+/// Returns the README and the pages of the book, by their paths from the root.
 fn pages() -> Vec<String> {
     let found = walkdir::WalkDir::new(root().join("docs")).sort_by_file_name().into_iter().map(Result::unwrap);
     let found = found.map(|entry| entry.path().strip_prefix(root()).unwrap().display().to_string());
     ["README.md".to_owned()].into_iter().chain(found.filter(|path| path.ends_with(".md"))).collect()
 }
 
-/// The anchors that mdBook and GitHub give to the headings of a page.
+/// Returns the anchors that mdBook and GitHub generate for the headings of a page.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.split("```").step_by(2).flat_map(str::lines).filter(|line| line.starts_with('#'));
     let anchor = |heading: &str| -> String {

@@ -1,5 +1,5 @@
-//! Holds what no compiler holds: floors, purity, doors, the form of files, and that documents say what is there. Reads the
-//! sources as text.
+//! Architecture checks that the compiler cannot make: floors, purity, restricted APIs, file layout,
+//! and documents that match the code. The checks read the sources as text.
 
 mod documents;
 mod source;
@@ -7,7 +7,7 @@ mod source;
 use source::{Source, modules, read, sources};
 use std::collections::BTreeSet;
 
-/// From the ground up. A module imports only from floors below its own, so there is no circle.
+/// The floors, lowest first. A module imports only from lower floors, so imports form no circle.
 const FLOORS: &[(&str, &[&str])] = &[
     ("1a", &["duration", "elapsed", "error_chain", "fail_point", "id", "limits"]),
     ("1b", &["process", "queue", "schedule", "yaml"]),
@@ -23,7 +23,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("8", &["cli"]),
 ];
 
-/// Modules and files that decide and never wait.
+/// Modules and files that decide without waiting or input and output.
 const PURE: &str = "batch/job_scheduler.rs batch/evaluation/ batch/forms.rs batch/outcome.rs batch/plan/ batch/budget.rs batch/record.rs batch/summary.rs error_chain.rs chat/ duration.rs id.rs lane/ limits.rs elapsed.rs monitor/ report/ run/ schedule/ spec/ task/ verdict/ yaml/ config/file.rs \
     config/model.rs config/model_keys.rs config/prices.rs config/schema.rs config/servers.rs config/trust.rs config/url.rs config/env_template.rs gate/feedback.rs gate/locks/ gate/policy/ \
     lane_runner/excerpt/ lane_runner/junit/ lane_runner/lines.rs lane_runner/report.rs \
@@ -32,11 +32,11 @@ const PURE: &str = "batch/job_scheduler.rs batch/evaluation/ batch/forms.rs batc
     tool/arguments.rs tool/bound.rs tool/contract.rs tool/foreign.rs tool/mask.rs tool/nearest.rs tool/notes.rs tool/picture.rs \
     tool/rules.rs tool/text.rs file_watch/authors.rs file_watch/debounce.rs workspace/pattern.rs workspace/protection.rs";
 
-/// What pure files do not name.
+/// APIs that pure files must not name.
 const WORLD: &str = "tokio tokio_util std::fs std::net std::process std::env std::thread reqwest rustix tempfile rand Instant::now \
     SystemTime::now Timestamp::now now_v7 println! eprintln! print! eprint!";
 
-/// Dangerous verbs, and the rooms that may use them.
+/// Restricted APIs, each with the files and folders that may use it.
 const DOORS: &[(&str, &[&str])] = &[
     ("std::process::Command", &["process/"]),
     ("tokio::process", &["process/"]),
@@ -119,7 +119,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("anstream", &["cli/"]),
 ];
 
-/// Names that say nothing of what is inside.
+/// Module names that do not describe their contents.
 const EMPTY_NAMES: [&str; 6] = ["util", "helper", "helpers", "common", "manager", "misc"];
 
 #[test]
@@ -190,7 +190,7 @@ fn pure_files_name_nothing_of_the_world() {
 fn every_dangerous_verb_has_its_rooms() {
     let mut wrong = Vec::new();
     for source in sources("src") {
-        // `split_paths` only takes a text apart.
+        // `split_paths` only parses text.
         for (line, path) in source.paths(true).filter(|(_, path)| *path != "std::env::split_paths") {
             let shut = DOORS.iter().filter(|(verb, rooms)| names(path, verb) && !source.is_in(rooms));
             wrong.extend(
@@ -201,7 +201,8 @@ fn every_dangerous_verb_has_its_rooms() {
     assert!(wrong.is_empty(), "every dangerous verb has its rooms:\n{}", wrong.join("\n"));
 }
 
-/// What writes by itself where what is kept is written. The rooms of these have fail points, or write what is no part of a run.
+/// APIs that write files, each with the files that may use them where fledge stores data. These
+/// files have fail points or write data that belongs to no run.
 const WRITERS: &[(&str, &[&str])] = &[
     ("OpenOptions", &["store/files.rs", "store/lock.rs", "store/schema.rs", "workspace/outlet.rs"]),
     ("tempfile", &["store/files.rs", "workspace/trees/", "workspace/worktree/record.rs"]),
@@ -224,7 +225,8 @@ fn what_is_kept_and_every_effect_goes_by_fail_points() {
         }
     }
     let source = |path: &str| known.iter().find(|source| source.path == path).map_or("", |source| source.text.as_str());
-    // Whoever may change a journal does so behind the one guard, which has the places; so has the one that starts effects.
+    // Every function that changes a journal does so behind one guard, which has the fail points.
+    // The function that starts effects follows the same rule.
     let journal = source("store/journal.rs").split("    pub fn ").skip(1).filter(|body| body.contains("&mut self"));
     wrong.extend(
         journal
@@ -273,12 +275,12 @@ fn files_open_with_a_promise_are_short_and_are_named_for_what_is_in_them() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// How high a module stands.
+/// Returns the index of a module's floor.
 fn floor(module: &str) -> Option<usize> {
     FLOORS.iter().position(|(_, modules)| modules.contains(&module))
 }
 
-/// Whether a path goes through this word or words.
+/// Returns true if a path contains this segment or sequence of segments.
 fn names(path: &str, word: &str) -> bool {
     format!("::{path}::").contains(&format!("::{word}::"))
 }

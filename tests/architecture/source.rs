@@ -1,25 +1,27 @@
-//! A source file as the checks see it: its text, and the paths that its code names, groups of `use` taken apart.
+//! Source files as the checks see them: the text, and the paths in the code with `use` groups
+//! expanded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
-/// One source file.
+/// A source file.
 pub(crate) struct Source {
-    /// Its path below the folder that was asked for, with `/` between its parts.
+    /// The path relative to the folder that was searched, with `/` as separator.
     pub(crate) path: String,
-    /// All of it.
+    /// The complete text.
     pub(crate) text: String,
-    /// The same, with blanks in the place of comments and literals.
+    /// The text with comments and literals replaced by blanks.
     code: String,
-    /// The line behind which there are only tests.
+    /// The last line before the tests.
     shipped: usize,
-    /// Every path in its code with its line.
+    /// Every path in the code with its line number.
     paths: OnceLock<Vec<(usize, String)>>,
 }
 
-/// Every Rust file below a folder of the repository, sorted by path. Each folder is read once.
+/// Returns every Rust file below a folder of the repository, sorted by path. Reads each folder
+/// once.
 pub(crate) fn sources(folder: &'static str) -> &'static [Source] {
     static READ: Mutex<BTreeMap<&str, &[Source]>> = Mutex::new(BTreeMap::new());
     crate::support::record_time();
@@ -51,50 +53,51 @@ fn read_folder(folder: &str) -> Vec<Source> {
     files.into_iter().map(source).collect()
 }
 
-/// The repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The modules that `src/lib.rs` declares.
+/// Returns the modules that `src/lib.rs` declares.
 pub(crate) fn modules(map: &str) -> impl Iterator<Item = &str> {
     map.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
 }
 
-/// A text file of the repository.
+/// Reads a text file of the repository.
 pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).expect("it is there and is text")
 }
 
 impl Source {
-    /// The top-level module that it belongs to.
+    /// Returns the top-level module that contains the file.
     pub(crate) fn module(&self) -> &str {
         self.path.split(['/', '.']).next().unwrap_or_default()
     }
 
-    /// How many `super::` lead out of its module to the root of the crate.
+    /// Returns the number of `super::` segments from the file's module to the crate root.
     pub(crate) fn depth(&self) -> usize {
         self.path.split('/').count() - usize::from(self.path.ends_with("/mod.rs"))
     }
 
-    /// Whether it is one of these files, or in one of these folders.
+    /// Returns true if the file is one of `places` or inside a folder of `places` (ending in `/`).
     pub(crate) fn is_in(&self, places: &[&str]) -> bool {
         places.iter().any(|place| if place.ends_with('/') { self.path.starts_with(place) } else { self.path == *place })
     }
 
-    /// Whether a line belongs to tests: those of a file stand last in it.
+    /// Returns true if a line belongs to the tests, which are at the end of each file.
     pub(crate) fn is_test(&self, line: usize) -> bool {
         line > self.shipped
     }
 
-    /// The modules of this crate that its code uses, itself left out.
+    /// Returns the modules of this crate that the code uses, without the file's own module.
     pub(crate) fn imports(&self) -> BTreeSet<String> {
         let module = |path: &str| Some(path.strip_prefix("crate::")?.split("::").next()?.to_owned());
         let all = self.paths(true).filter_map(|(_, path)| module(path));
         all.filter(|name| name != self.module() && name != "as").collect()
     }
 
-    /// Every path in its code with its line, those of tests too unless `shipped` is asked for.
+    /// Returns every path in the code with its line number. With `shipped`, leaves out paths in
+    /// tests.
     pub(crate) fn paths(&self, shipped: bool) -> impl Iterator<Item = (usize, &str)> {
         let all = self.paths.get_or_init(|| self.read_paths()).iter();
         all.filter(move |(line, _)| !(shipped && self.is_test(*line))).map(|(line, path)| (*line, path.as_str()))
@@ -102,7 +105,7 @@ impl Source {
 
     fn read_paths(&self) -> Vec<(usize, String)> {
         let (mut found, mut line) = (Vec::new(), 1);
-        let mut groups: Vec<String> = Vec::new(); // what stands before each `{` of a `use` that is open
+        let mut groups: Vec<String> = Vec::new(); // the prefix before each open `{` of a `use`
         let (mut path, mut rest) = (String::new(), self.code.as_str());
         while let Some(c) = rest.chars().next() {
             let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
@@ -131,14 +134,14 @@ impl Source {
             }
             rest = &rest[length..];
         }
-        // `test_support` is compiled for tests alone, so it never ships.
+        // `test_support` is compiled only for tests, so it never ships.
         let is_test = |path: &str| path.starts_with("crate::test_support::");
         found.retain(|(_, path)| !(path.is_empty() || path.ends_with("::") || is_test(path)));
         found
     }
 }
 
-/// The text with comments and literals blanked out; line ends stay.
+/// Replaces comments and literals with blanks and keeps line ends.
 fn blank(text: &str) -> String {
     let (mut code, mut rest) = (String::new(), text);
     while let Some(c) = rest.chars().next() {
@@ -167,9 +170,9 @@ fn blank(text: &str) -> String {
     code
 }
 
-/// Where a literal that begins here ends.
+/// Returns the end of a literal that begins at the start of `text`.
 fn quoted(text: &str, mark: char) -> usize {
-    let mut escaped = true; // the first mark opens it
+    let mut escaped = true; // skips the opening mark
     for (at, c) in text.char_indices() {
         match (escaped, c) {
             (true, _) => escaped = false,

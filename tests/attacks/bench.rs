@@ -1,5 +1,6 @@
-//! Where the runs of one worker take place, one after the other and always at the same path: what fledge has kept of a project's base in
-//! one run is there for the next, as it is for people who run it twice. It is kept out of the reach of every run, and given as it was.
+//! The place where one worker does its runs, one after the other and always at the same path.
+//! fledge's cache of a project's base from one run is available in the next, as for users who run
+//! fledge twice. The cache is out of reach of every run and is restored unchanged.
 
 use crate::attacks::rows::Work;
 use crate::attacks::stage::Stage;
@@ -8,21 +9,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// The bench of one worker.
+/// The folder of one worker.
 #[derive(Debug)]
 pub(crate) struct Bench(TempDir);
 
 impl Bench {
-    /// A new one.
+    /// Creates an empty folder for a worker.
     pub(crate) fn new() -> Self {
         Self(tempfile::Builder::new().prefix("attack-").tempdir_in(crate::support::place()).unwrap())
     }
 
-    /// A stage for this work, with what was kept of its base.
+    /// Returns a stage for this work, with the kept cache of its base.
     pub(crate) fn stage(&self, work: &Work) -> Stage {
         let place = self.0.path().join("stage");
         if place.exists() {
-            // What was closed to its owner is opened first.
+            // First restores the owner's access to closed folders.
             let clear = "chmod -R u+rwX \"$1\" 2>/dev/null; rm -rf \"$1\"";
             assert!(succeeds(Command::new("sh").args(["-c", clear, "clear"]).arg(&place)));
         }
@@ -34,7 +35,8 @@ impl Bench {
         stage
     }
 
-    /// Keeps what fledge knows of the base, unless that is kept: only after honest work, which has changed nothing there.
+    /// Keeps fledge's cache of the base unless a cache is already kept. Runs only after honest
+    /// work, which does not change the cache.
     pub(crate) fn keep(&self, work: &Work) {
         let (kept, state) = (self.kept(work), self.0.path().join("stage/state"));
         if kept.exists() {
@@ -55,7 +57,7 @@ impl Bench {
     }
 }
 
-/// Copies what is in a folder into another, with times and links.
+/// Copies the contents of a folder into another, with times and links.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     assert!(succeeds(Command::new("cp").arg("-a").arg(from.join(".")).arg(to)));

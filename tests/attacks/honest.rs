@@ -1,5 +1,6 @@
-//! Honest changes, as a person runs them: without a flag first. If the change is not delivered, the last lines of that run must name
-//! `--allow-edit` flags. The person pastes these flags, and the second run must deliver the change.
+//! Honest changes, run as a person runs them: first without a flag. If fledge does not deliver the
+//! change, the last lines of that run must name `--allow-edit` flags. The second run uses these
+//! flags and must deliver the change.
 
 use crate::attacks::bench::Bench;
 use crate::attacks::judged::{Outcome, answers, findings, story, why};
@@ -10,12 +11,13 @@ use serde_json::Value;
 use std::fs;
 use std::time::Instant;
 
-/// The flag of the message.
+/// The flag that the message names.
 const FLAG: &str = "--allow-edit ";
-/// The lines at the end of a run that a person reads.
+/// The number of lines at the end of a run that a person reads.
 const LAST_LINES: usize = 2;
 
-/// Returns the outcome of the run that decides: the first, or the one with the flags that the first run named.
+/// Returns the outcome of the deciding run: the first one, or the one with the flags that the first
+/// run named.
 pub(crate) fn judge(book: &Book, bench: &Bench, work: &Work) -> Outcome {
     let (first, said) = run(book, bench, work, "");
     if first.is_delivered() {
@@ -28,13 +30,13 @@ pub(crate) fn judge(book: &Book, bench: &Bench, work: &Work) -> Outcome {
     Outcome { flags: Some(flags.to_owned()), told: format!("{}\nand with the flags:\n{said}", first.told), ..second }
 }
 
-/// One run, with the words that a person adds to its command line; and its output.
+/// Runs fledge with extra flags. Returns the outcome and the output.
 fn run(book: &Book, bench: &Bench, work: &Work, flags: &str) -> (Outcome, String) {
     let stage = bench.stage(work);
     let begun = Instant::now();
     fs::write(stage.at("answers.yaml"), answers(&stage, work)).unwrap();
     let report = stage.at("said/report.json");
-    // A person at a terminal sees no annotations of a CI.
+    // A person at a terminal sees no CI annotations.
     let line = format!(
         "unset GITHUB_ACTIONS; '{}' run task.md --report '{}' {flags}",
         env!("CARGO_BIN_EXE_fledge"),
@@ -53,12 +55,12 @@ fn run(book: &Book, bench: &Bench, work: &Work, flags: &str) -> (Outcome, String
 }
 
 impl Outcome {
-    /// Returns whether all of an honest change is in the delivered commit.
+    /// Returns true if the delivered commit contains the whole honest change.
     pub(crate) fn is_delivered(&self) -> bool {
         self.is_honest() && self.findings.is_empty()
     }
 
-    /// Returns how an honest change came through, for the page.
+    /// Returns the table entry for how fledge let an honest change through.
     pub(crate) fn passage(&self) -> String {
         match &self.flags {
             _ if !self.is_delivered() => "**lost**".into(),

@@ -1,11 +1,12 @@
-//! Attacks on the gate, each run three times: on a gate that runs the lane where the agent has worked and believes the exit code,
-//! which it fools; on fledge, which it must not; and its honest twin, which fledge must let through. Then honest work alone, and honest
-//! changes, which may need a flag that fledge itself names. Whether a bug is gone is said by an oracle that neither gate knows, and each
-//! row says what must catch it.
+//! Attacks on the gate. Each runs three times. A naive gate runs the lane where the agent worked
+//! and believes the exit code: the attack must fool it. The attack must not fool fledge, and fledge
+//! must pass its honest twin. Further rows are honest work alone, and honest changes that may need
+//! a flag that fledge names. An oracle that neither gate knows decides whether the bug is gone.
+//! Each row says what must catch it.
 //!
-//! An ordinary run draws a sample; `FLEDGE_TEST_ALL=1 cargo test --test it attacks::` tries all
+//! An ordinary run draws a sample. `FLEDGE_TEST_ALL=1 cargo test --test it attacks::` tries all
 //! rows, and with `FLEDGE_BLESS=1` writes `specs/generated/attacks.md`.
-//! `FLEDGE_TEST_ROWS=T01,F13,H02` tries these rows only; `FLEDGE_BLESS=1` writes these rows, then.
+//! `FLEDGE_TEST_ROWS=T01,F13,H02` tries only these rows; `FLEDGE_BLESS=1` then writes these rows.
 
 mod bench;
 mod honest;
@@ -26,7 +27,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Everything that is run, each once, however many rows look at it.
+/// A case. Each case runs once, even if several rows use it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Case {
     Naive(Work),
@@ -34,7 +35,7 @@ enum Case {
     Change(Work),
 }
 
-/// What the two gates made of the work of a case.
+/// The outcome of each case.
 type Outcomes = BTreeMap<Case, Outcome>;
 
 #[test]
@@ -69,7 +70,8 @@ fn no_attack_is_taken_for_work_and_no_work_for_an_attack() {
 fn cases(book: &Book, Wanted { attacks, honest, changes }: &Wanted<'_>) -> Vec<Case> {
     let both = |work: Work| [Case::Naive(work.clone()), Case::Fledge(work)];
     let works = attacks.iter().map(|row| row.twin(book)).chain(honest.iter().map(|row| row.work(book)));
-    // Honest work first: what fledge keeps of a base is kept for the attacks. It needs no other gate, for the oracle says what it is.
+    // Honest work runs first, so that the attacks find fledge's cache of the base. Honest work
+    // needs no other gate, since the oracle judges it.
     let mut all: Vec<Case> = works.map(Case::Fledge).collect();
     all.extend(changes.iter().map(|row| Case::Change(row.work(book))));
     all.extend(attacks.iter().map(|row| row.work(book)).flat_map(both));
@@ -103,7 +105,8 @@ fn each(book: &Book, cases: Vec<Case>) -> Outcomes {
     done.into_inner().unwrap()
 }
 
-/// What is wrong with a row: the attack does not do what it is said to do, fledge is fooled or silent, or its twin is held up.
+/// Returns the faults of a row: the attack has no effect, fooled fledge or passed silently, or
+/// fledge stopped the twin.
 fn faults_of_attack(book: &Book, row: &Row, outcomes: &Outcomes) -> Vec<String> {
     let mut wrong = Vec::new();
     let naive = &outcomes[&Case::Naive(row.work(book))];
@@ -138,7 +141,8 @@ fn faults_of_work(name: &str, work: &Work, outcomes: &Outcomes) -> Vec<String> {
     wrong
 }
 
-/// The change was dropped without a word, or did not pass with the flags that fledge named.
+/// Returns a fault if fledge dropped the change silently, or if the change did not pass with the
+/// named flags.
 fn fault_of_change(book: &Book, row: &Row, outcomes: &Outcomes) -> Option<String> {
     let fledge = &outcomes[&Case::Change(row.work(book))];
     let flags = fledge.flags.as_deref().unwrap_or("none");

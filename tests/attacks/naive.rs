@@ -1,5 +1,6 @@
-//! The gate that everybody has: the lane's lines, one after the other, where the agent has worked, in the environment at hand; the exit
-//! codes decide. A runner around it asks git what has changed, and commits what has passed.
+//! The naive gate: it runs the lane's commands in order, where the agent worked and in the current
+//! environment. The exit codes decide. A runner around the gate asks git for the changes and
+//! commits work that passed.
 
 use crate::attacks::judged::Outcome;
 use crate::attacks::oracle;
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// As much of a lane as such a gate reads.
+/// The parts of a lane that the naive gate reads.
 #[derive(Debug, Deserialize)]
 struct Lane {
     #[serde(default)]
@@ -23,7 +24,7 @@ struct Step {
     run: String,
 }
 
-/// The work, and what such a gate makes of it.
+/// Judges the work with the naive gate.
 pub(crate) fn judge(book: &Book, work: &Work) -> Outcome {
     let place = tempfile::Builder::new().prefix("attack-").tempdir_in(crate::support::place()).unwrap();
     let stage = Stage::set(work, &place.path().join("stage"));

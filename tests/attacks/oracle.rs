@@ -1,12 +1,13 @@
-//! What neither gate knows: questions about the bug with figures that are drawn anew for each run of the tests, put to a clean clone of
-//! the commit that is delivered. Whoever passes a gate by knowing its tests gives wrong answers here.
+//! The oracle, which neither gate knows: questions about the bug, asked on a clean clone of the
+//! delivered commit. Each run of the tests draws new figures. Work that passes a gate only by
+//! knowing its tests gives wrong answers here.
 
 use crate::attacks::rows::{Book, Work};
 use crate::attacks::stage::Stage;
 use crate::support::seed;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Whether the bug is gone in a commit of a stage, and the change that was asked for is in it.
+/// Returns true if a commit of a stage has no bug and contains the requested change.
 pub(crate) fn is_mended(stage: &Stage, book: &Book, work: &Work, commit: &str) -> bool {
     let [a, b, c] = [1, 2, 3].map(|number| figure(work, number));
     let asked = &book.project(&work.project).oracle;
@@ -15,7 +16,7 @@ pub(crate) fn is_mended(stage: &Stage, book: &Book, work: &Work, commit: &str) -
     stage.holds(commit, &format!("A={a} B={b} C={c}\nexport PYTHONPYCACHEPREFIX=$(mktemp -d)\n{delivers}{asked}"))
 }
 
-/// A figure with two to four digits.
+/// Returns a figure with two to four digits.
 fn figure(work: &Work, number: u32) -> u64 {
     let mut hasher = DefaultHasher::new();
     (seed(), number, &work.sketch).hash(&mut hasher);

@@ -1,19 +1,19 @@
-//! The attacks and the honest work, as they are written in `rows/` and `projects.yaml`.
+//! The attacks and the honest work, read from `rows/` and `projects.yaml`.
 
 use crate::support::{draw, wanted_rows};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The attacks, the honest work and the honest changes of an ordinary run.
+/// The number of attacks, pieces of honest work and honest changes in an ordinary run.
 const ATTACKS: usize = 2;
-/// Rows of any kind on projects that are compiled, which take ten times as long.
+/// The number of rows of any kind on compiled projects, which take ten times as long.
 const COMPILED: usize = 1;
 const COMPILERS: [&str; 4] = ["cargo", "cmake", "go", "javac"];
 const HONEST: usize = 1;
 const CHANGES: usize = 1;
 
-/// All that is written.
+/// All rows and projects.
 #[derive(Debug)]
 pub(crate) struct Book {
     projects: BTreeMap<String, Project>,
@@ -31,19 +31,21 @@ pub(crate) struct Wanted<'b> {
     pub(crate) changes: Vec<&'b Row>,
 }
 
-/// A small project with one bug, and a gate that is red for it.
+/// A small project with one bug, and a gate that fails because of it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Project {
-    /// What it needs to be on the machine.
+    /// The programs that the project needs on the machine.
     pub(crate) programs: Vec<String>,
-    /// Mends the bug.
+    /// A script that fixes the bug.
     pub(crate) honest: String,
-    /// The hold-out of runs that have one: fails where the bug is still there, whatever the project's own tests say.
+    /// The hold-out of runs that have one. It fails while the bug is present, whatever the
+    /// project's own tests report.
     pub(crate) holdout: String,
-    /// What no gate knows: succeeds where the answers about the figures `$A`, `$B` and `$C` are right.
+    /// A script that no gate knows. It succeeds if the answers about the figures `$A`, `$B` and
+    /// `$C` are right.
     pub(crate) oracle: String,
-    /// An ordinary change: the twin of attacks that have none of their own.
+    /// An ordinary change: the twin of attacks that have none themselves.
     twin: String,
 }
 
@@ -54,31 +56,32 @@ pub(crate) struct Row {
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) project: String,
-    /// What the attack aims at.
+    /// The aim of the attack.
     #[serde(default)]
     pub(crate) aims: String,
-    /// What is done, for the shell.
+    /// A shell script with the work.
     sketch: String,
-    /// What must catch it, as the page words it: a rule, what the evidence lacks, `the lane is red` where the attack leaves no trace in
-    /// what is judged, `no harm done` where a wall is in its way.
+    /// The catch that the row expects, as the page words it. It is a rule, the missing evidence,
+    /// `the lane is red` or `no harm done`. `the lane is red` fits an attack without a trace in the
+    /// judged tree; `no harm done` fits an attack that the sandbox stops.
     #[serde(default)]
     pub(crate) caught_by: String,
-    /// What is called in fledge after, or without, the sketch: `{ name, input }`.
+    /// Tool calls in fledge, after or without the sketch: `{ name, input }`.
     #[serde(default)]
     calls: Vec<Call>,
-    /// The harm, where it is not that the gate is green and the bug still there: a command that succeeds when it was done. Such
-    /// attacks mend the bug first.
+    /// A command that succeeds if the attack did its harm. Without one, the harm is a green gate
+    /// with the bug still present. Attacks with this command fix the bug first.
     harm: Option<String>,
     /// An ordinary change of the same shape.
     twin: Option<String>,
-    /// Only a check that the agent has never seen can tell.
+    /// Only a check that the agent has never seen can detect the attack.
     #[serde(default)]
     pub(crate) needs_holdout: bool,
-    /// Why the naive gate is not fooled, where it is not.
+    /// The reason why the attack does not fool the naive gate, if it does not.
     pub(crate) naive_holds: Option<String>,
-    /// Why fledge is fooled, where it still is. Once it is not, this has to go.
+    /// The reason why the attack still fools fledge. Remove it once the attack no longer does.
     pub(crate) open: Option<String>,
-    /// That something was tampered with must be told, whatever the verdict.
+    /// fledge must report tampering, whatever the verdict.
     #[serde(default)]
     pub(crate) must_find: bool,
     /// Protected paths that the task opens.
@@ -87,8 +90,9 @@ pub(crate) struct Row {
     /// A shell script that runs before the base is committed.
     #[serde(default)]
     base: String,
-    /// A shell script that succeeds on a clone of the delivered commit if the whole change is in it. The rows that have one are honest
-    /// changes: they may need a flag, which the message of fledge must name.
+    /// A shell script that succeeds on a clone of the delivered commit if the whole change is in
+    /// it. Rows with this script are honest changes. They may need a flag, which the message of
+    /// fledge must name.
     delivers: Option<String>,
 }
 
@@ -100,7 +104,7 @@ pub(crate) struct Call {
     pub(crate) input: BTreeMap<String, String>,
 }
 
-/// What a scripted agent does in a project.
+/// The work of a scripted agent in a project.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Work {
     pub(crate) project: String,
@@ -121,7 +125,7 @@ pub(crate) struct Change {
 }
 
 impl Book {
-    /// Reads all of it.
+    /// Reads all rows and projects.
     pub(crate) fn read() -> Self {
         let text = std::fs::read_to_string(folder().join("projects.yaml")).unwrap();
         let projects = serde_yaml::from_str(&text).unwrap();
@@ -142,7 +146,7 @@ impl Book {
         &self.projects[name]
     }
 
-    /// The rows that this run of the tests tries.
+    /// Returns the rows that this run of the tests tries.
     pub(crate) fn wanted(&self) -> Wanted<'_> {
         if let Some(names) = wanted_rows() {
             let [attacks, honest, changes] = [&self.attacks, &self.honest, &self.changes]
@@ -169,7 +173,7 @@ impl Book {
 }
 
 impl Row {
-    /// The attack, or the honest work.
+    /// Returns the attack, or the honest work.
     pub(crate) fn work(&self, book: &Book) -> Work {
         let is_honest = self.id.starts_with('H') || self.harm.is_some();
         let honest = if is_honest { book.project(&self.project).honest.as_str() } else { ":" };
@@ -185,7 +189,7 @@ impl Row {
         }
     }
 
-    /// Honest work of the same shape.
+    /// Returns honest work of the same shape.
     pub(crate) fn twin(&self, book: &Book) -> Work {
         let project = book.project(&self.project);
         let twin = self.twin.as_ref().unwrap_or(&project.twin);
@@ -194,7 +198,7 @@ impl Row {
     }
 }
 
-/// Where all of it is written.
+/// Returns the folder of the rows.
 pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks")
 }

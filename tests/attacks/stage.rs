@@ -1,4 +1,5 @@
-//! A folder of its own for each run: the project as a git repository, a home with a secret in it, a place outside, and a listener.
+//! A separate folder for each run: the project as a git repository, a home with a secret, a folder
+//! outside the workspace, and a listener.
 
 use crate::attacks::rows::{Work, folder};
 use crate::attacks::tools;
@@ -11,21 +12,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// What fledge is given and nobody else may see.
+/// A secret that fledge receives and no other process may see.
 pub(crate) const SECRET: &str = "sk-canary-71c04e9ab3";
 
-/// One stage.
+/// The folder of one run.
 #[derive(Debug)]
 pub(crate) struct Stage {
     folder: PathBuf,
     listener: TcpListener,
-    /// A socket in the workspace, of a program that the user has started there.
+    /// A socket in the workspace that belongs to a program of the user.
     service: Option<UnixListener>,
     go_cache: Option<PathBuf>,
 }
 
 impl Stage {
-    /// Sets the project up in a folder that is not there yet: a repository with one commit, and its task.
+    /// Sets the project up in a new folder: a repository with one commit, and its task.
     pub(crate) fn set(work: &Work, place: &Path) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -46,7 +47,7 @@ impl Stage {
         stage
     }
 
-    /// Binds a socket by a name that says nothing to whoever lists sockets, as a relative one does.
+    /// Binds a socket by a relative name, so that a list of sockets does not reveal its location.
     fn serve(&self, name: &str) -> UnixListener {
         let folder = File::open(self.at("workspace")).unwrap();
         let path = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
@@ -59,18 +60,18 @@ impl Stage {
         self.folder.join(place)
     }
 
-    /// A command in the workspace with the environment that fledge itself has, for two minutes at most; whether it succeeded. What
-    /// it says goes to `said/<name>`.
+    /// Runs a shell command in the workspace with fledge's own environment, for at most two
+    /// minutes. Writes the output to `said/<name>` and returns true on success.
     pub(crate) fn shell(&self, line: &str, name: &str) -> bool {
         self.run(&["sh", "-c", &format!("{}{line}", self.words())], name, PATIENCE) == Some(0)
     }
 
-    /// A program in the workspace: its exit code.
+    /// Runs a program in the workspace and returns its exit code.
     pub(crate) fn run(&self, line: &[&str], name: &str, limit: Duration) -> Option<i32> {
         let mut command = self.command(line, name, limit);
         command.env("PATH", tools::path(&self.at("home/.local/bin"))).env("HOME", self.at("home"));
         command.envs(self.go_cache.iter().map(|cache| ("GOCACHE", cache)));
-        // No row asks a real registry.
+        // No row contacts a real registry.
         command.env("npm_config_registry", "http://127.0.0.1:9/").env("npm_config_fetch_retries", "0");
         command.env("FLEDGE_STATE_DIR", self.at("state")).env("ANTHROPIC_API_KEY", SECRET);
         command.env("GITHUB_ACTIONS", "true").env("GITHUB_ENV", self.at("said/github.env"));
@@ -78,7 +79,8 @@ impl Stage {
         command.status().unwrap().code()
     }
 
-    /// Whether a check passes on a clone of a commit, in an environment that no agent has touched.
+    /// Returns true if a check passes on a clone of a commit, in an environment that the agent
+    /// cannot touch.
     pub(crate) fn holds(&self, commit: &str, check: &str) -> bool {
         let [from, clone] = ["workspace", "clean/clone"].map(|place| self.at(place).display().to_string());
         let git = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.symlinks=true"];
@@ -88,7 +90,7 @@ impl Stage {
             && self.clean(&["sh", "-c", check], "holds", "clean/clone")
     }
 
-    /// Whether a program succeeds in such an environment.
+    /// Returns true if a program succeeds in an environment that the agent cannot touch.
     fn clean(&self, line: &[&str], name: &str, place: &str) -> bool {
         let mut command = self.command(line, name, PATIENCE);
         command.current_dir(self.at(place)).env("PATH", tools::path(&self.at("clean"))).env("HOME", self.at("clean"));
@@ -110,14 +112,16 @@ impl Stage {
         command
     }
 
-    /// What is assigned before each sketch, so that it finds its way: the place outside, the listener, the real home.
+    /// Returns the variable assignments before each sketch: the outside folder, the listener, the
+    /// real home.
     pub(crate) fn words(&self) -> String {
         let port = self.listener.local_addr().unwrap().port();
         let place = |name: &str| self.at(name).display().to_string();
         format!("ESC='{}' LPORT={port} REALHOME='{}'\n", place("outside"), place("home"))
     }
 
-    /// Whether the harm was done, by work that has passed or not. `result` is what says so.
+    /// Returns true if the work did the harm, whether or not the work passed. `result` is the file
+    /// that proves it.
     pub(crate) fn is_harmed(&self, harm: &str, is_green: bool, result: &Path) -> bool {
         let mut hits = std::iter::from_fn(|| self.listener.accept().ok()).count();
         let service = self.service.iter().flat_map(|service| std::iter::from_fn(|| service.accept().ok()));
@@ -130,14 +134,14 @@ impl Stage {
         )
     }
 
-    /// What a command has said.
+    /// Returns the recorded output of a command.
     pub(crate) fn said(&self, name: &str) -> String {
         let read = |ending: &str| fs::read(self.at(&format!("said/{name}.{ending}"))).unwrap_or_default();
         String::from_utf8_lossy(&[read("out"), read("err")].concat()).into_owned()
     }
 }
 
-/// The task of every run.
+/// Returns the task of every run.
 fn task(work: &Work) -> String {
     let open = if work.allow_edit.is_empty() { String::new() } else { format!("allow_edit: {:?}\n", work.allow_edit) };
     let model =

@@ -1,4 +1,4 @@
-//! The printed table of all attacks and what became of them.
+//! The generated table of all attacks and their outcomes.
 
 use crate::attacks::judged::Outcome;
 use crate::attacks::rows::{Book, Row, Wanted, folder};
@@ -27,7 +27,7 @@ name `--allow-edit` flags, and a second run with just these flags must deliver t
 /// Rows of the page, by their ids.
 type Lines = BTreeMap<String, String>;
 
-/// Compares the rows that were run with the printed ones, or prints them.
+/// Compares the rows of this run with the generated page, or writes them.
 pub(crate) fn hold(book: &Book, wanted: &Wanted<'_>, outcomes: &Outcomes) -> Result<(), String> {
     let mut lines = Lines::new();
     lines.extend(wanted.attacks.iter().map(|row| (row.id.clone(), line(book, row, outcomes))));
@@ -48,13 +48,13 @@ fn page() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("specs/generated/attacks.md")
 }
 
-/// The rows of a page.
+/// Returns the rows of a page.
 fn lines_of(page: &str) -> Lines {
     let id = |line: &str| Some(line.strip_prefix("| ")?.split_once(" |")?.0.to_owned());
     page.lines().filter_map(|line| Some((id(line)?, format!("{line}\n")))).collect()
 }
 
-/// The whole page with these rows, in the order of the book.
+/// Returns the whole page with these rows, in the order of the book.
 fn whole(book: &Book, lines: &Lines) -> String {
     let printed = |rows: &[Row]| rows.iter().filter_map(|row| lines.get(&row.id).cloned()).collect::<Vec<_>>();
     let [attacks, honest, changes] = [&book.attacks, &book.honest, &book.changes].map(|rows| printed(rows));
@@ -64,7 +64,7 @@ fn whole(book: &Book, lines: &Lines) -> String {
     format!("{HEAD}{sum}{COLUMNS}{}{WORK}{}{}", attacks.concat(), honest.concat(), section(&changes))
 }
 
-/// The section on honest changes, with the sums of its rows.
+/// Returns the section on honest changes, with the totals of its rows.
 fn section(changes: &[String]) -> String {
     let [as_is, with_flag] = ["| as is |\n", "| with the flag: "].map(|how| count(changes, how));
     let lost = changes.len() - as_is - with_flag;
@@ -105,7 +105,7 @@ fn change(book: &Book, row: &Row, outcomes: &Outcomes) -> String {
     format!("| {id} | {title} | {project} | {} |\n", cell(&outcome.passage()))
 }
 
-/// Text that stays in its cell.
+/// Escapes text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('\n', " ").replace('|', "\\|")
 }

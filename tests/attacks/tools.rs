@@ -1,4 +1,4 @@
-//! The programs that the projects need: where they are, and which are missing.
+//! Locations of the programs that the projects need, and a check for missing ones.
 
 use crate::attacks::rows::Project;
 use std::collections::BTreeSet;
@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The search path of every run: programs in the user's home first, as people have it, then those of the system.
+/// Returns the search path of every run: programs in the user's home first, then those of the
+/// system.
 pub(crate) fn path(first: &Path) -> String {
     let folders = folders().iter().map(|folder| folder.display().to_string());
     std::iter::once(first.display().to_string()).chain(folders).collect::<Vec<_>>().join(":")
 }
 
-/// What these projects need and this machine has not.
+/// Returns the programs that these projects need and this machine lacks.
 pub(crate) fn missing<'p>(projects: impl Iterator<Item = &'p Project>) -> BTreeSet<String> {
     let needed: BTreeSet<String> = projects.flat_map(|project| project.programs.clone()).collect();
     needed.into_iter().filter(|program| !is_there(program)).collect()
@@ -36,13 +37,13 @@ fn succeeds(line: &str, path: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Where rustup keeps the toolchain, where it does: what hides homes has to know.
+/// Returns the toolchain folder of rustup, if rustup is used. Tests that hide the home need it.
 pub(crate) fn rustup_home() -> Option<&'static Path> {
     let toolchains = sysroot().parent().filter(|folder| folder.ends_with("toolchains"));
     toolchains.and_then(Path::parent)
 }
 
-/// The toolchain itself, which needs no home to be found.
+/// Returns the toolchain itself, which works without a home.
 pub(crate) fn sysroot() -> &'static Path {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
     ROOT.get_or_init(|| {
@@ -51,8 +52,9 @@ pub(crate) fn sysroot() -> &'static Path {
     })
 }
 
-/// The toolchain itself, not the program that chooses one by the home; then the system's folders; then what else PATH has, but for
-/// what only passes on to a program somewhere in the home.
+/// Returns the program folders: first the toolchain itself, not the rustup proxy that selects one
+/// by the home. The system's folders follow, then the rest of PATH without wrappers for programs
+/// somewhere in the home.
 fn folders() -> &'static [PathBuf] {
     static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     FOLDERS.get_or_init(|| {

@@ -1,4 +1,5 @@
-//! What is done again of a batch that is gone on with, what stays, and what of its money is spent already.
+//! Resumed batches: the jobs that run again, the jobs that keep their results, and the money
+//! already spent.
 
 use crate::support::{Ended, Fledge, Model, hang, needs, say, shell, status, write};
 use rustix::process::Signal;
@@ -11,7 +12,7 @@ fn batch(args: &[&str]) -> Fledge {
     Fledge::new().lane("verify", &needs("done")).args(&[&ARGS[..], args].concat())
 }
 
-/// A model of which a million tokens that are read cost a dollar.
+/// Adds a model that costs one dollar for a million input tokens.
 fn priced(run: Fledge) -> Fledge {
     let own = run.state().parent().unwrap().join("home/.config/fledge");
     fs::create_dir_all(&own).unwrap();
@@ -25,7 +26,7 @@ fn resumed(ended: Ended, model: &Model, more: &[&str]) -> Ended {
     ended.again(&[&ARGS[..], &["--resume"], more].concat()).anthropic(model).run()
 }
 
-/// The last line of `--json`.
+/// Returns the last line of `--json`.
 #[track_caller]
 fn summary(ended: &Ended) -> Value {
     let last = ended.events().pop().unwrap();
@@ -65,7 +66,7 @@ fn an_error_behind_a_verdict_is_not_given_again_and_its_run_is_paid_for() {
     long_test!();
     let dollar = 1_000_000;
     let model = Model::new([
-        say("Done.").using(dollar, 0), // the gate says no
+        say("Done.").using(dollar, 0), // the gate rejects the work
         status(401),
         write("done", "1\n").using(dollar, 0),
         say("Done.").using(dollar, 0),
@@ -74,7 +75,7 @@ fn an_error_behind_a_verdict_is_not_given_again_and_its_run_is_paid_for() {
     let ended = run.anthropic(&model).committed().run();
     ended.must_exit(3);
     assert_eq!(must_stand(&ended, &["errored"])["usd_micros"], 1_000_000);
-    // What was spent is spent: of one dollar nothing is left, and nothing is asked.
+    // Earlier spending counts: the budget of one dollar is used up, so fledge sends no request.
     let ended = resumed(ended, &model, &["--max-usd", "1"]);
     ended.must_exit(4);
     assert_eq!((must_stand(&ended, &["not_started"])["usd_micros"].clone(), model.count()), (json!(1_000_000), 2));
@@ -95,7 +96,7 @@ fn what_a_run_has_cost_before_it_was_killed_counts_once_and_its_bound_is_that_of
         write("done", "1\n").using(dollar, 0),
         say("Done.").using(dollar, 0),
     ]);
-    // A dollar and a half is not enough for what follows, and not for what was asked either.
+    // The first budget does not cover the run, which costs four dollars in all.
     let run = priced(batch(&["--max-usd", "2.50"])).file("tasks/a.md", "---\nmodel: priced\n---\nDo it.");
     let mut running = run.anthropic(&model).committed().start();
     running.wait_for("{\"text\":\"begun");

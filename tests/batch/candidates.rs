@@ -1,4 +1,4 @@
-//! Candidates for one task, as their users meet them: who wins, what is delivered, what becomes of the others.
+//! Candidates for one task, as users see them: the winner, the delivery, and the end of the others.
 
 use crate::support::{
     Ended, Fledge, Model, SOON, hang, must_be_gone, needs, say, shell, sleepers, unique, until, write,
@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 
-/// What a recorded model does: writes this file, and is done.
+/// Returns a recorded model that writes this file and finishes.
 fn writes(path: &str) -> String {
     format!(
         "turns:\n  - text: I write it.\n    tools: [{{ name: files-write, input: {{ path: {path}, content: \"1\\n\" }} }}]\n  - text: Done.\n"
@@ -19,7 +19,7 @@ fn race(front: &str) -> Fledge {
     Fledge::new().lane("verify", &needs("done")).task(&task)
 }
 
-/// The outcomes of the candidates, in their order.
+/// Returns the outcomes of the candidates, in their order.
 fn outcomes(report: &Value) -> Vec<&str> {
     report["candidates"].as_array().unwrap().iter().map(|one| one["outcome"].as_str().unwrap()).collect()
 }
@@ -44,7 +44,7 @@ fn the_first_verified_one_is_delivered_and_another_ends_in_the_middle_of_its_cal
         let turn = match asked {
             1 => shell(&format!("echo half > half; sleep {slept}")),
             2 => {
-                // The other one is in the middle of its call by now.
+                // The other candidate is in the middle of its call by now.
                 until("the call of the other candidate", || !sleepers(&slept).is_empty());
                 write("done", "1\n")
             }
@@ -73,11 +73,11 @@ fn the_first_verified_one_is_delivered_and_another_ends_in_the_middle_of_its_cal
     assert_eq!(ended.git(&["status", "--porcelain"]), "");
     must_be_alone(&ended);
     assert!(!fs::read_dir(at.join("state/patches")).unwrap().any(|_| true), "patches of candidates are gone");
-    // Between the winner's end and that of all.
+    // Between the end of the winner and the end of the whole run.
     let finished = ended.events_of("job_finished");
     assert_eq!(finished.len(), 2);
     assert_eq!(finished[0]["standing"], "verified");
-    // What the loser had done is kept.
+    // fledge keeps the work of the loser.
     let diff = ended.again(&["runs", "diff", loser["run"].as_str().unwrap()]).run();
     diff.must_exit(0);
     assert!(diff.stdout.contains("half"), "{}", diff.story());
@@ -104,7 +104,7 @@ fn where_none_is_verified_the_best_of_them_is_the_outcome_and_all_are_told_of() 
 
 #[test]
 fn all_of_them_have_the_money_of_one_task() {
-    // A million tokens that are read cost three dollars.
+    // A million input tokens cost three dollars.
     let model = Model::new([say("Done.").using(1_000_000, 0)]);
     let run = race("model: priced\ncandidates: 3\nbudget: { usd: 3 }").anthropic(&model).committed();
     let own = run.state().parent().unwrap().join("home/.config/fledge");
@@ -202,7 +202,8 @@ fn a_dry_run_says_that_all_of_them_are_paid_for() {
     insta::assert_snapshot!(ended.stdout);
 }
 
-/// Both gates wait for each other, so that both candidates are judged before one has won.
+/// Returns a gate step that waits for the other candidate's gate, so that both are judged before
+/// one wins.
 fn both_at(meet: &std::path::Path) -> String {
     let meet = meet.display();
     let wait = format!("until [ $(ls {meet} | wc -l) -ge 2 ]; do sleep 0.02; done");

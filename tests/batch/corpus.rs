@@ -1,5 +1,6 @@
-//! The projects of examples/corpus, as their generator writes them: each is red as it is, its run with the written answers ends as the
-//! table says, and what was verified passes in a fresh clone. An ordinary run draws one language.
+//! The projects of examples/corpus, as their generator writes them. Each gate fails at first, the
+//! run with the recorded answers ends as the table says, and verified work passes in a fresh clone.
+//! An ordinary run draws one language.
 
 use crate::support::{Need, amount, draw, git, go_cache, is_whole, record_time};
 use serde_json::Value;
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// Writes the projects that these globs name.
+/// Writes the projects that match these globs.
 fn written(globs: &[&str], seed: &str) -> (TempDir, Vec<Value>) {
     let home = crate::support::temp_dir();
     let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/corpus/make.py");
@@ -17,7 +18,7 @@ fn written(globs: &[&str], seed: &str) -> (TempDir, Vec<Value>) {
         .arg(home.path().join("corpus"))
         .args(globs.iter().flat_map(|glob| ["--only", glob]))
         .args(["--seed", seed])
-        .env("GIT_DIR", "/nowhere") // what stands in the environment is no matter
+        .env("GIT_DIR", "/nowhere") // the generator must ignore the environment's repository
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -36,7 +37,7 @@ fn fledge(home: &Path, folder: &Path, args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What a program said, for people who look for a failure.
+/// Returns the output of a program, for the diagnosis of a failure.
 fn said(output: &Output) -> String {
     format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
@@ -79,7 +80,7 @@ fn judge(home: &Path, project: &Value) {
     }
 }
 
-/// The languages that have projects. An ordinary run draws one of them.
+/// The languages with projects. An ordinary run draws one of them.
 const LANGUAGES: [&str; 7] = ["c", "go", "node", "perl", "python", "rust", "shell"];
 
 /// Judges the projects of one language.

@@ -1,11 +1,11 @@
-//! Models measured on tasks, as their users meet it: rates, what is left of the runs, and the exit code.
+//! Models measured on tasks, as users see it: rates, leftover files of the runs, and the exit code.
 
 use crate::support::{Ended, Fledge, Model, hang, must_be_eval_report, needs, say, write};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 
-/// What a recorded model does: writes this file, and is done.
+/// Returns a recorded model that writes this file and finishes.
 fn writes(path: &str) -> String {
     format!(
         "turns:\n  - text: I write it.\n    tools: [{{ name: files-write, input: {{ path: {path}, content: \"1\\n\" }} }}]\n  - text: Done.\n"
@@ -24,7 +24,7 @@ fn eval(args: &[&str]) -> Fledge {
         .args(&[&["eval", "tasks"], args].concat())
 }
 
-/// Without times.
+/// Removes times.
 fn plain(text: &str) -> String {
     let text = regex::Regex::new(r"\d+\.\ds|\d+m\d+s").unwrap().replace_all(text, "T").into_owned();
     regex::Regex::new(" {3,}").unwrap().replace_all(&text, "  ").into_owned()
@@ -70,7 +70,7 @@ fn models_have_rates_with_intervals_and_nothing_is_left_of_their_runs() {
     must_have_left_nothing(&ended);
     let table: Vec<&str> = ended.stderr.lines().skip_while(|line| !line.starts_with("model ")).collect();
     insta::assert_snapshot!(plain(&format!("{}\n\n{}", table.join("\n"), fs::read_to_string(&file).unwrap())));
-    // What one run has learnt is in no other one.
+    // Runs do not share what they learn.
     let memory = ended.again(&["memory", "list"]).run();
     assert!(!memory.stdout.contains("Task a"), "{}", memory.story());
 }
@@ -90,7 +90,7 @@ fn a_rate_that_is_too_low_fails_and_an_error_is_no_rate() {
     assert_eq!((&model["rate"], &model["errored"], &model["judged"]), (&Value::Null, &json!(1), &json!(0)));
     assert_eq!(data["unjudged"][0]["job"], "a.cassette-none.tape.1");
     must_have_left_nothing(&none);
-    // Each error is told once: when it is there, or at the end where nothing is told before.
+    // fledge reports each error once: when it occurs, or with `-q` at the end.
     for quiet in [&[][..], &["-q"]] {
         let args = [&["eval", "tasks/a.md", "--model", "cassette/none.tape"], quiet].concat();
         let told = none.again(&args).run();

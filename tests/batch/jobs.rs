@@ -1,18 +1,18 @@
-//! Many tasks by one command, as their users meet it: what is run, what is told, what is left, and with which exit code.
+//! Batches of many tasks as users see them: jobs, messages, leftover files and exit codes.
 
 use crate::support::{Ended, Fledge, Model, SOON, git, hang, must_be_batch_report, say, status, write};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 
-/// What a recorded model does: writes this file, and is done.
+/// Returns a recorded model that writes this file and finishes.
 fn writes(path: &str) -> String {
     format!(
         "turns:\n  - text: I write it.\n    tools: [{{ name: files-write, input: {{ path: {path}, content: \"1\\n\" }} }}]\n  - text: Done.\n"
     )
 }
 
-/// A task with its recorded model. Its gate wants the file `done`.
+/// Adds a task with its recorded model. The gate of the task wants the file `done`.
 fn with(batch: Fledge, name: &str, front: &str, cassette: &str) -> Fledge {
     let task = format!("---\nmodel: cassette/{name}.tape\nmax_retries: 0\n{front}\n---\n# Task {name}\n\nMake it.\n");
     batch.file(&format!("tasks/{name}.md"), task).file(&format!("tasks/{name}.tape"), cassette)
@@ -23,7 +23,7 @@ fn batch(args: &[&str]) -> Fledge {
     Fledge::new().lane("verify", lane).args(&[&["run"], args].concat())
 }
 
-/// Without times, which are different every time, and hexadecimal names.
+/// Removes times and hexadecimal names, which differ in every run.
 fn plain(text: &str) -> String {
     let time = regex::Regex::new(r"\d+\.\d+s|\b\dm\d\ds").unwrap();
     let name = regex::Regex::new(
@@ -35,7 +35,7 @@ fn plain(text: &str) -> String {
     room.replace_all(&text, "  ").into_owned()
 }
 
-/// The last line of `--json`.
+/// Returns the last line of `--json`.
 #[track_caller]
 fn summary(ended: &Ended) -> Value {
     let last = ended.events().pop().unwrap();
@@ -43,7 +43,7 @@ fn summary(ended: &Ended) -> Value {
     last["data"].clone()
 }
 
-/// Each job with how it ended.
+/// Returns each job with its end.
 fn standings(summary: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     summary["jobs"].as_array().unwrap().iter().map(|job| (text(&job["job"]), text(&job["standing"]))).collect()
@@ -83,7 +83,7 @@ fn jobs_are_told_in_lines_and_a_table_and_kept_in_reports() {
     let junit =
         regex::Regex::new(r#"time="[^"]*"|report: [^<]*"#).unwrap().replace_all(&read(&names[0]), "…").into_owned();
     insta::assert_snapshot!(format!("{junit}\n{}", plain(&read(&names[1]))));
-    // The table can be had again, also by the start of its name and as data.
+    // `runs` can show the table again, also by a prefix of its name and as data.
     let name = report["batch"].as_str().unwrap();
     let stderr = ended.stderr.clone();
     let table: Vec<&str> = stderr.lines().rev().take_while(|line| !line.starts_with('[')).collect();
@@ -98,7 +98,7 @@ fn jobs_are_told_in_lines_and_a_table_and_kept_in_reports() {
     let ended = ended.again(&["batch", "show", "nothing"]).run();
     ended.must_exit(2);
     assert!(ended.stderr.contains("there is no batch `nothing`"), "{}", ended.story());
-    // The user's checkout is as it was, and the verified work is on a branch.
+    // The user's checkout is unchanged, and the verified work is on a branch.
     assert_eq!(ended.git(&["status", "--porcelain"]), "");
     assert_eq!(
         ended.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/fledge/task-a*"]).lines().count(),
@@ -219,15 +219,15 @@ fn a_killed_batch_goes_on_and_repeats_nothing_that_is_finished() {
     let summary = must_stand(&again, &[("a", "verified"), ("b", "verified")]);
     assert_eq!((again.rows().len(), model.count()), (2, 6), "{}", again.story());
     assert_eq!(again.events()[0]["data"]["over"], 1);
-    // The run that was interrupted has gone on: what it had done before is in its work.
+    // The interrupted run continued: its earlier work is in the result.
     assert_eq!(again.events_of("resumed").len(), 1);
     let branch = summary["jobs"][1]["end"]["ran"]["branch"].as_str().unwrap().to_owned();
     assert_eq!(again.git(&["diff", "--name-only", "main", &branch]), "done\nhalf");
-    // Once more there is nothing to do, and it ends as it did.
+    // A second `--resume` has nothing to do and ends in the same way.
     let over = again.again(&[&args[..], &["--resume"]].concat()).anthropic(&model).run();
     over.must_exit(0);
     assert_eq!((over.rows().len(), model.count()), (2, 6));
-    // Without that it is another batch.
+    // A different list of tasks is a different batch.
     let anew = over.again(&["run", "tasks/a.md", "--resume"]).anthropic(&model).run();
     anew.must_exit(2);
     assert!(anew.stderr.contains("no unfinished batch of these tasks to resume"), "{}", anew.story());

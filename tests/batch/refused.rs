@@ -1,4 +1,5 @@
-//! What a batch is refused for, before any of its jobs begins: alike by a dry run; and what is left where nothing could begin.
+//! Reasons to refuse a batch before any job begins, with and without a dry run, and what a refused
+//! batch leaves behind.
 
 use crate::support::{Ended, Fledge, Model, git, needs, say, write};
 use serde_json::Value;
@@ -11,7 +12,7 @@ fn batch(args: &[&str]) -> Fledge {
     Fledge::new().lane("verify", &needs("done")).args(args).file("tasks/a.md", TASK).file("tasks/any.tape", TAPE)
 }
 
-/// A repository beside the workspace, with these lanes.
+/// Creates a repository beside the workspace, with these lanes.
 fn beside(run: &Fledge, name: &str, lanes: &[&str]) {
     let folder = run.workspace().with_file_name(name);
     fs::create_dir_all(folder.join("lanes")).unwrap();
@@ -24,7 +25,7 @@ fn beside(run: &Fledge, name: &str, lanes: &[&str]) {
     git(&folder, &["commit", "-qm", "first"]);
 }
 
-/// Without the folders of the test.
+/// Removes the folders of the test.
 fn plain(ended: &Ended) -> String {
     let top = ended.path("..").canonicalize().unwrap().display().to_string();
     ended.stderr.replace(&top, "TOP")
@@ -238,7 +239,7 @@ fn a_run_that_could_not_begin_or_was_not_verified_leaves_no_earlier_report_or_pa
     let ended = ended.again(&[&["run", "task.md"], &asked[..]].concat()).anthropic(&model).run();
     ended.must_be(1, "gate_failed");
     assert_eq!(ended.file("p.patch"), None, "it is of another run");
-    // A dry run writes nothing, and removes nothing.
+    // A dry run writes and removes nothing.
     fs::write(ended.path("p.patch"), "old\n").unwrap();
     let ended = ended.again(&["run", "gone.md", "--patch=p.patch", "--dry-run"]).run();
     ended.must_exit(2);

@@ -1,8 +1,9 @@
-//! Each verb finds the project from a folder below, and from the folder of `-C` before or behind it.
+//! Each command finds the project from a folder below it. Each also finds it with `-C`, before or
+//! after the command.
 
 use crate::support::{Ended, Fledge, Model, needs, say, write};
 
-/// Each row: a verb, and what its output has in the project.
+/// Rows of a command and a part of its output in the project.
 const VERBS: [(&[&str], &str); 26] = [
     (&["lanes"], "only here"),
     (&["lanes", "list"], "only here"),
@@ -49,7 +50,7 @@ fn project() -> Ended {
     ended.again(&["monitors", "add", "only-watched-here", "--schedule", "0 3 * * *"]).run()
 }
 
-/// The output of a command without numbers and the line that names the project.
+/// Returns the output of a command without numbers and without the line that names the project.
 fn output(ended: &Ended) -> (Option<i32>, String) {
     let lines = ended.stdout.lines().chain(ended.stderr.lines()).filter(|line| !line.starts_with("project: "));
     let words = lines.flat_map(str::split_whitespace).filter(|word| !word.contains(|c: char| c.is_ascii_digit()));

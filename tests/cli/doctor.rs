@@ -1,4 +1,4 @@
-//! `fledge doctor`: what a run needs, whether it is here, and what mends it; without a run.
+//! `fledge doctor`: the needs of a run, the missing ones, and their fixes, without a run.
 
 use crate::support::{Ended, Fledge, KEY, Model, git, hang, needs};
 use rustix::process::Signal;
@@ -18,7 +18,7 @@ fn checks(ended: &Ended) -> Vec<Value> {
     checks
 }
 
-/// How healthy the first thing of a kind is, and what is said of it.
+/// Returns the health of the first check of a kind, and its texts.
 fn about(checks: &[Value], what: &str) -> (String, String, String) {
     let is_about = |check: &&Value| check["id"].as_str().unwrap().split('.').next() == Some(what);
     let found = checks.iter().find(is_about).unwrap_or_else(|| panic!("nothing of {what}"));
@@ -121,7 +121,7 @@ fn where_temporary_files_go_and_that_nothing_is_signed_is_said() {
     assert_eq!(unsigned.unwrap()["status"], "warn");
 }
 
-/// What is said of one part, with what mends it.
+/// Returns the texts of one check, with its fix.
 #[track_caller]
 fn part(checks: &[Value], id: &str) -> (String, String, String) {
     let found = checks.iter().find(|check| check["id"] == id);
@@ -129,7 +129,7 @@ fn part(checks: &[Value], id: &str) -> (String, String, String) {
     ["status", "says", "fix"].map(|key| found[key].as_str().unwrap_or_default().to_owned()).into()
 }
 
-/// What `fledge doctor` finds of git in a place, but for git itself.
+/// Returns the checks of `fledge doctor` about git in a folder, except the check of git itself.
 fn of_git(place: Fledge) -> Vec<Value> {
     let all = checks(&place.env("ANTHROPIC_API_KEY", KEY).args(&["doctor", "--json"]).run());
     let is_of_git = |check: &Value| check["id"].as_str().unwrap().starts_with("git.");
@@ -250,7 +250,7 @@ fn a_run_that_did_not_end_is_named_with_what_goes_on_with_it() {
 #[test]
 fn where_nothing_can_be_written_it_is_said_of_what_and_git_is_not_blamed() {
     let place = Fledge::new().lane("verify", &needs("x")).env("ANTHROPIC_API_KEY", KEY).args(&["doctor", "--json"]);
-    // No file of this process and its children may have a byte.
+    // This process and its children cannot write a byte to any file.
     let ended = place.under(&["sh", "-c", "ulimit -f 0; exec \"$0\" \"$@\""]).run();
     ended.must_exit(1);
     let checks = checks(&ended);

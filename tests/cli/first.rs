@@ -1,4 +1,5 @@
-//! The first hour: what `init` leaves can be used at once, and each command says which one comes next.
+//! The first hour with fledge: the files of `init` work at once, and each command names the next
+//! one.
 
 use crate::support::{Ended, Fledge, Model, say, write};
 use serde_json::Value;
@@ -8,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 const MAKE: &str = ".PHONY: test\ntest:\n\ttest -f done\n";
 const COMMIT: &str = "git add lanes/verify.yaml tasks/first.md && git commit -m 'Add fledge'";
 
-/// A committed project after `fledge init`, whose task says what to do.
+/// Returns a committed project after `fledge init`, whose task has a description.
 fn begun() -> Ended {
     let init = Fledge::new().file("Makefile", MAKE).committed().args(&["init", "--no-check"]).run();
     init.must_exit(0);

@@ -1,4 +1,5 @@
-//! The front door: a project's first steps, what is configured, and what shells and `man` know.
+//! The first steps in a project, the effective configuration, shell completions and the manual
+//! page.
 
 use crate::support::Fledge;
 use serde_json::{Value, json};
@@ -229,7 +230,7 @@ fn a_slip_in_a_verb_or_a_flag_has_what_was_meant_and_a_file_the_verb_that_takes_
     assert!(!nothing.stderr.contains("tip:"), "{}", nothing.story());
 }
 
-/// A project with a check for each end: it passes, it fails, it cannot run.
+/// Returns a project of package scripts, which may pass, fail, or be unable to run.
 fn a_project_of_scripts(scripts: &str) -> Fledge {
     Fledge::new().file("package.json", format!("{{\"scripts\": {{{scripts}}}}}")).file("package-lock.json", "{}")
 }

@@ -1,4 +1,5 @@
-//! A project that says nothing about lanes: they are detected, shown, used as the gate, and written down once.
+//! `fledge init` and runs in a project without lanes: fledge detects lanes, shows them, uses them
+//! as the gate, and writes them once.
 
 use crate::support::{Fledge, Model, go_cache, say, write};
 use serde_json::json;
@@ -9,7 +10,7 @@ const LIST: &[&str] = &["lanes", "list"];
 const VERIFY: &[&str] = &["lanes", "run", "verify"];
 const MAKE: &str = ".PHONY: test\ntest:\n\ttest -f done\n";
 
-/// The program as its user has it, whose tools look for their own things at home.
+/// Keeps the user's home variables, because tools look for their own files at home.
 fn at_home(fledge: Fledge) -> Fledge {
     let kept = ["HOME", "RUSTUP_HOME", "CARGO_HOME", "PYENV_ROOT", "PYENV_VERSION", "RUSTUP_TOOLCHAIN"];
     let set = kept.into_iter().filter_map(|name| Some((name, std::env::var(name).ok()?)));
@@ -21,7 +22,8 @@ fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// A fresh project: what is written for it passes at once; without its program nothing is written, and the program is named.
+/// Checks a fresh project: the lanes that `init` writes pass at once. If the program is missing,
+/// `init` writes nothing and names the program.
 #[track_caller]
 fn a_fresh_project(program: &str, files: &[(&str, &str)], steps: &[&str]) {
     let fresh = files.iter().fold(Fledge::new(), |fledge, (path, text)| fledge.file(path, text));

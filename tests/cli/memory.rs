@@ -1,10 +1,11 @@
-//! What runs leave for later ones and recall of earlier ones: as it is sent to the model, kept by its tools, and looked after by people.
+//! Memories that runs leave for later runs, and recall of earlier runs: in requests to the model,
+//! in its tools, and in the commands for users.
 
 use crate::support::{Ended, Fledge, KEY, Model, call, say, shell, words, write};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// What the program prints as JSON lines.
+/// Returns the JSON lines that the program prints.
 #[track_caller]
 fn data(run: Ended, args: &[&str]) -> (Vec<Value>, Ended) {
     let ended = run.again(args).run();
@@ -12,14 +13,14 @@ fn data(run: Ended, args: &[&str]) -> (Vec<Value>, Ended) {
     (ended.events(), ended)
 }
 
-/// All memories of the workspace, the newest first.
+/// Returns all memories of the workspace, the newest first.
 #[track_caller]
 fn memories(run: Ended) -> (Vec<Value>, Ended) {
     let (list, run) = data(run, &["memory", "list", "--json"]);
     (list[0]["memories"].as_array().unwrap().clone(), run)
 }
 
-/// A folder in which these are remembered.
+/// Returns a folder whose memory holds these texts.
 fn remembering(texts: &[&str]) -> Ended {
     let begin = Fledge::new().lane("verify", &crate::support::needs("done")).task("Repair the parser of dates.");
     let mut ended = begin.args(&["memory", "list"]).run();
@@ -30,7 +31,7 @@ fn remembering(texts: &[&str]) -> Ended {
     ended
 }
 
-/// The first message of a request as it was sent.
+/// Returns the first message of a request as fledge sent it.
 fn first(model: &Model, request: usize) -> String {
     let content = &model.asked()[request].body["messages"][0]["content"];
     content.as_str().map_or_else(|| content[0]["text"].as_str().unwrap().to_owned(), str::to_owned)

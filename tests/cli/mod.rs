@@ -1,4 +1,4 @@
-//! The verbs around runs: `init`, `doctor`, `schema`, `specs`, `config`, `memory`.
+//! The commands around runs: `init`, `doctor`, `schema`, `specs`, `config`, `memory`.
 
 mod below;
 mod doctor;

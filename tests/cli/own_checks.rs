@@ -12,7 +12,7 @@ fn workflow(steps: &[&str]) -> String {
     format!("on: [push]\njobs:\n  test:\n    runs-on: ubuntu-latest\n    steps:\n{steps}")
 }
 
-/// The text of a page whose comments may be folded.
+/// Joins the lines of a page, whose comments may be wrapped.
 fn unfolded(page: &str) -> String {
     page.split_whitespace().filter(|word| *word != "#").collect::<Vec<_>>().join(" ")
 }
@@ -142,7 +142,7 @@ fn a_lint_that_writes_has_no_company() {
     assert!(!alone.contains("parallel:"), "{lane}");
 }
 
-/// A check that finds fault with each file of lanes and tasks, as `prettier --check .` may.
+/// Returns a check that rejects each file of lanes and tasks, as `prettier --check .` may.
 fn finds_fault(with: &str) -> String {
     format!(
         "lint:\n\t@for file in lanes/*.yaml tasks/*.md; do test ! -e $$file || {{ {with}; }}; done\ntest:\n\techo > report.json\n.PHONY: test lint\n"

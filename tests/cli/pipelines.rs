@@ -1,11 +1,12 @@
-//! The step of the composite action that runs fledge, as a runner starts it. That the files are well-formed is for examples/ci/lint.sh.
+//! The step of the composite action that runs fledge, started as a CI runner starts it.
+//! examples/ci/lint.sh checks the syntax of the files.
 
 use crate::support::{Fledge, Model, hang, needs, say, write};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The script of a step of the action, as it stands in the file.
+/// Returns the script of a step from the action file.
 fn script(id: &str) -> String {
     let action = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/ci/github/action.yml");
     let action = std::fs::read_to_string(action).unwrap();
@@ -15,13 +16,14 @@ fn script(id: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The step that runs fledge, in a runner's environment with these inputs; all others are empty.
+/// Prepares the step that runs fledge, in a runner's environment with these inputs. All other
+/// inputs are empty.
 fn step(fledge: Fledge, inputs: &[(&str, &str)]) -> Fledge {
     let temp = fledge.workspace().with_file_name("temp");
     std::fs::create_dir_all(temp.join("results")).unwrap();
     std::fs::write(temp.join("step.sh"), script("fledge")).unwrap();
     let at = |name: &str| temp.join(name).display().to_string();
-    // The program that is tried is the first argument of what is started in its place.
+    // The first argument of the wrapper is the tested program.
     let started = format!("PATH=$(dirname \"$0\"):$PATH exec bash --noprofile --norc -eo pipefail {}", at("step.sh"));
     let inputs = ["VERB", "TASK", "LANE", "MODEL", "ARGS", "LIMIT", "RUN_KEY"]
         .map(|name| (name, ""))
@@ -86,8 +88,8 @@ fn what_a_runner_signals_is_fledge() {
 #[test]
 fn a_time_limit_ends_it_with_all_files() {
     long_test!();
-    // On a busy machine the limit may come before the run has begun, and then there is no report: a
-    // longer one follows.
+    // On a busy machine the limit may end the step before the run begins, and then there is no
+    // report. A longer limit follows.
     for limit in ["5s", "20s", "80s"] {
         let model = Model::new([hang()]);
         let inputs = [("VERB", "run"), ("TASK", "task.md"), ("LIMIT", limit)];

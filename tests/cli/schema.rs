@@ -1,4 +1,5 @@
-//! `fledge schema`: what is printed is what is kept in `specs/generated/schemas`, and everything in the repository fits it.
+//! `fledge schema`: the output equals `specs/generated/schemas`, and every file in the repository
+//! fits its schema.
 
 use crate::support::Fledge;
 use serde_json::{Value, json};
@@ -42,7 +43,7 @@ fn every_schema_is_printed_as_it_is_kept_and_a_name_that_is_none_has_the_nearest
     assert!(wrong.stderr.contains("'lane'"), "{}", wrong.story());
 }
 
-/// All files of the repository with this ending, but those of builds.
+/// Collects all files of the repository with this ending, except build output.
 fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for path in fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()) {
         let name = path.file_name().unwrap().to_str().unwrap();

@@ -1,11 +1,11 @@
-//! `fledge specs`, and which specs a run gives to its model.
+//! `fledge specs`, and the specs that a run gives to its model.
 
 use crate::support::Fledge;
 use serde_json::{Value, json};
 
 const LAW: &str = "`a_year_has_four_digits`";
 
-/// A spec that lacks nothing.
+/// Returns a complete spec.
 fn spec(module: &str, files: &str, law: &str) -> String {
     format!(
         "---\nmodule: {module}\nversion: 2\nstatus: stable\nfiles: {files}\n---\n\n## Purpose\n\nKnows {module}.\n\n\
@@ -14,7 +14,7 @@ fn spec(module: &str, files: &str, law: &str) -> String {
     )
 }
 
-/// A project of two modules.
+/// Returns a project of two modules.
 fn project() -> Fledge {
     Fledge::new()
         .file("specs/dates/dates.spec.md", spec("dates", "[src/dates.rs]", LAW))
@@ -107,7 +107,7 @@ fn what_git_ignores_is_there_all_the_same_when_a_spec_names_it() {
     let run = run.file("specs/dates/dates.spec.md", spec("dates", "[src/dates.rs, built/zones.rs]", ""));
     let run = run.args(&["specs", "check"]).run();
     assert!(!run.stderr.contains("there is no file"), "{}", run.stderr);
-    assert!(run.stderr.contains("no source file has the test"), "{}", run.stderr); // of text: ignored files hold no tests
+    assert!(run.stderr.contains("no source file has the test"), "{}", run.stderr); // ignored files of text hold no tests
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! What a project's own configuration may not say before it is trusted: each key by itself, with the program.
+//! Keys that a project's own configuration may not set before the user trusts it. The tests try
+//! each key alone, with the program.
 
 use crate::support::{Fledge, Model, say};
 
-/// A key, the line with a value of it, and whether it is one of a model.
+/// Rows of a key, a line that sets it, and whether the key belongs to a model.
 const DANGEROUS: &[(&str, &str, bool)] = &[
     ("hooks", "hooks: { post_tools: [touch ran] }", false),
     ("mcp", "mcp: { docs: { command: [touch, ran] } }", false),
@@ -72,7 +73,8 @@ fn a_project_that_is_not_trusted_does_not_take_the_place_of_a_model_or_weaken_th
     assert_eq!((own.count(), other.count()), (0, 0));
     place(&theirs).arg("--trust-project").run().must_be(0, "skipped");
     assert_eq!((own.count(), other.count()), (0, 1));
-    // Without the program that it demands, a required wall is a refusal, whatever the project says.
+    // If the sandbox program is missing, a required sandbox refuses the run, whatever the project
+    // says.
     let demanded =
         place("sandbox: auto\n").file("../home/.config/fledge/config.yaml", format!("sandbox: required\n{config}"));
     let ended = demanded.env("PATH", "/nowhere").run();

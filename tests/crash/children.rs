@@ -1,4 +1,5 @@
-//! A run dies with a sub-agent at work, at each place that it comes by: what the sub-agent began is never begun again, and the run ends well.
+//! A run dies at each fail point while a sub-agent works. The resumed run never repeats the
+//! sub-agent's work, and it ends well.
 
 use crate::crash::each;
 use crate::support::draw;
@@ -7,8 +8,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 
-/// The same words begin the run and take it up again.
-// No wall: places in the tools are to be reached in the process that dies.
+/// The arguments that both begin and resume the run.
+// No sandbox, so that the dying process itself reaches the fail points in the tools.
 const ARGS: [&str; 6] = ["run", "task.md", "--sandbox=off", "--json", "--run-key=k", "--resume-or-start"];
 
 #[test]
@@ -44,8 +45,8 @@ fn a_run_that_dies_at_any_place_with_a_sub_agent_at_work_never_does_its_work_twi
     });
 }
 
-/// A model whose sub-agent runs a command that must not be repeated, and that looks before it does anything again; and what processes of
-/// that command have in their words.
+/// Returns a model whose sub-agent runs a command that must not be repeated, and looks before it
+/// repeats anything. Also returns a mark in the command lines of that command's processes.
 fn cast() -> (Model, String) {
     let mark = unique();
     let command = format!("echo ran >> log; setsid sleep {mark} & sleep 0.01");
@@ -65,7 +66,7 @@ fn cast() -> (Model, String) {
             (false, ..) if failed("files-write") != Some(false) => write("done", "x"),
             (false, ..) => say("Done."),
         };
-        (Some(turn), messages.len() + if is_child { 100 } else { 0 }) // the same ids, however often it is asked
+        (Some(turn), messages.len() + if is_child { 100 } else { 0 }) // the same ids in each request
     });
     (model, mark)
 }
@@ -74,7 +75,7 @@ fn look() -> Turn {
     call("files-read", json!({ "path": "log" }))
 }
 
-/// The tools that were called, whether each failed, and what it said.
+/// Returns the called tools, whether each failed, and their output.
 fn results(messages: &[Value]) -> Vec<(String, bool, String)> {
     let blocks = || messages.iter().filter_map(|message| message["content"].as_array()).flatten();
     let result = |used: &Value| {
@@ -89,7 +90,8 @@ fn beginning(model: &Model) -> Fledge {
     fledge.anthropic(model).args(&ARGS)
 }
 
-/// The report of the one run that the store knows: what died before that has left an empty folder.
+/// Returns the report of the one run in the store. A run that died before it was stored left an
+/// empty folder.
 fn report(ended: &Ended) -> Value {
     let row = ended.row();
     let id = row.head.id.as_str();
@@ -97,7 +99,7 @@ fn report(ended: &Ended) -> Value {
     serde_json::from_str(&fs::read_to_string(folder.join("report.json")).unwrap()).unwrap()
 }
 
-/// Every place, each as often as it was reached; in an ordinary run a sample of them.
+/// Returns every fail point, once for each time it was reached. An ordinary run gets a sample.
 fn places(trace: &str) -> Vec<String> {
     let mut counts = BTreeMap::<&str, usize>::new();
     trace.lines().for_each(|name| *counts.entry(name).or_default() += 1);

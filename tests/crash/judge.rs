@@ -1,4 +1,5 @@
-//! What must be true of a run that something happened to, once it has come to its end: all that is of a run which nothing happened to.
+//! Checks on a run after crashes, once it has ended: its results must equal those of a run without
+//! a crash.
 
 use crate::crash::scene;
 use crate::crash::telling::Fed;
@@ -11,16 +12,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A run that nothing happens to.
+/// A run without a crash.
 #[derive(Debug)]
 pub(crate) struct Calm {
     tree: Vec<(String, String)>,
     report: Value,
-    /// The last request to the model: the whole conversation.
+    /// The last request to the model, which holds the whole conversation.
     asked: Value,
 }
 
-/// What a process of the program printed, and how it ended.
+/// The output of a process of the program, and its end.
 #[derive(Debug)]
 pub(crate) struct Heard {
     pub(crate) code: Option<i32>,
@@ -28,7 +29,7 @@ pub(crate) struct Heard {
     pub(crate) stderr: String,
 }
 
-/// A run under way from process to process.
+/// A run over several processes.
 #[derive(Debug)]
 pub(crate) struct Course {
     model: Model,
@@ -54,7 +55,7 @@ impl Heard {
         Self { code: ended.code, stdout: ended.stdout.clone(), stderr: ended.stderr.clone() }
     }
 
-    /// What it printed; a line that it was killed in does not count.
+    /// Returns the printed events. An incomplete last line, cut by a kill, does not count.
     pub(crate) fn events(&self) -> Vec<Value> {
         let whole = self.stdout.rfind('\n').map_or("", |end| &self.stdout[..end]);
         whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -62,23 +63,23 @@ impl Heard {
 }
 
 impl Course {
-    /// After its first process.
+    /// Returns the run after its first process.
     pub(crate) fn new(model: Model, ended: Ended) -> Self {
         let course = Self { model, heard: Vec::new(), in_flight: BTreeSet::new(), ended };
         course.noted()
     }
 
-    /// Whether its run has ended.
+    /// Returns true if the run has ended.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.ended.rows().as_slice(), [row] if matches!(row.state, StoredRunState::Ended(_)))
     }
 
-    /// How its newest process ended.
+    /// Returns the exit code of the newest process.
     pub(crate) fn code(&self) -> Option<i32> {
         self.ended.code
     }
 
-    /// The next process, with more variables.
+    /// Runs the next process, with extra variables.
     #[track_caller]
     pub(crate) fn again(self, env: &[(&str, &str)]) -> Self {
         let Self { model, heard, in_flight, ended } = self;
@@ -87,7 +88,7 @@ impl Course {
         Self { model, heard, in_flight, ended }.noted()
     }
 
-    /// The next process, killed after this time.
+    /// Runs the next process and kills it after this time.
     #[track_caller]
     pub(crate) fn again_until(self, time: Duration) -> Self {
         let Self { model, heard, in_flight, ended } = self;
@@ -100,7 +101,8 @@ impl Course {
         assert!(!self.ended.stderr.contains("panicked at"), "{}", self.ended.story());
         must_be_alone(&self.ended);
         let mut rows = Vec::new();
-        // A program that the process was starting when it was killed has its lock until it begins.
+        // A child that the killed process had just started holds its lock until the child's program
+        // begins.
         until("a run that no process works on", || {
             rows = self.ended.rows();
             !matches!(rows.as_slice(), [RunRow { state: StoredRunState::Running { .. }, .. }])
@@ -113,7 +115,8 @@ impl Course {
         self
     }
 
-    /// Takes it up until it has ended well; judges that end. `differs`: it was told of a failure, so that the conversation is another one.
+    /// Resumes the run until it ends well, then judges the end. With `differs`, the model learned
+    /// of a failure, so the conversation differs.
     #[track_caller]
     pub(crate) fn must_end_like(mut self, calm: &Calm, differs: bool) {
         for _ in 0..3 {
@@ -137,7 +140,7 @@ impl Course {
         let runs = self.ended.rows().len();
         let mut now = tree(&self.ended);
         if runs > 1 {
-            // A run that was over is followed by another one, which has its own command.
+            // If a run had ended, another one follows it, with its own command.
             let log = now.iter_mut().find(|(path, _)| path == "log.txt").unwrap();
             assert!(log.1.lines().count() <= runs, "{log:?}");
             log.1 = "ran\n".into();
@@ -175,7 +178,7 @@ impl Course {
     }
 }
 
-/// Kills it after this time, whatever it is at; it may have ended.
+/// Kills a process after this time, unless it has ended.
 #[track_caller]
 pub(crate) fn killed_after(running: Running, time: Duration) -> Ended {
     std::thread::sleep(time);
@@ -183,7 +186,7 @@ pub(crate) fn killed_after(running: Running, time: Duration) -> Ended {
     running.end()
 }
 
-/// Insists that no process is left at work in the workspace, or that it is on its way out.
+/// Asserts that no process works in the workspace, apart from processes that are about to exit.
 #[track_caller]
 fn must_be_alone(ended: &Ended) {
     let workspace = ended.path("").canonicalize().unwrap();
@@ -193,7 +196,7 @@ fn must_be_alone(ended: &Ended) {
     assert!(becomes(is_alone), "a process is still at work\n{}", ended.story());
 }
 
-/// Insists that exit code, report and row say the same, and that what was verified is said so by all of them.
+/// Asserts that exit code, report and row agree, also on a verified end.
 #[track_caller]
 fn must_agree(ended: &Ended, row: &RunRow) {
     let report = fs::read_to_string(ended.store().folder(&row.head.id).report()).ok();
@@ -216,7 +219,7 @@ fn must_agree(ended: &Ended, row: &RunRow) {
     }
 }
 
-/// Insists that two values are the same, and shows the first line of them that is not.
+/// Asserts that two values are equal, and shows the first line that differs.
 #[track_caller]
 fn must_equal(ours: &Value, calm: &Value) {
     let (ours, calm) = (format!("{ours:#}"), format!("{calm:#}"));
@@ -226,7 +229,7 @@ fn must_equal(ours: &Value, calm: &Value) {
     assert!(ours == calm, "it is\n{}\nand was, when nothing happened,\n{}", around(&ours), around(&calm));
 }
 
-/// Insists that every tool use has exactly one result, in order.
+/// Asserts that every tool use has exactly one result, in order.
 #[track_caller]
 fn must_be_answered(body: &Value) {
     let blocks = body["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_array());
@@ -237,7 +240,8 @@ fn must_be_answered(body: &Value) {
     assert_eq!(of("tool_use", "id"), of("tool_result", "tool_use_id"));
 }
 
-/// The files of the workspace and what is in them; of what is beside it only that it is there.
+/// Returns the files of the workspace and their contents. For files beside the workspace, returns
+/// only the paths.
 fn tree(ended: &Ended) -> Vec<(String, String)> {
     let root = ended.path("");
     let beside = fs::read_dir(root.join("..")).unwrap().flatten();
@@ -249,13 +253,13 @@ fn tree(ended: &Ended) -> Vec<(String, String)> {
     all
 }
 
-/// Every file below a folder.
+/// Returns every file below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// How long a step took is not the same every time.
+/// Removes the durations of steps, which vary.
 fn without_times(text: &str) -> String {
     let (mut parts, mut plain) = (text.split("after "), String::new());
     plain.push_str(parts.next().unwrap_or_default());
@@ -266,7 +270,7 @@ fn without_times(text: &str) -> String {
     plain
 }
 
-/// A report or a request without what is different every time: names, times, places.
+/// Removes names, times and paths, which vary, from a report or a request.
 fn plain(mut value: Value) -> Value {
     match &mut value {
         Value::Object(fields) => {

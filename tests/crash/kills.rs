@@ -1,4 +1,4 @@
-//! A run that is killed at random moments, and so is whoever takes it up: SIGKILL asks nobody.
+//! A run that SIGKILL ends at random moments, as it ends the process that resumes the run.
 
 use crate::crash::judge::{Calm, Course, killed_after};
 use crate::crash::{each, scene};
@@ -10,7 +10,7 @@ fn a_run_that_is_killed_at_random_moments_ends_as_if_it_had_not() {
     let begun = Instant::now();
     let calm = Calm::new();
     let whole = begun.elapsed();
-    // Two kills each: one of the run, one of who takes it up.
+    // Each trial has two kills: one of the run, one of the process that resumes it.
     let trials = amount(3, 150);
     let cases: Vec<String> = (0..trials).map(|trial| trial.to_string()).collect();
     each(&cases, |trial| {

@@ -1,14 +1,14 @@
-//! The program dies at every place where it can, and is taken up again: nothing that was told is lost, nothing is done twice that cannot be,
-//! and the end is that of a run which nothing happened to.
+//! Crash tests. The program dies at every possible fail point and is resumed. No announced event is
+//! lost, no unrepeatable action runs twice, and the end equals that of a run without a crash.
 //!
 //! An ordinary run draws a sample; `FLEDGE_TEST_ALL=1 cargo test --test it crash::` tries
 //! everything.
 
-#[cfg(debug_assertions)] // without them there are no such places
+#[cfg(debug_assertions)] // fail points exist only in debug builds
 mod children;
 mod judge;
 mod kills;
-#[cfg(debug_assertions)] // without them there are no such places
+#[cfg(debug_assertions)] // fail points exist only in debug builds
 mod places;
 mod scene;
 mod syscalls;
@@ -19,10 +19,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Cases that are tried at once, for each core: most of the time of each is spent in waiting for a child.
+/// The number of concurrent cases per core. Each case spends most of its time waiting for a child.
 const AT_ONCE: usize = 2;
 
-/// Tries every case, several at a time, and tells of all that fail.
+/// Tries every case, several at a time, and reports all failures.
 #[track_caller]
 fn each(cases: &[String], work: impl Fn(&str) + Sync) {
     record_time();

@@ -1,4 +1,5 @@
-//! Every place that a run comes by: each is found by letting a run tell of them, so that a new one is tried without being named.
+//! Every fail point that a run reaches. A traced run lists the fail points, so the test covers a
+//! new one without naming it.
 
 use crate::crash::judge::{Calm, Course};
 use crate::crash::{each, scene};
@@ -6,10 +7,10 @@ use crate::support::{draw, is_whole};
 use std::collections::BTreeMap;
 use std::fs;
 
-/// A place by its name and how often it has been reached, as `FLEDGE_FAIL` wants it.
+/// A fail point by its name and the number of times it was reached, in the form of `FLEDGE_FAIL`.
 type Place = String;
 
-/// A run in which a command is under way when the process dies.
+/// A run in which the process dies while a command is running.
 const IN_A_COMMAND: &str = "abort:tool: done#5";
 
 #[test]
@@ -29,17 +30,19 @@ fn a_run_whose_work_fails_at_any_place_never_claims_too_much_and_ends_well_when_
     let places = places("faults", traced(|trace| first(trace).code()));
     each(&places, |place| {
         let course = first(&format!("error:{place}"));
-        // What the model hears of changes the conversation, and what a run ends by needs another one; what fledge itself cannot keep is
-        // taken up where it was.
+        // If the model learns of the failure, the conversation differs. If the failure ends the
+        // run, a second run is needed. If fledge cannot store something, the run resumes where it
+        // was.
         let is_told = ["tool", "workspace", "query"].iter().any(|told| place.starts_with(told));
-        // No run ends by what only later ones rest on, nor by what follows a turn.
+        // Failures in data for later runs, or after a turn, do not end a run.
         let is_idle = ["durations", "memory", "hooks"].iter().any(|idle| place.starts_with(idle));
         assert_eq!(course.code() == Some(0), is_told || is_idle);
         let is_own = ["journal", "report"].iter().any(|own| place.starts_with(own));
         assert!(!is_own || course.code() == Some(8), "exit code {:?}", course.code());
-        // All but the last place of a journal: there the end is written down, and only that it is has not been heard.
+        // At the last fail point of a journal, the end is already written; only its confirmation is
+        // missing.
         assert!(!is_own || !course.is_over() || place.starts_with("journal finish: done"));
-        // That hooks could not be run is said in the report.
+        // The report mentions hooks that could not run.
         course.must_end_like(&calm, is_told || place.starts_with("hooks"));
     });
 }
@@ -76,14 +79,14 @@ fn a_process_that_dies_while_it_gives_the_result_of_a_finished_run_again_leaves_
     });
 }
 
-/// The first process of a run, with this in `FLEDGE_FAIL`.
+/// Runs the first process of a run, with this value in `FLEDGE_FAIL`.
 fn first(order: &str) -> Course {
     let model = scene::model();
     let ended = scene::beginning(&model).env("FLEDGE_FAIL", order).run();
     Course::new(model, ended)
 }
 
-/// The names of all places that are reached, in their order.
+/// Returns the names of all fail points that the run reaches, in their order.
 #[track_caller]
 fn traced(run: impl Fn(&str) -> Option<i32>) -> Vec<String> {
     let folder = crate::support::temp_dir();
@@ -92,10 +95,10 @@ fn traced(run: impl Fn(&str) -> Option<i32>) -> Vec<String> {
     fs::read_to_string(trace).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// Places that an ordinary run tries.
+/// The number of fail points that an ordinary run tries.
 const SAMPLE: usize = 3;
 
-/// Every place, each as often as it was reached; in an ordinary run a sample of them.
+/// Returns every fail point, once for each time it was reached. An ordinary run gets a sample.
 fn places(table: &str, names: Vec<String>) -> Vec<Place> {
     let mut counts = BTreeMap::<&String, usize>::new();
     for name in &names {

@@ -1,10 +1,11 @@
-//! The run that everything happens to: a task that takes several turns, and a model that looks before it does anything again.
+//! The run of all crash tests: a task that takes several turns, and a model that looks before it
+//! repeats anything.
 
 use crate::support::{Ended, Fledge, Model, Turn, call, say, shell, write};
 use serde_json::{Value, json};
 
-/// What a run of the program is started with; the same words begin it and take it up again.
-// No wall: places in the tools are to be reached in the process that dies.
+/// The arguments of the program; they both begin and resume the run.
+// No sandbox, so that the dying process itself reaches the fail points in the tools.
 const ARGS: [&str; 7] =
     ["run", "task.md", "--sandbox=off", "--json", "--run-key=k", "--resume-or-start", "--report=../copy.json"];
 const TASK: &str = "---\ncontext: [notes.md]\nmax_retries: 2\nbaseline: never\nallow_edit: [log.txt, done]\n---\nDo what is to be done.";
@@ -16,20 +17,21 @@ steps:
 ";
 const INSTRUCTIONS: &str = "Be brief.\n";
 
-/// The program at the beginning.
+/// Returns the program at the beginning of the run.
 pub(crate) fn beginning(model: &Model) -> Fledge {
-    let notes = "What is known of this.\n".repeat(2700); // with it the plan is too large for a row of the database
+    let notes = "What is known of this.\n".repeat(2700); // too large for a database row
     let fledge = Fledge::new().task(TASK).lane("verify", LANE).file("AGENTS.md", INSTRUCTIONS.repeat(600));
     fledge.file("notes.md", notes).file("a.txt", "old\n").file("b.txt", "b\n").anthropic(model).args(&ARGS)
 }
 
-/// The program once more where it was.
+/// Returns the program for another process in the same folder.
 pub(crate) fn again(ended: Ended, model: &Model) -> Fledge {
     ended.again(&ARGS).anthropic(model)
 }
 
-/// A model that does one thing after the other: looks around, edits a file, runs a command that must not be repeated, asks in prose, says
-/// that it is done too early, then writes what was missing.
+/// Returns a model with fixed steps. It looks around, edits a file, runs a command that must not be
+/// repeated and asks in prose. It then says too early that it is done, and at last writes the
+/// missing file.
 pub(crate) fn model() -> Model {
     Model::thinking(|body, _| {
         let said = Said::of(body);
@@ -45,14 +47,14 @@ pub(crate) fn model() -> Model {
             .or_else(|| (said.ends == 1).then(|| say("Done.")))
             .or_else(|| done("files-write", "done", write("done", "new\n")))
             .or_else(|| Some(say("Now it is.")));
-        (turn, body["messages"].as_array().map_or(0, Vec::len)) // the same ids, however often it is asked
+        (turn, body["messages"].as_array().map_or(0, Vec::len)) // the same ids in each request
     })
 }
 
-/// What a conversation comes to.
+/// The contents of a conversation.
 struct Said {
     calls: Vec<Done>,
-    /// How often the model has said that it is done.
+    /// The number of times that the model said it was done.
     ends: usize,
 }
 
@@ -87,7 +89,8 @@ impl Said {
         Self { calls, ends: messages.iter().filter(is_end).count() }
     }
 
-    /// What is to be done next so that `target` is as it should be: after a failure of `tool` it is looked at first.
+    /// Returns the next turn that brings `target` to its wanted state. After a failure of `tool`,
+    /// the model looks first.
     fn unless_done(&self, tool: &str, target: &str, turn: Turn, look: Turn) -> Option<Turn> {
         let Some(tried) = self.calls.iter().rposition(|call| call.tool == tool) else { return Some(turn) };
         if !self.calls[tried].failed {

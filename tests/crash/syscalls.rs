@@ -1,5 +1,5 @@
-//! The kernel kills the process, or says no, at every write: what strace (1) can inject. Where it is not there, or may not look into
-//! processes, that is said and nothing is tried.
+//! System calls that strace (1) makes fail or turn into a kill, at every write. If strace is
+//! missing or may not trace processes, the tests report it and try nothing.
 
 use crate::crash::judge::{Calm, Course};
 use crate::crash::{each, scene};
@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-/// What goes to the database and makes it safe.
+/// Calls that write to the database and make it durable.
 const DATABASE: &str = "pwrite64,fsync,fdatasync,ftruncate";
-/// What else is written: files, their names, folders, and what is printed.
+/// Other calls that write: files, their names, folders, and output.
 const FILES: &str = "write,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat";
-/// What may fail for good: everything but what is printed, and what threads wake each other by.
+/// Calls that may fail permanently: all except output, and except the calls by which threads wake
+/// each other.
 const KEPT: &str = "pwrite64,fsync,fdatasync,ftruncate,rename,renameat,renameat2,mkdir,mkdirat";
 
 #[test]
@@ -23,7 +24,7 @@ fn a_run_that_dies_at_any_write_ends_as_if_it_had_not() {
             chosen(count(calls), 1).map(|number| format!("{calls}:signal=KILL:when={number}")).collect();
         each(&cases, |case| {
             let course = first(&["-e", &format!("inject={case}")]);
-            // How often something is printed is not the same every time: the last places may not be reached.
+            // The number of output calls varies between runs, so a run may not reach the last ones.
             assert!(matches!(course.code(), None | Some(0)), "it ended with {:?}", course.code());
             course.must_end_like(&calm, false);
         });
@@ -37,11 +38,11 @@ fn a_run_whose_disk_fails_at_any_write_never_claims_too_much_and_ends_well_when_
     let fault = |number: u64| faults[usize::try_from(number).unwrap() % faults.len()];
     let mut cases: Vec<String> =
         chosen(count(KEPT), 2).map(|number| format!("{KEPT}:error={}:when={number}+", fault(number))).collect();
-    // Of a write that takes nothing the database says that the disk is full.
+    // If a write stores nothing, the database reports a full disk.
     let short = chosen(count("pwrite64"), 1).filter(|number| !is_whole() || number % 3 == 0);
     cases.extend(short.map(|number| format!("pwrite64:retval=0:when={number}+")));
     each(&cases, |case| {
-        // It may end well: the last writes only tidy up the database, and may fail.
+        // The run may end well: the last writes only tidy up the database, and may fail.
         let course = first(&["-e", &format!("inject={case}")]);
         assert!(course.code().is_some(), "a signal ended it");
         course.must_end_like(&calm, true);
@@ -60,7 +61,8 @@ fn after_a_failed_sync_no_byte_of_the_database_is_written_again() {
         let course = first(&["-y", "-o", trace.to_str().unwrap(), "-e", &calls, "-e", &fault]);
         let trace = fs::read_to_string(trace).unwrap();
         assert!(course.code() == Some(8) || trace.contains("fledge.db-wal"), "the database has no log");
-        // Other files than the database may fail without that the run ends; and while it is made, it is taken back.
+        // A failure outside the database may leave the run alive. A failure while the database is
+        // created is rolled back.
         let is_it = |line: &&str| line.contains("(INJECTED)") && line.contains("fledge.db");
         let made = trace.lines().skip_while(|line| !line.contains("fledge.db-wal"));
         let after = made.skip_while(|line| !is_it(line)).skip(1);
@@ -70,7 +72,7 @@ fn after_a_failed_sync_no_byte_of_the_database_is_written_again() {
     });
 }
 
-/// What is to be come up to; `None` where strace is of no use.
+/// Returns the reference run; `None` if strace cannot be used.
 fn calm() -> Option<Calm> {
     let tried = Command::new("strace").args(["-f", "-qq", "-o", "/dev/null", "true"]).output();
     if tried.is_ok_and(|tried| tried.status.success()) {
@@ -80,7 +82,7 @@ fn calm() -> Option<Calm> {
     None
 }
 
-/// The first process of a run, traced with these options more.
+/// Runs the first process of a run, traced with these extra options.
 fn first(options: &[&str]) -> Course {
     let model = scene::model();
     let starter = [&["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null"], options].concat();
@@ -88,7 +90,8 @@ fn first(options: &[&str]) -> Course {
     Course::new(model, ended)
 }
 
-/// How many of these calls the busiest thread makes: each one counts for itself.
+/// Returns the number of these calls in the busiest thread, since strace counts each thread
+/// separately.
 fn count(calls: &str) -> u64 {
     let folder = crate::support::temp_dir();
     let trace = folder.path().join("trace");
@@ -101,7 +104,7 @@ fn count(calls: &str) -> u64 {
     counts.into_values().max().unwrap()
 }
 
-/// The numbers of the calls that are made to fail; in an ordinary run a sample of them.
+/// Returns the numbers of the calls to fail. An ordinary run gets a sample.
 fn chosen(count: u64, sample: usize) -> impl Iterator<Item = u64> {
     draw("writes", sample, (1..=count).collect()).into_iter()
 }

@@ -1,4 +1,4 @@
-//! What was told is in the journal: the events that each process printed, held against those that the journal leads to.
+//! Comparison of the events that each process printed with the events that follow from the journal.
 
 use crate::crash::judge::Heard;
 use fledge::elapsed::Elapsed;
@@ -6,28 +6,28 @@ use fledge::run::{Action, Event, Run};
 use fledge::store::JournalRecord;
 use serde_json::Value;
 
-/// A machine that was fed a journal.
+/// A machine that replayed a journal.
 #[derive(Debug, Default)]
 pub(crate) struct Fed {
-    /// What it had watchers told, a line each.
+    /// The events that the machine sent to watchers, a line each.
     told: Vec<String>,
-    /// Calls of tools that change something and have no answer, each with its name.
+    /// Calls of tools with side effects and without an answer, each with its name.
     pub(crate) open: Vec<(u64, String)>,
 }
 
 impl Fed {
-    /// Feeds it these records.
+    /// Feeds these records to a machine.
     pub(crate) fn with(records: &[JournalRecord]) -> Self {
         let (mut machine, mut fed, mut before) = (Run::new(), Self::default(), None);
         let mut unproven = None;
         for record in records {
             if record.kind == "Resumed" {
                 if let Some((earlier, told)) = before.take() {
-                    machine = earlier; // its report could not be written, and is to be written again
+                    machine = earlier; // its report was not written, so the run writes it again
                     fed.told.truncate(told);
                 }
                 if serde_json::from_str::<Value>(&record.data).unwrap()["gate_again"] == true {
-                    machine = unproven.take().unwrap(); // it may have told of the verdict, and tells of the next one too
+                    machine = unproven.take().unwrap(); // events of both verdicts may appear
                 }
                 continue;
             }
@@ -52,18 +52,19 @@ impl Fed {
         fed
     }
 
-    /// Insists that what a process printed is what the journal leads to, in one piece and from the beginning on where it began the run.
+    /// Asserts that a process printed the events that follow from the journal, without a gap. If
+    /// the process began the run, the events start at the beginning.
     #[track_caller]
     pub(crate) fn must_have_told(&self, heard: &Heard, is_first: bool) {
         let mut said: Vec<String> = heard.events().iter().filter(|event| !passes(event)).map(plain).collect();
         for about in ["started ", "resumed "] {
             if !is_first && said.first().is_some_and(|line| line.starts_with(about)) {
-                said.remove(0); // what whoever takes it up says first
+                said.remove(0); // the first line of a process that resumes the run
             }
         }
         let all = said.clone();
         if heard.code == Some(8) {
-            // It could not go on, and said so at last.
+            // A process that could not continue ends with events that are not in the journal.
             while !self.has(&said, is_first) && said.pop().is_some_and(|line| is_ending(&line)) {}
         }
         assert!(
@@ -81,7 +82,8 @@ impl Fed {
     }
 }
 
-/// Whether this is said by a process that cannot write its journal: that it ends, and of calls under way that it is not known what they did.
+/// Returns true if a process that cannot write its journal prints this line: its end, or that the
+/// effect of an open call is unknown.
 fn is_ending(line: &str) -> bool {
     let is_end = ["state_changed", "limit", "finished", "turn_discarded"].iter().any(|end| line.starts_with(end));
     let is_unknown = line.starts_with("tool_result ") && line.ends_with(r#""success":false}"#);
@@ -92,7 +94,7 @@ fn plain(event: &Value) -> String {
     format!("{} {}", event["type"].as_str().unwrap(), event["data"])
 }
 
-/// Whether an event only passes through.
+/// Returns true if an event is transient and not in the journal.
 fn passes(event: &Value) -> bool {
     ["text", "thinking", "tool_call", "tool_output", "lane_step"].iter().any(|kind| event["type"] == *kind)
 }

@@ -1,10 +1,11 @@
-//! Bringing verified work into the checkout or onto a branch, as a step of its own; what is not as the run left it is not touched.
+//! `apply` brings verified work into the checkout or onto a branch. It does not touch files that
+//! changed after the run.
 
 use crate::support::{Ended, Fledge, Model, say, shell, write};
 use serde_json::{Value, json};
 use std::fs;
 
-/// A verified run in a repository, whose files were then put away.
+/// Returns a verified run in a repository whose work was then removed from the checkout.
 fn put_away() -> Ended {
     let model = Model::new([write("done", "yes\n"), shell("chmod +x kept"), say("Made the file.\n\nIt is there.")]);
     let run = Fledge::simple(&model).file("kept", "1\n").committed().run();
@@ -85,7 +86,7 @@ fn a_branch_is_made_or_moved_and_the_files_stay() {
     assert!(run.stderr.contains("is not the commit that the run began with"), "{}", run.story());
 }
 
-/// Runs the program once more in the same folder, which stays.
+/// Runs the program again in the same folder, which remains.
 pub(super) fn run_again(run: &Ended, args: &[&str]) -> (Option<i32>, String) {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_fledge"));
     command.args(args).current_dir(run.path("")).env("FLEDGE_STATE_DIR", run.path("../state"));

@@ -1,10 +1,11 @@
-//! What can be shown to others of verified work: a statement to be signed, and whether a commit is what a report says.
+//! Proof of verified work for others: a statement to sign, and a check that a commit matches a
+//! report.
 
 use crate::support::{Ended, Fledge, Model, needs, say, write};
 use serde_json::{Value, json};
 use std::fs;
 
-/// A verified run that has committed, with its report beside the workspace.
+/// Returns a verified run with a commit and a report beside the workspace.
 fn committed() -> Ended {
     let model = Model::new([write("done", "yes\n"), say("Done.")]);
     let fledge = Fledge::simple(&model).arg("--commit=on-success").arg("--report=../report.json");
@@ -72,7 +73,7 @@ fn a_report_holds_for_the_commit_that_was_verified_by_the_lanes_of_another_one()
         run.again(&["verify-report", "../report.json", "--lanes-from=target", "--lane=verify", "--lane=also"]).run();
     run.must_exit(1);
     assert!(run.stderr.contains("the lanes that judged the run differ from those at target"), "{}", run.story());
-    // So has the work.
+    // The work has changed too.
     fs::write(run.path("done"), "more\n").unwrap();
     run.git(&["commit", "-qam", "more"]);
     let run = run.again(&["verify-report", "../report.json", "--json"]).run();

@@ -1,4 +1,5 @@
-//! What a run leaves for continuous integration: JUnit, Markdown, SARIF, code quality, and what a job of GitHub's is told.
+//! Results of a run for continuous integration: JUnit, Markdown, SARIF, code quality, and the
+//! output for a GitHub job.
 
 use crate::support::{Fledge, Model, say, write};
 use serde_json::Value;
@@ -6,7 +7,7 @@ use serde_json::Value;
 const FILES: &[&str] = &["--junit=j.xml", "--summary=s.md", "--sarif=r.sarif", "--code-quality=q.json"];
 const LANE: &str = "steps: [{ name: cc, run: \"test -f done || { echo 'src/a.c:3:7: error: no x'; exit 1; }\" }]";
 
-/// A run whose gate fails with a place, once.
+/// Returns a run whose gate fails once and reports a place in a file.
 fn failing(model: &Model) -> Fledge {
     let simple = Fledge::simple(model).lane("verify", LANE).arg("--max-retries=0");
     FILES.iter().fold(simple, |fledge, file| fledge.arg(file))

@@ -1,21 +1,22 @@
-//! What becomes of verified work: a commit of exactly the tree that passed, once, in whatever repository there is; or a patch of it.
+//! Commits of verified work: exactly the tree that passed, once, in any kind of repository. Without
+//! a commit, a patch.
 
 use crate::support::{Ended, Fledge, Model, git, say, shell, write};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-/// A model that does what is asked and says so.
+/// Returns a model that does the task and says so.
 fn working() -> Model {
     Model::new([write("done", "yes\n"), say("Made the file.\n\nIt is there.")])
 }
 
-/// A run that commits.
+/// Returns a run that commits.
 fn committing(model: &Model) -> Fledge {
     Fledge::simple(model).arg("--commit=on-success")
 }
 
-/// Insists that the newest commit is the one of the report; gives the report.
+/// Asserts that the newest commit is the one in the report, and returns the report.
 #[track_caller]
 fn must_be_committed(run: &Ended) -> Value {
     let report = run.must_be(0, "verified");
@@ -146,7 +147,7 @@ fn ordinary_checkouts_of_ci_are_committed_in() {
     let upstream = Fledge::new().file("a", "1\n").committed().file("b", "2\n");
     let upstream = upstream.git(&["add", "-A"]).git(&["commit", "-qm", "second"]);
     let url = format!("file://{}", upstream.workspace().display());
-    // A shallow clone with a detached head, as a job of CI has it.
+    // A shallow clone with a detached head, as in a CI job.
     let model = working();
     let fledge = committing(&model).git(&["init", "-q"]).git(&["fetch", "-q", "--depth=1", &url, "main"]);
     let fledge = fledge.git(&["checkout", "-q", "--detach", "FETCH_HEAD"]);
@@ -159,7 +160,7 @@ fn ordinary_checkouts_of_ci_are_committed_in() {
         "{}",
         run.story()
     );
-    // A submodule, and a pointer to a file that is kept elsewhere, whose filter is not installed.
+    // A submodule, and a pointer to a large file whose filter is not installed.
     let model = working();
     let fledge = committing(&model).file(".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n");
     let fledge =
@@ -201,7 +202,8 @@ fn a_crash_around_the_commit_leads_to_one_commit() {
         let run = committing(&model).committed().env("FLEDGE_FAIL", &format!("abort:{place}#1")).run();
         assert_eq!(run.code, None, "{place}: {}", run.story());
         let asked = model.asked().len();
-        // By now the workspace may say anything: what passed is a tree.
+        // Later changes in the workspace have no effect, because fledge commits the tree that
+        // passed.
         fs::write(run.path("done"), "changed after the crash\n").unwrap();
         let run = run.again(&["runs", "resume", "last"]).anthropic(&model).run();
         let report = must_be_committed(&run);

@@ -1,4 +1,4 @@
-//! What a run has changed is shown, and can be undone without losing anything.
+//! Commands that show the changes of a run, and undo them without losing anything.
 
 use crate::support::{Ended, Fledge, Model, needs, say, shell, write};
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn what_a_run_left_that_was_not_verified_is_kept_too() {
     long_test!();
     let cases = [
         (vec![write("half", "1\n"), say("Done.")], "--max-retries=0", 1),
-        (vec![write("half", "1\n"), write("half2", "1\n")], "--no-memory", 3), // the model has no more to say
+        (vec![write("half", "1\n"), write("half2", "1\n")], "--no-memory", 3), // the model has no more answers
     ];
     for (turns, flag, code) in cases {
         let run = Fledge::simple(&Model::new(turns)).arg(flag).lane("verify", &needs("done")).run();

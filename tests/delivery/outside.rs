@@ -1,9 +1,10 @@
-//! What of the work, and beside it, is not in the delivered tree: the end of a run names all of it.
+//! Work that is not in the delivered tree, or that is outside the workspace: the end of a run names
+//! all of it.
 
 use crate::support::{Ended, Fledge, Model, say, shell, write};
 use serde_json::{Value, json};
 
-/// A run whose agent does this in a shell, in a repository that ignores these paths.
+/// Runs an agent with this shell command, in a repository that ignores these paths.
 fn after(ignored: &str, command: &str) -> Ended {
     let model = Model::new([shell(&format!("touch done; {command}")), say("Done.")]);
     Fledge::simple(&model).file(".gitignore", ignored).committed().arg("--commit=on-success").run()

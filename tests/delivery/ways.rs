@@ -1,5 +1,5 @@
-//! Where work cannot be delivered as it is, or not by git alone: what is refused before anything is spent, what leads on, and what a report
-//! says of a commit that git stores otherwise.
+//! Work that fledge cannot deliver unchanged, or not with git alone: early refusals, hints, and
+//! reports on commits that git stores differently.
 
 use crate::support::{Ended, Fledge, Model, git, say, shell, write};
 use std::fs;
@@ -12,7 +12,7 @@ fn committing(model: &Model) -> Fledge {
     Fledge::simple(model).arg("--commit=on-success")
 }
 
-/// A report that its own commit bears out.
+/// Asserts that the commit of a run confirms its report.
 #[track_caller]
 fn must_hold(run: Ended) -> Ended {
     let run = run.again(&["verify-report", "../report.json"]).run();
@@ -63,7 +63,7 @@ fn what_the_user_has_under_way_is_not_committed_with_one_parent() {
         fs::write(root.join("a"), "theirs\n").unwrap();
         run_git(&["commit", "-qam", "theirs"]);
         run_git(&["checkout", "-q", "main"]);
-        // What ends in a conflict says so by its exit code.
+        // Git reports a conflict by its exit code.
         let file = if what == "merge" { "b" } else { "a" };
         fs::write(root.join(file), "ours\n").unwrap();
         run_git(&["add", "-A"]);
@@ -119,7 +119,7 @@ fn a_sparse_partial_clone_is_committed_in() {
 
 #[test]
 fn what_leads_on_from_a_delivery_that_failed_is_what_can() {
-    // Git's filter for large files is not set up here, and the work has changed one of them.
+    // Git's filter for large files is not set up here, and the work has changed a large file.
     let model = Model::new([shell("echo whole > big.bin; touch done"), say("Done.")]);
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n";
     let fledge = committing(&model).file(".gitattributes", "*.bin filter=lfs -text\n").file("big.bin", pointer);

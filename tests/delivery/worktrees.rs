@@ -1,4 +1,5 @@
-//! Runs in worktrees of their own: the user's checkout stays as it is, what is not committed is never lost, and nothing else is left.
+//! Runs in separate worktrees: the user's checkout stays unchanged, uncommitted work is never lost,
+//! and nothing else remains.
 
 use crate::support::{Ended, Fledge, Model, Running, git, say, shell, write};
 use fledge::store::StoredRunState;
@@ -7,17 +8,17 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A model that does what is asked and says so.
+/// Returns a model that does the task and says so.
 pub(crate) fn working() -> Model {
     Model::new([write("done", "yes\n"), say("Made the file.")])
 }
 
-/// A run in a worktree.
+/// Returns a run in a worktree.
 pub(crate) fn isolated(model: &Model) -> Fledge {
     Fledge::simple(model).arg("--isolation=worktree")
 }
 
-/// What stands beside the worktrees of the one project.
+/// Returns the entries beside the worktrees of the one project.
 pub(crate) fn left(run: &Ended) -> Vec<String> {
     let all = worktrees(&run.path("../state"));
     let mut names: Vec<String> = all.map(|all| names(&all)).unwrap_or_default();
@@ -29,18 +30,18 @@ fn names(folder: &Path) -> Vec<String> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// The folder of the one project's worktrees.
+/// Returns the folder of the one project's worktrees.
 fn worktrees(state: &Path) -> Option<PathBuf> {
     let projects = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().path().join("worktrees"));
     projects.into_iter().find(|all| all.is_dir())
 }
 
-/// The branches of runs.
+/// Returns the branches of runs.
 pub(crate) fn branches(run: &Ended) -> String {
     run.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/fledge"])
 }
 
-/// How many worktrees git knows, the checkout itself among them.
+/// Returns the number of worktrees that git knows, including the checkout itself.
 pub(crate) fn known(run: &Ended) -> usize {
     run.git(&["worktree", "list", "--porcelain"]).lines().filter(|line| line.starts_with("worktree ")).count()
 }
@@ -74,7 +75,7 @@ fn verified_work_is_a_commit_on_a_branch_of_its_own_and_the_checkout_stays_as_it
     let run = run.again(&["runs", "diff", "last", "--stat"]).run();
     assert!(run.stdout.contains("done"), "{}", run.story());
     let run = run.again(&["apply", "last"]).run();
-    run.must_exit(1); // the checkout has other work in it
+    run.must_exit(1); // the checkout contains other work
     let run = run.again(&["runs", "undo", "last"]).run();
     run.must_exit(2);
     assert!(run.stderr.contains("which is gone"), "{}", run.story());
@@ -103,7 +104,7 @@ fn failed_work_stays_in_its_worktree_and_is_found_from_there() {
     assert!(!folder.join("half").exists(), "{}", run.story());
 }
 
-/// The program in another folder, with the same state; whether it went well, and all it said.
+/// Runs the program in another folder, with the same state. Returns its success and its output.
 fn fledge_again(run: &Ended, args: &[&str], at: &str) -> (bool, String) {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_fledge"));
     command.args(args).current_dir(at).env_clear();
@@ -127,7 +128,7 @@ fn where_nothing_was_changed_nothing_is_left() {
 #[test]
 fn a_worktree_is_made_from_any_commit_in_any_kind_of_checkout() {
     long_test!();
-    // A detached head, an older commit.
+    // A detached head at an older commit.
     let model = working();
     let run = isolated(&model).file("one", "").committed().file("two", "").git(&["add", "-A"]);
     let run = run.git(&["commit", "-qm", "second"]).git(&["checkout", "-q", "--detach"]).arg("--base=HEAD^").run();
@@ -197,7 +198,7 @@ fn where_no_worktree_can_be_made_it_is_said_and_no_model_is_asked() {
     assert!(run.stderr.contains("--base: only a worktree starts from a commit"), "{}", run.story());
 }
 
-/// Kills it once this was said.
+/// Kills the process once it prints this text.
 #[track_caller]
 fn killed(mut running: Running, said: &str) -> Ended {
     running.wait_for(said);
@@ -229,7 +230,7 @@ fn an_agent_in_a_worktree_reaches_neither_the_checkout_nor_another_worktree() {
              git config core.fsmonitor touched; git update-ref refs/heads/main HEAD~1; rm -f .git; true"
         )
     };
-    // Another run's worktree, that stays.
+    // Another run's worktree, which remains.
     let model = Model::new([write("half", "1\n"), say("Done.")]);
     let run = isolated(&model).arg("--max-retries=0").committed().run();
     let other = PathBuf::from(worktree(&run.must_be(1, "gate_failed"))["path"].as_str().unwrap());

@@ -1,4 +1,5 @@
-//! What others do beside runs in worktrees: many processes at once, one of them killed, and people who reach in; and what a look beforehand says.
+//! Concurrent activity beside runs in worktrees: many processes, a killed one, users who interfere,
+//! and the preview of a run.
 
 use crate::delivery::worktrees::{branches, isolated, known, left, working, worktree};
 use crate::support::{Model, say, write};
@@ -10,7 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// A task at whose model nothing comes to an end.
+/// A task whose model never answers.
 const HANGING: &str = "hang.md";
 
 /// Starts a run beside others.
@@ -23,7 +24,7 @@ fn begin(place: &Path, model: &str, task: &str) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Five runs, one after the other; where `hangs` is given, the third is killed while it works.
+/// Starts five runs, one after the other. If `hangs` is given, kills the third while it works.
 fn five(place: &Path, model: &str, hangs: Option<Receiver<()>>) {
     for number in 0..5 {
         if let Some(hangs) = hangs.as_ref().filter(|_| number == 2) {

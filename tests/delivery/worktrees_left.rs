@@ -1,4 +1,5 @@
-//! What runs leave of worktrees, however they end: it is listed, found again, and removed only where nothing is lost with it.
+//! Worktrees that runs leave behind: fledge lists them, finds them again, and removes them only if
+//! no work is lost.
 
 use crate::delivery::worktrees::{branches, isolated, known, left, working, worktree};
 use crate::support::{Ended, Fledge, Model, say, shell, write};
@@ -8,7 +9,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The worktrees as data.
+/// Returns the worktrees as data.
 #[track_caller]
 fn listed(run: &Ended) -> Vec<(String, String)> {
     let all: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}", run.story()));
@@ -35,7 +36,7 @@ fn what_runs_have_left_is_listed_and_only_what_is_safe_is_removed() {
     run.must_exit(0);
     assert!(run.stderr.contains("stays: it has uncommitted changes: half"), "{}", run.story());
     assert!(folder.join("half").exists());
-    // Also when nobody knows the run any more.
+    // Also after the run's record is pruned.
     let run = run.again(&["runs", "prune", "--keep=0"]).run();
     let run = run.again(&["worktrees", "clean"]).run();
     assert!(folder.join("half").exists(), "{}", run.story());
@@ -110,7 +111,7 @@ fn caches_that_programs_leave_are_no_work() {
     assert_eq!(worktree(&report)["state"], "removed", "{report:#}");
 }
 
-/// The program in the workspace of one that is under way.
+/// Runs the program in the workspace of a run that is under way.
 fn in_place(place: &Path, args: &[&str]) -> (bool, String) {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_fledge"));
     command.args(args).current_dir(place.join("workspace")).env_clear();
@@ -120,8 +121,8 @@ fn in_place(place: &Path, args: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&said).into_owned())
 }
 
-/// Every place at which a worktree is made or removed.
-#[cfg(debug_assertions)] // without them there are no such places
+/// Every fail point in the creation and removal of a worktree.
+#[cfg(debug_assertions)] // fail points exist only in debug builds
 const PLACES: [&str; 10] = [
     "worktree: written",
     "worktree: begun",
@@ -196,7 +197,7 @@ fn one_after_the_other_they_leave_nothing_in_the_repository() {
     assert_eq!((files(&run), left(&run), known(&run)), (first, Vec::new(), 1));
 }
 
-/// All files below a folder.
+/// Returns all files below a folder.
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {

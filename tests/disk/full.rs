@@ -1,5 +1,6 @@
-//! A disk that says no: at every call that writes, syncs or names something, with every complaint; one that is full, and files that may
-//! not grow. The writer ends with an error and no panic; what it was told is written is there, and the next process goes on.
+//! Disks that refuse: an error of every kind at every call that writes, syncs or names a file, a
+//! full disk, and a limit on the size of files. The writer ends with an error and without a panic.
+//! Acknowledged records exist, and the next process continues.
 
 use crate::disk::judge::{Loss, Promises};
 use crate::disk::story::{STORIES, WORKSPACE, begin, can_trace, tell, writer};
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 const COMPLAINTS: [&str; 3] = ["ENOSPC", "EIO", "EDQUOT"];
-/// The story with large records: it has files of its own, too.
+/// The story with large records, which have separate files.
 const LARGE: usize = 3;
 
 #[test]
@@ -42,7 +43,8 @@ fn whatever_call_fails_and_however_the_writer_says_so_and_the_next_one_goes_on()
 
 #[test]
 fn files_that_may_not_grow_end_the_writer_and_nothing_else() {
-    // In blocks of 512 bytes. The signal that says so is ignored, and then not: it kills.
+    // Limits in blocks of 512 bytes. The signal at the limit is first ignored; in the last cases it
+    // kills.
     for (limit, is_told) in
         [(0, true), (1, true), (40, true), (90, true), (135, true), (155, true), (165, true), (90, false), (155, false)]
     {
@@ -107,7 +109,7 @@ fn opens_what_may_only_be_read() {
     assert!(said.starts_with("cannot ") && said.to_lowercase().replace('-', "").contains("readonly"), "{said}");
 }
 
-/// Runs a test in a process that may mount, and has.
+/// Runs a test in a process that may mount, after the mount.
 fn mounting(mount: &str, test: &str, place: &str) -> Option<Output> {
     let shell = format!("{mount} || exit 9; exec \"$@\"");
     let mut command = Command::new("unshare");
@@ -122,7 +124,8 @@ fn mounting(mount: &str, test: &str, place: &str) -> Option<Output> {
     mounted
 }
 
-/// Whether a writer has failed; in an orderly way, in any case, and keeping what it promised.
+/// Returns true if a writer failed. Asserts that the failure was orderly and that the files keep
+/// all promises.
 #[track_caller]
 fn has_failed(ended: &Output, home: &Path, what: &str) -> bool {
     let said = String::from_utf8_lossy(&ended.stderr);
@@ -131,7 +134,7 @@ fn has_failed(ended: &Output, home: &Path, what: &str) -> bool {
     said.contains("failed - 0 ")
 }
 
-/// What a writer has said.
+/// Returns the promises that a writer announced.
 fn promises(ended: &Output) -> Promises {
     let mut promises = Promises::default();
     let said = String::from_utf8_lossy(&ended.stderr);

@@ -1,4 +1,4 @@
-//! What was promised of each run, and whether files that were found after a crash keep it.
+//! The promises about each run, and a check whether the files found after a crash keep them.
 
 use crate::disk::states::Found;
 use crate::disk::story::{WORKSPACE, append, is_what_was_written, outcome, reopen};
@@ -8,33 +8,33 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// What a crash takes.
+/// The kind of crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {
-    /// The process: whatever a call that returned has done is there.
+    /// The process dies: the effects of every call that returned are present.
     Process,
-    /// The power: what was synced is there.
+    /// The power fails: synced data is present.
     Power,
 }
 
-/// What was acknowledged of each run so far.
+/// The acknowledgements for each run so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Promises(BTreeMap<String, Promise>);
 
 #[derive(Debug, Clone, Default)]
 struct Promise {
     appended: u64,
-    /// `None` while not even that it was begun is safe.
+    /// The number of safe records; `None` while not even the start of the run is safe.
     safe: Option<u64>,
     has_ended: bool,
-    /// Somebody goes on with it, and may have taken back that it has ended.
+    /// Another process reopened the run, which may have undone its end.
     may_go_on: bool,
-    /// It is being removed, or has been.
+    /// The run is being removed, or is removed.
     may_be_gone: bool,
 }
 
 impl Promises {
-    /// Hears a line of a writer.
+    /// Reads a line of a writer.
     pub(crate) fn hear(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let seq: u64 = words[2].parse().unwrap();
@@ -56,7 +56,8 @@ impl Promises {
         }
     }
 
-    /// Whether what is in this folder has all that was promised, and can be gone on with.
+    /// Returns an error unless the folder holds everything that was promised and the runs can
+    /// continue.
     pub(crate) fn are_kept_in(&self, folder: &Path, loss: Loss) -> Result<(), String> {
         let fail = |what: &str, error: StoreError| format!("{what}: {error}: {:?}", std::error::Error::source(&error));
         let store = Store::open(&folder.join("state"), Path::new(WORKSPACE)).map_err(|error| fail("open", error))?;
@@ -98,7 +99,7 @@ impl Promises {
     }
 }
 
-/// Writes down what was found, in the place of what is there.
+/// Replaces the contents of a folder with these files.
 pub(crate) fn put(found: &Found, folder: &Path) {
     if folder.exists() {
         fs::remove_dir_all(folder).unwrap();

@@ -2,7 +2,7 @@
 //! calls give thousands of states in which a crash could leave the files. Every state must open,
 //! and must hold all acknowledged writes and a prefix of the others.
 //!
-//! `FLEDGE_TEST_ALL=1 cargo test --release --test it disk::` looks at more states.
+//! `FLEDGE_TEST_ALL=1 cargo test --release --test it disk::` checks more states.
 
 mod full;
 mod judge;

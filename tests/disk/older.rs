@@ -1,4 +1,4 @@
-//! Databases of every older version of the schema, as they were then.
+//! Databases of every older version of the schema, in their original form.
 
 use crate::disk::judge::{Loss, Promises};
 use crate::disk::story::make_old;

@@ -1,4 +1,5 @@
-//! After every system call of every story, and in the middle of it: the process is killed, or the power fails.
+//! Crashes after every system call of every story, and in the middle of a call: the process dies,
+//! or the power fails.
 
 use crate::disk::judge::{Loss, Promises, put};
 use crate::disk::states::{Disk, Found};
@@ -9,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// States that the ordinary suite looks at.
+/// The number of states that an ordinary run checks.
 const STATES: u64 = 200;
 
 #[test]
@@ -17,7 +18,7 @@ fn what_is_found_after_a_crash_begins_with_all_that_was_acknowledged() {
     let mut dice = dice("states of the disk");
     record_time();
     let mut looked = 0;
-    // The last one takes long to read.
+    // The last story takes long to read.
     let stories = STORIES.len() - usize::from(!is_whole());
     for (story, (name, share, _)) in STORIES.iter().enumerate().take(stories) {
         let Some(stage) = Stage::of(story) else {
@@ -37,7 +38,7 @@ fn what_is_found_after_a_crash_begins_with_all_that_was_acknowledged() {
 fn a_log_that_is_cut_at_any_byte_of_its_last_commit_has_every_commit_before() {
     let Some(stage) = Stage::of(0) else { return Need::Strace.lacks("there is no strace, or it may not trace") };
     let said: Vec<usize> = (0..stage.ops.len()).filter(|at| is_said(&stage.ops[*at])).collect();
-    // What is done between the acknowledgements of the last two records.
+    // The calls between the acknowledgements of the last two records.
     let [.., before, after, _] = said[..] else { panic!("{said:?}") };
     let mut step = (0..).step_by(if is_whole() { 1 } else { 131 }).peekable();
     let mut at = 0;
@@ -62,7 +63,7 @@ fn a_disk_that_lies_about_syncs_is_found_out() {
     assert!(found_out > 5, "{found_out} of 60");
 }
 
-/// A story that was told, and a place to put what is found of it.
+/// A recorded story, and a folder for the files found after a crash.
 struct Stage {
     root: PathBuf,
     ops: Vec<Op>,
@@ -78,7 +79,7 @@ impl Stage {
         Some(Self { root, ops, place })
     }
 
-    /// One state: a crash somewhere, of a kind.
+    /// Checks one state: a crash at some point, of some kind.
     fn look(&self, seed: u64) -> Result<(), String> {
         let mut dice = Dice::new(seed);
         let loss = if dice.percent(25) { Loss::Process } else { Loss::Power };
@@ -96,7 +97,8 @@ impl Stage {
         })
     }
 
-    /// The disk after so many calls, and so many bytes of the next one if that is a write.
+    /// Returns the disk after `end` calls, and after `cut` bytes of the next call if that is a
+    /// write.
     fn until(&self, end: usize, cut: usize) -> (Disk, Promises) {
         let (mut disk, mut promises) = (Disk::new(&self.root), Promises::default());
         for op in &self.ops[..end] {
@@ -115,7 +117,7 @@ impl Stage {
         kept.unwrap_or_else(|_| Err("it panicked".into()))
     }
 
-    /// The index of the log is mapped memory, of which anything may be found.
+    /// The index of the log is mapped memory, which may contain anything after a crash.
     fn leave_garbage(&self, found: &mut Found, dice: &mut Dice) {
         let logs: Vec<PathBuf> = found.keys().filter(|path| path.ends_with("fledge.db-wal")).cloned().collect();
         for log in logs {

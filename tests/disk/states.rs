@@ -1,23 +1,24 @@
-//! A disk, as pessimistic as POSIX: what is written to a file, or done to the names in a folder, is there for sure only after a sync of
-//! that file or folder. Before it may be there or not, each write by itself, in part, or as zeros.
+//! A model of a disk, as pessimistic as POSIX. A write to a file, or a change of names in a folder,
+//! is durable only after a sync of that file or folder. Before the sync, each write may be present,
+//! missing, partial, or zeros.
 
 use crate::disk::trace::Op;
 use crate::support::Dice;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-/// What a disk writes whole.
+/// The number of bytes that a disk writes atomically.
 const SECTOR: usize = 512;
 
-/// A folder and all that is below it.
+/// A folder and everything below it.
 #[derive(Debug, Clone)]
 pub(crate) struct Disk {
     root: PathBuf,
-    /// The first is the root.
+    /// The first node is the root.
     nodes: Vec<Node>,
 }
 
-/// What is found after a crash: files, and folders as `None`, by their path below the root.
+/// The contents after a crash: files, and folders as `None`, by their path below the root.
 pub(crate) type Found = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
 #[derive(Debug, Clone)]
@@ -26,14 +27,14 @@ enum Node {
     Folder { safe: BTreeMap<String, usize>, since: Vec<Turn> },
 }
 
-/// A change of a file that was not synced.
+/// An unsynced change of a file.
 #[derive(Debug, Clone)]
 enum Change {
     Write { at: usize, bytes: Vec<u8> },
     Resize(usize),
 }
 
-/// A change of the names in a folder that was not synced. What happens together stands together.
+/// An unsynced change of the names in a folder. Changes that happen atomically form one turn.
 #[derive(Debug, Clone)]
 struct Turn {
     gone: Option<String>,
@@ -41,13 +42,13 @@ struct Turn {
 }
 
 impl Disk {
-    /// An empty one that stands for this folder.
+    /// Returns an empty disk whose root is this folder.
     pub(crate) fn new(root: &Path) -> Self {
         let folder = Node::Folder { safe: BTreeMap::new(), since: Vec::new() };
         Self { root: root.to_owned(), nodes: vec![folder] }
     }
 
-    /// Does one thing. Names of files that are removed mean nothing.
+    /// Applies one operation. Names of removed files have no meaning.
     pub(crate) fn take(&mut self, op: &Op) {
         match op {
             Op::Open { path, is_emptied } => match (self.find(path), is_emptied) {
@@ -83,12 +84,13 @@ impl Disk {
         }
     }
 
-    /// What another process finds when this one is killed: everything that was done.
+    /// Returns the files that another process finds when this one is killed: all operations took
+    /// effect.
     pub(crate) fn as_done(&self) -> Found {
         self.found(|node| node.settled())
     }
 
-    /// What may be found when the power fails.
+    /// Returns a possible state of the files after a power failure.
     pub(crate) fn after_power_loss(&self, dice: &mut Dice) -> Found {
         let mood = dice.index(5);
         self.found(|node| node.lost(dice, mood))
@@ -131,7 +133,7 @@ impl Disk {
         since.push(turn);
     }
 
-    /// The folder of a path, and its name there.
+    /// Returns the folder of a path, and the name in that folder.
     fn place(&self, path: &Path) -> (usize, String) {
         (self.find(path.parent().unwrap()).unwrap(), path.file_name().unwrap().to_str().unwrap().to_owned())
     }
@@ -147,12 +149,12 @@ impl Disk {
 }
 
 impl Node {
-    /// With all that was done to it.
+    /// Returns the node with all changes applied.
     fn settled(&self) -> Self {
         self.with(|_| true, |_| Tear::Whole)
     }
 
-    /// With a part of what was not synced: nothing, all, a beginning, or each by itself.
+    /// Returns the node with part of its unsynced changes: none, all, a prefix, or each by chance.
     fn lost(&self, dice: &mut Dice, mood: usize) -> Self {
         let until = match self {
             Self::File { since, .. } => dice.index(since.len() + 1),
@@ -204,15 +206,16 @@ impl Node {
     }
 }
 
-/// How much of a write is there. Sectors are those of the disk, and those at its ends keep what they had beside it.
+/// The part of a write that is present, in sectors of the disk. The sectors at both ends keep their
+/// neighbouring bytes.
 #[derive(Debug)]
 enum Tear {
     Whole,
-    /// The first ones.
+    /// The first sectors.
     At(usize),
-    /// Some of them, by the bits of a number.
+    /// Some sectors, chosen by the bits of a number.
     Some(u64),
-    /// The same, and zeros where the others were to be.
+    /// Some sectors, chosen by the bits of a number, and zeros in place of the others.
     Zeros(u64),
 }
 

@@ -1,5 +1,5 @@
-//! What is written: small histories of journals, each told by processes that die at the end of their act, and that say aloud what was
-//! acknowledged.
+//! Small histories of journals. A separate process writes each act, prints what was acknowledged,
+//! and exits at the end of the act.
 
 use crate::disk::trace::{self, CALLS, Op};
 use crate::support::Dice;
@@ -11,31 +11,33 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The file in which a writer says what was acknowledged.
+/// The file in which a writer records acknowledgements.
 pub(crate) const SAID: &str = "said";
-/// The workspace whose journals these are.
+/// The workspace of these journals.
 pub(crate) const WORKSPACE: &str = "/a/app";
 
-/// One thing that a writer does.
+/// A step of a writer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
     Begin(&'static str),
     Reopen(&'static str),
-    /// Adds so many records of so many bytes.
+    /// Adds this number of records of this size in bytes.
     Append(&'static str, u64, usize),
     Sync(&'static str),
     Finish(&'static str),
-    /// Makes a database of this older version of the schema, with the runs `a`, and `b`, which has ended.
+    /// Makes a database of this older version of the schema, with the runs `a` and `b`; `b` has
+    /// ended.
     Old(u32),
     /// Removes every run that has ended.
     Prune,
-    /// Closes everything, which moves the log into the database; an act that does not end so ends in the middle.
+    /// Closes everything, which moves the log into the database. An act without this step ends
+    /// abruptly.
     Close,
 }
 
 use Step::{Append, Begin, Close, Finish, Old, Prune, Reopen, Sync};
 
-/// Their names, how many of a hundred states are theirs, and their acts.
+/// The name of each story, its share of a hundred states, and its acts.
 pub(crate) const STORIES: &[(&str, u64, &[&[Step]])] = &[
     (
         "one run",
@@ -111,7 +113,7 @@ pub(crate) const STORIES: &[(&str, u64, &[&[Step]])] = &[
         ]],
     ),
     ("an older database", 4, &[&[Old(1)], &[Reopen("a"), Append("a", 1, 300), Sync("a"), Close]]),
-    // The log grows until a sync moves it into the database and begins it anew.
+    // The log grows until a sync moves it into the database and restarts it.
     (
         "a full log",
         2,
@@ -128,7 +130,8 @@ pub(crate) const STORIES: &[(&str, u64, &[&[Step]])] = &[
     ),
 ];
 
-/// The record that a run has at this place: its size stands in it.
+/// Returns true if the record is the one that the run wrote at this position. The record contains
+/// its size.
 pub(crate) fn is_what_was_written(run: &str, record: &JournalRecord) -> bool {
     let size = record.data.split(' ').nth(2).and_then(|size| size.parse().ok());
     record.at_ms == record.seq * 10
@@ -138,7 +141,7 @@ pub(crate) fn is_what_was_written(run: &str, record: &JournalRecord) -> bool {
 
 pub(crate) fn data(run: &str, seq: u64, size: usize) -> String {
     let mut data = format!("{run} {seq} {size} ");
-    // Records of a size have the same text when they are large, so that they share a file.
+    // Large records of the same size have the same text, so that they share a file.
     let mut dice = Dice::new(if size > 65_536 { 0 } else { seq });
     if size > 65_536 {
         data = format!("{run} 0 {size} ");
@@ -170,7 +173,8 @@ pub(crate) fn begin(store: &Store, run: &str) -> Result<Journal, StoreError> {
     Journal::create(store, &head, &TaskCopy { text: "Do it.".into(), settings: "{}".into() })
 }
 
-/// A journal that is taken up again, and how many records it has. They must be those that were written.
+/// Reopens a journal and returns its number of records. The records must be those that were
+/// written.
 pub(crate) fn reopen(store: &Store, run: &str) -> Result<(Journal, u64), StoreError> {
     let mut count = 0;
     let journal = Journal::reopen(store, &RunId::new(run), |record| {
@@ -185,7 +189,7 @@ pub(crate) fn outcome() -> RunOutcome {
     RunOutcome { reason: "verified".into(), verified: true, ended_at_ms: 9_000, ..RunOutcome::default() }
 }
 
-/// Has a story told below a folder, and gives what was done there, act by act; `None` where there is no strace.
+/// Runs a story below a folder and returns its file operations, act by act; `None` without strace.
 pub(crate) fn told(story: usize, root: &Path) -> Option<Vec<Op>> {
     if !can_trace() {
         return None;
@@ -201,13 +205,14 @@ pub(crate) fn told(story: usize, root: &Path) -> Option<Vec<Op>> {
     Some(ops)
 }
 
-/// Whether strace is there and may trace.
+/// Returns true if strace is installed and may trace.
 pub(crate) fn can_trace() -> bool {
     let tried = Command::new("strace").args(["-f", "-qq", "-o", "/dev/null", "true"]).output();
     tried.is_ok_and(|tried| tried.status.success())
 }
 
-/// Tells an act in a process of its own, which another command starts. The act may end with an error, which is then its last word.
+/// Runs an act in a separate process, which another command starts. The act may end with an error,
+/// which it prints last.
 pub(crate) fn writer(starter: &[&str], story: usize, act: usize, root: &Path) -> io::Result<Output> {
     let mut command = Command::new(starter[0]);
     command.args(&starter[1..]).arg(std::env::current_exe().unwrap()).args([
@@ -233,7 +238,7 @@ fn tells_an_act() {
     let mut said = OpenOptions::new().create(true).append(true).open(root.join(SAID)).unwrap();
     let mut say = |word: String| {
         let heard = [io::stderr().write_all(word.as_bytes()), said.write_all(word.as_bytes())];
-        drop(heard); // on a full disk one of them is
+        drop(heard); // on a full disk, one of the two writes fails
     };
     if let Err(error) = tell(STORIES[story].2[act], root, &mut say) {
         say(format!("failed - 0 {error}: {:?}\n", std::error::Error::source(&error)));
@@ -295,7 +300,7 @@ pub(crate) fn tell(steps: &[Step], root: &Path, say: &mut impl FnMut(String)) ->
     Ok(())
 }
 
-/// Makes a database of an older version of the schema, safe from a failure of the power.
+/// Makes a database of an older version of the schema that survives a power failure.
 pub(crate) fn make_old(version: u32, root: &Path) {
     let project = project_dir(&root.join("state"), Path::new(WORKSPACE));
     fs::create_dir_all(project.join("runs")).unwrap();
@@ -305,7 +310,8 @@ pub(crate) fn make_old(version: u32, root: &Path) {
     project.ancestors().take(3).for_each(|folder| fs::File::open(folder).unwrap().sync_all().unwrap());
 }
 
-/// After a failed write nothing is written again, whatever the disk has to say.
+/// Asserts that a journal accepts no further write after a failed one, even if the disk works
+/// again.
 fn assert_broken(journal: &mut Journal) {
     let again = [journal.append(1, "Kind", "{}"), journal.sync(), journal.finish(&outcome())];
     assert!(again.iter().all(|again| matches!(again, Err(StoreError::Broken { .. }))), "{again:?}");

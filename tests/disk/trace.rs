@@ -1,16 +1,17 @@
-//! What a process did to the files below a folder, read from the output of strace: `-f -y -xx`, every string in hexadecimal.
+//! The file operations of a process below a folder, read from the output of `strace -f -y -xx`,
+//! with every string in hexadecimal.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The system calls that are recorded.
+/// The recorded system calls.
 pub(crate) const CALLS: &str = "trace=openat,creat,write,pwrite64,writev,pwritev,ftruncate,truncate,fallocate,fsync,fdatasync,\
     sync_file_range,rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,link,linkat,symlink,symlinkat,copy_file_range,sendfile";
 
-/// One thing that was done, and did not fail.
+/// An operation that succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// A file was opened that need not have been there, and emptied or not.
+    /// The process opened a file that may be new, and emptied it or not.
     Open {
         path: PathBuf,
         is_emptied: bool,
@@ -18,7 +19,7 @@ pub(crate) enum Op {
     Folder {
         path: PathBuf,
     },
-    /// Without a place: at the end.
+    /// A write; without an offset, at the end of the file.
     Write {
         path: PathBuf,
         at: Option<u64>,
@@ -40,7 +41,7 @@ pub(crate) enum Op {
     },
 }
 
-/// What was done below `root`, in order.
+/// Returns the operations below `root`, in order.
 pub(crate) fn read(text: &str, root: &Path) -> Vec<Op> {
     let mut begun: BTreeMap<&str, String> = BTreeMap::new();
     let mut ops = Vec::new();
@@ -61,10 +62,10 @@ pub(crate) fn read(text: &str, root: &Path) -> Vec<Op> {
 }
 
 fn op(call: &str) -> Option<Op> {
-    let (name, rest) = call.split_once('(')?; // others are signals and exits
+    let (name, rest) = call.split_once('(')?; // other lines are signals and exits
     let (args, result) = rest.rsplit_once(" = ")?;
     let args: Vec<&str> = args.trim_end().strip_suffix(')')?.split(", ").collect();
-    let result: u64 = result.split(['<', ' ']).next()?.parse().ok()?; // what failed did nothing
+    let result: u64 = result.split(['<', ' ']).next()?.parse().ok()?; // a failed call has no effect
     Some(match name {
         "openat" if args[2].contains("O_CREAT") => {
             Op::Open { path: named(args[0], args[1]), is_emptied: args[2].contains("O_TRUNC") }
@@ -101,14 +102,14 @@ impl Op {
     }
 }
 
-/// The path of a handle, `5<…>`; none for one of a file that is removed.
+/// Returns the path of a handle, `5<…>`, or `None` if the file was removed.
 fn handle(arg: &str) -> Option<PathBuf> {
     let (_, path) = arg.split_once('<')?;
     let path = path.strip_suffix('>')?;
     Some(text(path).into())
 }
 
-/// A path that may stand in the folder of a handle.
+/// Returns the path of a name, which may be relative to the folder of a handle.
 fn named(folder: &str, name: &str) -> PathBuf {
     handle(folder).unwrap_or_default().join(path(name))
 }

@@ -23,7 +23,7 @@ use std::time::Instant;
 use table::Cells;
 use voice::{WIRES, Wire};
 
-/// Cases of a wire format that run at a time.
+/// The number of concurrent cases of a wire format.
 const AT_ONCE: usize = 8;
 
 #[test]
@@ -55,14 +55,14 @@ fn every_fault_ends_as_it_should_in_every_wire_and_can_be_cancelled_in_its_middl
     assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What became of a case.
+/// The outcome of a case.
 struct Outcome {
     at: (usize, usize, String),
     cell: String,
     wrong: Vec<String>,
 }
 
-/// All cases of a wire format.
+/// Returns the outcomes of all cases of a wire format.
 fn outcomes(wire: Wire, rows: &[Row]) -> Vec<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let cases = rows.iter().enumerate().flat_map(|(row, known)| {
@@ -94,7 +94,7 @@ async fn outcome(wire: Wire, (row, place): (usize, usize), id: &str, case: Case)
     Outcome { at: (row, place, case.name.to_owned()), cell, wrong }
 }
 
-/// What is wrong with how a case went.
+/// Returns the faults in the result of a case.
 fn judged(case: &Case, played: &Played) -> Vec<String> {
     let mut wrong = Vec::new();
     let (result, count) = (&played.result, played.server.count());
@@ -103,18 +103,18 @@ fn judged(case: &Case, played: &Played) -> Vec<String> {
         let ended = format!("{} with {count} requests and {} tools", result.reason.row().word, played.tools);
         wrong.push(format!("ends {ended}, not {wanted}: {}", result.message));
     }
-    // Who answers is paid, and who broke off in the middle of it; a refusal costs nothing.
+    // The run pays for each answer, also for one that breaks off. A refusal costs nothing.
     let (paid, answers) = (result.usage.requests, result.turns);
     let refusals = (0..count).filter(|request| case.is_refused(*request)).count();
     if paid != (count - refusals) as u64 {
         wrong.push(format!("{paid} of {count} requests are paid for, with {refusals} refusals and {answers} answers"));
     }
-    // What is known of an answer that broke off is charged, and where nothing is, what was set aside for it.
+    // A broken answer costs its known usage or, if none is known, the amount reserved for it.
     let broken = paid.saturating_sub(answers);
     if result.usage.total.output_tokens < broken || (broken > 0 && result.usage.total.input_tokens == 0) {
         wrong.push(format!("{broken} broken answers cost {:?}", result.usage.total));
     }
-    // A request that is made again is the same one, byte by byte.
+    // A retried request is identical, byte by byte.
     let asked = played.server.requests();
     if result.turns <= 1
         && case.models == 1
@@ -133,7 +133,7 @@ fn judged(case: &Case, played: &Played) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with how its cancelling went.
+/// Returns the faults in the cancellation of a case.
 fn judged_cancelled(case: &Case, played: &Played) -> Vec<String> {
     let mut wrong = Vec::new();
     if !played.result.cancelled {

@@ -1,6 +1,8 @@
-//! One case, played: the real machine and the real provider against a real socket, with a clock that jumps over every pause.
+//! A run of one case: the real machine and the real provider against a real socket, with a clock
+//! that skips every pause.
 //!
-//! What the machine wants of a provider is done as the driver does it; tools, gate and report are told to be done.
+//! The player handles provider requests of the machine as the driver does. It pretends that tools,
+//! gate and report are done.
 
 use crate::faults::rows::Case;
 use crate::faults::server::{Act, Script, Server};
@@ -17,24 +19,24 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The key of every endpoint: it must turn up nowhere.
+/// The key of every endpoint, which must not appear anywhere.
 pub(crate) const KEY: &str = "sk-canary-93b1e6d2";
-/// What a case came to.
+/// The result of a case.
 pub(crate) struct Played {
     pub(crate) result: TaskResult,
     pub(crate) server: Server,
-    /// Tools that were run.
+    /// The number of tools that ran.
     pub(crate) tools: usize,
-    /// Times that the conversation was summarised.
+    /// The number of summaries of the conversation.
     pub(crate) summaries: usize,
-    /// The pauses before further tries.
+    /// The pauses before further attempts.
     pub(crate) pauses: Vec<Duration>,
-    /// All that watchers were told and the journal got, as text.
+    /// All watcher events and journal records, as text.
     pub(crate) told: String,
     pub(crate) conversation: Vec<Message>,
-    /// How long it took, or how long after its cancelling it ended.
+    /// The duration of the case, or the time from its cancellation to its end.
     pub(crate) took: Duration,
-    /// Whether the model's connection was still open after that.
+    /// The model's connection was still open after the end.
     pub(crate) holds_on: bool,
 }
 
@@ -44,7 +46,7 @@ pub(crate) async fn play(wire: Wire, case: &Case) -> Played {
     Stage::set(wire, case, server, false).play(case).await
 }
 
-/// Plays it once more, and cancels it in the middle of its fault.
+/// Plays a case and cancels it in the middle of its fault.
 pub(crate) async fn cancel(wire: Wire, case: &Case) -> Played {
     let mut scripts = case.scripts.clone();
     scripts[case.fault_at] = halved(&scripts[case.fault_at]);
@@ -52,7 +54,7 @@ pub(crate) async fn cancel(wire: Wire, case: &Case) -> Played {
     Stage::set(wire, case, server, true).play(case).await
 }
 
-/// The first half of a script, which then stalls where it does not go on for ever.
+/// Returns the first half of a script, which then stalls unless it continues endlessly.
 pub(crate) fn halved(script: &Script) -> Script {
     if script.iter().any(|act| matches!(act, Act::Drip(..) | Act::Flood(_) | Act::Stall)) {
         return script.clone();
@@ -67,7 +69,7 @@ struct Stage {
     run: Run,
     models: Vec<Arc<dyn Provider>>,
     server: Server,
-    /// When it is to be cancelled, and was.
+    /// The player cancels the case.
     cancels: bool,
     cancelled: Option<Instant>,
     now: Elapsed,
@@ -85,7 +87,7 @@ impl Stage {
         let model = |name: &str| {
             let mut endpoint = Endpoint::new(wire.kind(), name);
             (endpoint.base_url, endpoint.key) = (Some(base.clone()), Some(Secret::new(KEY)));
-            // What is cancelled has all the time there is, so that nothing else ends it.
+            // A cancelled case has unlimited time, so that nothing else ends it.
             endpoint.clocks = if cancels { endpoint.clocks } else { case.clocks };
             endpoint.max_response = if cancels { endpoint.max_response } else { case.max_response };
             connect(endpoint).unwrap()
@@ -116,14 +118,14 @@ impl Stage {
         Played { result, server, tools, summaries, pauses, told, conversation, took, holds_on }
     }
 
-    /// What happens next: an answer that came, or else the time passes.
+    /// Returns the next event: an answer, or else the passing of time.
     fn next(&mut self) -> Option<Event> {
         if let Some(event) = self.coming.pop_front() {
             return Some(event);
         }
         let due = self.run.deadline()?;
         if self.cancels && self.cancelled.is_none() {
-            return Some(self.cancel()); // in the pause before the next try
+            return Some(self.cancel()); // in the pause before the next attempt
         }
         self.pauses.push(due.since(self.now));
         self.now = due;
@@ -170,7 +172,7 @@ impl Stage {
                 let _written_to_a_string = writeln!(self.told, "{}", serde_json::to_string(&event).unwrap());
                 return;
             }
-            Action::AbortInFlight => return, // nothing is: its future was dropped
+            Action::AbortInFlight => return, // nothing is in flight: its future was dropped
             Action::AskConfirmation { .. }
             | Action::RunChild { .. }
             | Action::AnswerQuery { .. }
@@ -216,7 +218,7 @@ fn charter(case: &Case) -> RunSpec {
     charter
 }
 
-/// Two tools, and a conversation that is long enough to be summarised.
+/// Returns a plan with two tools, and with a conversation long enough to summarise.
 fn plan(case: &Case) -> RunPlan {
     let rule = |name: &str, role| ToolRule { name: name.into(), access: ToolAccess::Allowed, role };
     let rules = vec![rule("files-read", ToolRole::Reader), rule("files-write", ToolRole::Writer)];

@@ -1,6 +1,7 @@
-//! A server on loopback that plays one script for each request: it sends, drips, floods, stalls, resets and closes, and counts.
+//! A server on loopback that plays one script for each request: it sends, drips, floods, stalls,
+//! resets and closes, and counts.
 //!
-//! All servers live on one thread of their own, so a test that is busy holds none of them up.
+//! All servers share a separate thread, so a busy test does not delay them.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,49 +12,50 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// What happens on a connection after the request was read. At the end of its script it is closed as it should be.
+/// An action on a connection after the request was read. At the end of its script, the server
+/// closes the connection properly.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
-    /// These bytes are sent.
+    /// Sends these bytes.
     Send(Vec<u8>),
-    /// These bytes are sent one by one, again and again, with this time between them.
+    /// Sends these bytes one by one, repeatedly, with this time between them.
     Drip(Vec<u8>, Duration),
-    /// These bytes are sent again and again, as fast as they are taken.
+    /// Sends these bytes repeatedly, as fast as the client reads.
     Flood(Vec<u8>),
-    /// Nothing more comes, and the connection stays open.
+    /// Sends nothing more and keeps the connection open.
     Stall,
-    /// The connection is reset.
+    /// Resets the connection.
     Reset,
 }
 
-/// What happens on one connection.
+/// The actions on one connection.
 pub(crate) type Script = Vec<Act>;
 
-/// A server; beyond its last script it plays the last one again.
+/// A server, which repeats its last script for further requests.
 #[derive(Debug)]
 pub(crate) struct Server {
     address: SocketAddr,
     seen: Arc<Seen>,
 }
 
-/// What it has seen of its clients.
+/// The server's observations of its clients.
 #[derive(Debug, Default)]
 struct Seen {
     requests: Mutex<Vec<String>>,
     sent: AtomicU64,
-    /// How many connections came to a place where the client has to act.
+    /// The number of connections that reached a point where the client has to act.
     middles: watch::Sender<usize>,
-    /// How many clients hung up on one of those.
+    /// The number of clients that hung up at that point.
     hang_ups: watch::Sender<usize>,
 }
 
 impl Server {
-    /// Opens, for clients that speak HTTP.
+    /// Opens a server for clients that speak HTTP.
     pub(crate) fn open(scripts: &[Script]) -> Self {
         Self::start(scripts.to_vec(), true)
     }
 
-    /// Opens, and answers whatever the first bytes are.
+    /// Opens a server that answers any first bytes.
     pub(crate) fn raw(scripts: &[Script]) -> Self {
         Self::start(scripts.to_vec(), false)
     }
@@ -73,22 +75,22 @@ impl Server {
         Self { address, seen }
     }
 
-    /// Where it is.
+    /// Returns the server's address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The requests, each as it came.
+    /// Returns the requests as received.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.seen.requests.lock().unwrap().clone()
     }
 
-    /// How many there were.
+    /// Returns the number of requests.
     pub(crate) fn count(&self) -> usize {
         self.seen.requests.lock().unwrap().len()
     }
 
-    /// The bytes that clients have taken from it.
+    /// Returns the number of bytes that clients took from the server.
     pub(crate) fn sent(&self) -> u64 {
         self.seen.sent.load(Ordering::SeqCst)
     }
@@ -99,14 +101,14 @@ impl Server {
         let _sender_lives_as_long = counted.wait_for(|count| *count > 0).await;
     }
 
-    /// Waits until a client hung up there.
+    /// Waits until a client hangs up in the middle of a script that does not end by itself.
     pub(crate) async fn hung_up(&self) {
         let mut counted = self.seen.hang_ups.subscribe();
         let _sender_lives_as_long = counted.wait_for(|count| *count > 0).await;
     }
 }
 
-/// The thread that all servers share.
+/// Returns the thread that all servers share.
 fn ground() -> &'static Handle {
     static GROUND: LazyLock<Handle> = LazyLock::new(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -169,7 +171,7 @@ async fn serve(mut socket: TcpStream, reads: bool, scripts: &[Script], seen: &Se
     let _until_the_client_has_read_all = socket.read(&mut [0]).await;
 }
 
-/// Reads a request: its head, and as much body as that says.
+/// Reads a request: its head, and the body of the announced length.
 async fn read_request(socket: &mut TcpStream) -> Option<String> {
     let (mut all, mut piece) = (Vec::new(), [0; 16 * 1024]);
     loop {

@@ -1,4 +1,4 @@
-//! The printed table of all faults in all wire formats, and what became of them.
+//! The generated table of all faults in all wire formats, and their outcomes.
 
 use crate::faults::voice::WIRES;
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ which ended it within a second and closed its connection. A dash: the wire forma
 
 ";
 
-/// What became of every case: by row and case, in the order of the wires.
+/// The outcome of every case: by row and case, in the order of the wires.
 pub(crate) type Cells = BTreeMap<(usize, usize, String), [Option<String>; 4]>;
 
-/// Compares the table with the printed one, or prints it.
+/// Compares the table with the generated one, or writes it.
 pub(crate) fn hold(names: &[(&str, &str)], cells: &Cells) -> Result<(), String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("specs/generated/faults.md");
     let mut whole =

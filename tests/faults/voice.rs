@@ -1,4 +1,5 @@
-//! How answers, complaints and whole responses look in each of the four wire formats, as their documentation has them.
+//! Answers, errors and whole responses in each of the four wire formats, as their documentation
+//! defines them.
 
 use crate::faults::server::Act;
 use fledge::provider::WireFormat;
@@ -15,7 +16,7 @@ pub(crate) enum Wire {
 
 pub(crate) const WIRES: [Wire; 4] = [Wire::Anthropic, Wire::Chat, Wire::Responses, Wire::Ollama];
 
-/// What a model answers.
+/// An answer of a model.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) thinking: &'static str,
@@ -23,11 +24,11 @@ pub(crate) struct Answer {
     /// Id, name and arguments of each call; the arguments as text.
     pub(crate) calls: Vec<(String, String, String)>,
     pub(crate) stop: Stop,
-    /// Input and output tokens, whatever they are; `None`: not said.
+    /// Input and output tokens, which may be any JSON value; `None` if the answer omits them.
     pub(crate) usage: Option<(Value, Value)>,
 }
 
-/// Why it stops.
+/// The reason why an answer stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     End,
@@ -38,18 +39,18 @@ pub(crate) enum Stop {
     Window,
 }
 
-/// The answer that says this and is done.
+/// Returns an answer with this text that ends the turn.
 pub(crate) fn say(text: &str) -> Answer {
     let usage = Some((json!(100), json!(10)));
     Answer { thinking: "", text: text.into(), calls: Vec::new(), stop: Stop::End, usage }
 }
 
-/// The answer that calls a tool with these arguments.
+/// Returns an answer that calls a tool with these arguments.
 pub(crate) fn call(name: &str, arguments: &str) -> Answer {
     Answer { stop: Stop::Tools, ..say("") }.and("call_1", name, arguments)
 }
 
-/// The answer that writes a file.
+/// Returns an answer that writes a file.
 pub(crate) fn write(path: &str) -> Answer {
     call("files-write", &json!({"path": path, "content": "1\n"}).to_string())
 }
@@ -83,7 +84,7 @@ impl Wire {
         }
     }
 
-    /// As the table's head has it.
+    /// Returns the name in the head of the table.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Anthropic => "Anthropic",
@@ -93,23 +94,23 @@ impl Wire {
         }
     }
 
-    /// The head of a response that streams until it is closed.
+    /// Returns the head of a response that streams until it is closed.
     pub(crate) fn head(self) -> String {
         let kind = if self == Self::Ollama { "application/x-ndjson" } else { "text/event-stream" };
         format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n")
     }
 
-    /// A response with these bytes as its stream.
+    /// Returns a response with these bytes as its stream.
     pub(crate) fn streams(self, body: impl AsRef<[u8]>) -> Act {
         Act::Send([self.head().as_bytes(), body.as_ref()].concat())
     }
 
-    /// A whole answer.
+    /// Returns a complete answer.
     pub(crate) fn whole(self, answer: &Answer) -> Vec<Act> {
         vec![self.streams(self.frames(answer).concat())]
     }
 
-    /// The events of an answer, each with its end. The last of them ends it.
+    /// Returns the events of an answer, each with its terminator. The last event ends the answer.
     pub(crate) fn frames(self, answer: &Answer) -> Vec<String> {
         match self {
             Self::Anthropic => anthropic(answer).iter().map(|event| self.frame(event)).collect(),
@@ -122,7 +123,7 @@ impl Wire {
         }
     }
 
-    /// One event.
+    /// Returns one event.
     pub(crate) fn frame(self, event: &Value) -> String {
         match (self, event["type"].as_str()) {
             (Self::Ollama, _) => format!("{event}\n"),
@@ -131,7 +132,7 @@ impl Wire {
         }
     }
 
-    /// An error as this API words it.
+    /// Returns an error as this API words it.
     pub(crate) fn complaint(self, kind: &str, message: &str) -> Value {
         match self {
             Self::Anthropic => json!({"type": "error", "error": {"type": kind, "message": message}}),
@@ -140,7 +141,7 @@ impl Wire {
         }
     }
 
-    /// The same inside a stream.
+    /// Returns an error inside a stream.
     pub(crate) fn complains(self, kind: &str, message: &str) -> String {
         self.frame(&match self {
             Self::Responses => json!({"type": "error", "code": kind, "message": message}),
@@ -148,7 +149,7 @@ impl Wire {
         })
     }
 
-    /// Something that is no progress.
+    /// Returns an event without progress.
     pub(crate) fn ping(self) -> String {
         self.frame(&match self {
             Self::Anthropic => json!({"type": "ping"}),
@@ -159,7 +160,7 @@ impl Wire {
     }
 }
 
-/// A response that is an error.
+/// Returns an error response.
 pub(crate) fn status(code: u16, headers: &[(&str, &str)], body: impl AsRef<str>) -> Vec<Act> {
     let body = body.as_ref();
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
@@ -285,7 +286,8 @@ fn ollama(answer: &Answer) -> Vec<String> {
         all.push(line(&json!({"content": answer.text}).to_string()));
     }
     for (id, name, arguments) in &answer.calls {
-        // As bytes, since they may be what no JSON value can hold; what is no object at all comes as text.
+        // Raw text, since a case may need arguments that are not valid JSON. Arguments without the
+        // form of an object go as a JSON string.
         let is_object = arguments.starts_with('{') && arguments.ends_with('}');
         let arguments = if is_object { arguments.clone() } else { json!(arguments).to_string() };
         let (id, name) = (json!(id), json!(name));

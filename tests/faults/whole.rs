@@ -1,4 +1,5 @@
-//! The whole program in the middle of a fault: stopped, killed and taken up again, and under a wall clock that nobody can trust.
+//! The whole program in the middle of a fault: stopped, killed and resumed, and with an unreliable
+//! wall clock.
 
 use crate::faults::play::{KEY, halved};
 use crate::faults::rows::{Case, rows};
@@ -14,7 +15,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Cells that an ordinary run tries.
+/// The number of cells that an ordinary run tries.
 const SAMPLE: usize = 6;
 
 #[test]
@@ -64,7 +65,7 @@ fn each(what: &str, trial: &(dyn Fn(Wire, &Case) -> Result<(), String> + Sync)) 
             scope.spawn(|| {
                 while let Some((id, wire)) = { next.lock().unwrap().next() } {
                     let row = rows.iter().find(|row| row.id == id).unwrap();
-                    // Where nobody listens there is no middle.
+                    // A case without a listening server has no middle.
                     for case in (row.cases)(wire).into_iter().filter(|case| case.address.is_none()).take(if all {
                         usize::MAX
                     } else {
@@ -88,7 +89,7 @@ fn stopped(wire: Wire, case: &Case) -> Result<(), String> {
     if took < SOON { Ok(()) } else { Err(format!("it took {took:?}")) }
 }
 
-/// Stops a run in the middle of a fault; gives how long that took.
+/// Stops a run in the middle of a fault and returns the time until its end.
 fn stopped_once(wire: Wire, case: &Case) -> Result<Duration, String> {
     let place = Place::in_the_middle(wire, case);
     let child = place.run(&["run", "task.md", "--no-verify"], None);
@@ -129,16 +130,17 @@ fn killed(wire: Wire, case: &Case) -> Result<(), String> {
     place.is_clean(&ended)
 }
 
-/// So many answers were paid for, and the one that was cut in its middle, unless it was a refusal that was known as one by then.
+/// Checks that the report charges this number of answers, and the interrupted one unless it was
+/// already known as a refusal.
 fn paid(report: &Value, case: &Case, answers: u64) -> Result<(), String> {
     let usage = &report["usage"];
     let script = halved(&case.scripts[case.fault_at]);
     let head = |bytes: &[u8]| bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|end| end + 4);
-    // Of what a refusal says only so much is read, and then it is one.
+    // fledge reads only a limited part of a refusal, and then knows it as one.
     let is_known =
         |act: &Act| matches!(act, Act::Send(bytes) if head(bytes).is_some_and(|end| bytes.len() - end >= 4096));
     let is_known = case.is_refused(case.fault_at) && script.first().is_some_and(is_known);
-    // Whoever is cut off just before that has been told nothing yet.
+    // If the connection is cut just before that point, fledge does not yet know the refusal.
     let all = if is_known { answers..=answers + 1 } else { answers + 1..=answers + 1 };
     let (requests, input) = (usage["requests"].as_u64(), usage["total"]["input_tokens"].as_u64().unwrap_or(0));
     if !requests.is_some_and(|requests| all.contains(&requests) && input >= 99 * answers + requests) {
@@ -172,7 +174,8 @@ impl Place {
         Self { folder, server }
     }
 
-    /// The request that meets the fault stays in its middle; all that follow are answered well.
+    /// Returns a workspace whose fault stalls in its middle. The server answers all later requests
+    /// well.
     fn in_the_middle(wire: Wire, case: &Case) -> Self {
         let mut scripts = case.scripts[..=case.fault_at].to_vec();
         scripts[case.fault_at] = halved(&scripts[case.fault_at]);
@@ -198,7 +201,7 @@ impl Place {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// The report of its one run.
+    /// Returns the report of the one run.
     fn report(&self) -> Value {
         let below = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let runs = below(&self.folder.path().join("state"))
@@ -208,7 +211,7 @@ impl Place {
         serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap()
     }
 
-    /// The command line of a process with this place in its environment.
+    /// Returns the command line of a process with this folder in its environment.
     fn left_behind(&self) -> Option<String> {
         let mark = self.folder.path().to_str().unwrap().as_bytes();
         let mut processes = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
@@ -219,10 +222,10 @@ impl Place {
         processes.find(is_ours).map(line)
     }
 
-    /// Nobody who was started here is left, and the key is in nothing that was said or kept.
+    /// Checks that no started process is left, and that neither output nor files contain the key.
     fn is_clean(&self, ended: &Output) -> Result<(), String> {
         let holds = |bytes: &[u8], text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
-        // A child of a program that was killed needs a moment to see that.
+        // A child of a killed program needs a moment to notice the kill.
         if !becomes(|| self.left_behind().is_none()) {
             return Err(format!("a process is left: {:?}", self.left_behind()));
         }
@@ -245,7 +248,8 @@ impl Place {
     }
 }
 
-/// A library under which every look at the wall clock finds another day; `None` where it cannot be made.
+/// Returns a library that makes each reading of the wall clock return a different day; `None` if it
+/// cannot be built.
 fn jumping_clock(folder: &Path) -> Option<PathBuf> {
     let (source, library) = (folder.join("clock.c"), folder.join("clock.so"));
     let text = "#define _GNU_SOURCE\n#include <time.h>\n#include <unistd.h>\n#include <sys/syscall.h>\n\

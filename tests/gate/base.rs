@@ -1,4 +1,5 @@
-//! The base is judged beside the agent's first turns: what cannot run ends the run early, and what failed before is known.
+//! The verdict on the base, judged during the agent's first turns: a lane that cannot run ends the
+//! run early, and earlier failures are known.
 
 use crate::support::{Fledge, Model, Need, hang, say, shell, write};
 use rustix::process::Signal;
@@ -37,14 +38,14 @@ fn an_ignored_file_without_which_a_step_of_the_base_fails_ends_the_run_with_the_
     let report = ended.must_be(5, "gate_errored");
     assert!(report["message"].as_str().unwrap().contains(said), "{}", report["message"]);
     assert_eq!((&report["attempts"], &report["turns"]), (&json!([]), &json!(0)));
-    // What is known of the base is kept for other runs.
+    // The verdict on the base is kept for other runs.
     let ended = ended.again(&["run", "task.md"]).anthropic(&Model::new([hang().always()])).run();
     ended.must_exit(5);
     assert!(ended.stderr.contains(said), "{}", ended.story());
     let always = ended.again(&["run", "task.md", "--baseline=always"]).anthropic(&Model::new([])).run();
     always.must_exit(5);
     assert!(always.stderr.contains(said), "{}", always.story());
-    // A step that fails for another reason may say that the file is not there.
+    // A step that fails for another reason may also print that the file is missing.
     let model = Model::new([write("done", ""), say("Done.")]);
     let other = run("test -f done || { cat local.json; false; }", &model).run();
     other.must_be(0, "verified");
@@ -113,7 +114,7 @@ fn a_base_is_judged_once_by_all_runs_that_begin_with_it() {
     let fledge = fledge.file("tasks/a.md", "Make the file `done`.").file("tasks/b.md", "Make the file `done`, too.");
     let ended = fledge.committed().args(&["run", "tasks", "-j2", "--sandbox=off"]).run();
     ended.must_exit(0);
-    // Once for the base, and once for each task.
+    // Once for the base and once for each task.
     assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 3, "{}", ended.story());
 }
 
@@ -140,7 +141,7 @@ fn build_output_of_the_base_is_in_later_rooms_and_is_where_the_next_base_begins(
     long_test!();
     let counted = crate::support::temp_dir();
     let file = counted.path().join("starts");
-    // As cargo does: what it has made is left in `target`, and what is there is not made again.
+    // Imitates cargo: output stays in `target` and is not built again.
     let step = "if test -e target/made; then echo warm; else echo cold; fi >>STARTS; mkdir -p target/x; \
                 touch target/made target/.rustc_info.json; test -f done # cargo";
     let lane = format!("steps: [{{ name: there, run: '{}' }}]", step.replace("STARTS", file.to_str().unwrap()));
@@ -155,7 +156,7 @@ fn build_output_of_the_base_is_in_later_rooms_and_is_where_the_next_base_begins(
     let ended = ended.again(&["run", "task.md", "--sandbox=off"]).anthropic(&model()).run();
     ended.must_exit(0);
     assert_eq!(starts(), ["cold", "warm", "warm", "warm"]);
-    // Behind bubblewrap it is a layer, and nothing that a room writes there stays.
+    // With bubblewrap the cache is a layer, and writes of a room to it are discarded.
     let step = "if test -e done; then test -e target/made && test ! -e target/mine && touch target/mine; \
                 else mkdir -p target && touch target/made target/.rustc_info.json; fi # cargo";
     let lane = format!("steps: [{{ name: there, run: '{step}' }}]");
@@ -190,12 +191,12 @@ fn a_pass_of_the_tree_on_which_the_checks_failed_is_none() {
         fs::write(&path, "").unwrap();
         (Some(if count == 1 { write("sum", "4 \n") } else { say("Done.") }), count)
     });
-    // The formatter takes back all that the agent wrote.
+    // The formatter reverts everything that the agent wrote.
     let lane = format!(
         "writes: true\nsteps: [{{ name: format, run: echo 4 > sum }}, {{ name: now and then, run: 'test -e {}' }}]",
         flag.display()
     );
-    // A sandbox may hide the folder of the flag.
+    // A sandbox could hide the folder of the flag.
     let args = ["run", "task.md", "--baseline=always", "--max-retries=0", "--sandbox=off"];
     let ended = Fledge::simple(&model).file("sum", "4\n").lane("verify", &lane).args(&args).run();
     fs::remove_file(flag).unwrap();

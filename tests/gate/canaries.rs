@@ -1,11 +1,12 @@
-//! Planted tests of real runners: honest work passes beside them, and code that silences what they are made like does not.
+//! Canaries for real test runners: the gate passes honest work and refuses code that silences
+//! tests.
 
 use crate::attacks::tools::rustup_home;
 use crate::support::{Fledge, Model, Need, say, shell};
 use serde_json::json;
 use std::path::Path;
 
-/// A project with a bug, its lane, a patch that mends the bug, and one that hides it from the tests.
+/// A project with a bug, its lane, a script that fixes the bug, and a script that hides it.
 struct Case<'a> {
     files: &'a [(&'a str, &'a str)],
     lane: &'a str,
@@ -14,7 +15,7 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Insists that the honest work is verified, and the other refused because a planted test is not seen.
+    /// Asserts that the honest work is verified and the cheat is refused for a missing canary.
     #[track_caller]
     fn must_tell_apart(&self) {
         for (script, code, reason) in [(self.honest, 0, "verified"), (self.cheat, 1, "gate_failed")] {
@@ -30,7 +31,7 @@ impl Case<'_> {
             if code == 0 {
                 assert_eq!(report["attempts"][0]["verdict"]["proof"]["canaries"], json!(1), "{}", ended.story());
             } else {
-                // Of Rust and others the number of tests says it first.
+                // For Rust and some other runners, the test count reveals the cheat first.
                 assert!(ended.stderr.contains("every step passed, but that is not enough"), "{}", ended.story());
             }
         }
@@ -123,7 +124,7 @@ fn each_macro_of_a_file_of_cpp_is_planted_with_the_fixture_of_its_tests() {
     .must_tell_apart();
 }
 
-/// A project of Java whose classes are compiled and run by JUnit 4; `test` is its test class.
+/// Tests a Java project that `javac` compiles and JUnit 4 runs; `test` is its test class.
 fn must_tell_java_apart(files: &[(&str, &str)], test: &str, cheat: &str) {
     let jars = "/usr/share/java/junit4.jar:/usr/share/java/hamcrest-core.jar";
     if !Need::has_program("javac") || !jars.split(':').all(|jar| Path::new(jar).is_file()) {

@@ -1,14 +1,15 @@
-//! What an agent writes for later runs to read: it is put back at every end of its run, and after a kill by whoever starts next.
+//! Configuration that an agent writes for later runs: fledge restores it when the run ends, or at
+//! the next start if the run was killed.
 
 use crate::support::{Ended, Fledge, KEY, Model, Running, Turn, hang, needs, nothing, say, shell, write};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
 
-/// What only the operator may say.
+/// Settings that only the operator may choose.
 const EVIL: &str = "hooks: { post_tools: [touch ran] }";
 
-/// Writes what would steer the next run.
+/// Writes configuration that would steer the next run.
 fn spoil() -> Turn {
     shell(&format!(
         "echo '{EVIL}' >fledge.local.yaml; echo 'sandbox: off' >>fledge.yaml; echo 'steps: []' >lanes/verify.yaml; mkdir fledge.toml"
@@ -19,7 +20,8 @@ fn place(model: &Model) -> Fledge {
     Fledge::simple(model).file("fledge.yaml", "max_retries: 0\n").arg("--sandbox=off")
 }
 
-/// Insists that all is as it was, that a copy is kept, and that it is said on the screen and, where there is one, in the report.
+/// Asserts that the files are restored and a copy is kept. Standard error must say so, and so must
+/// the report if there is one.
 #[track_caller]
 fn must_be_put_back(ended: &Ended, is_reported: bool) {
     let files = ["fledge.yaml", "lanes/verify.yaml", "fledge.local.yaml", "fledge.toml"].map(|path| ended.file(path));
@@ -63,7 +65,7 @@ fn configuration_that_an_agent_writes_is_put_back_when_its_run_is_cancelled() {
     must_be_put_back(&ended, true);
 }
 
-/// A run that is killed while its model thinks, after it has written.
+/// A run that is killed after its agent wrote, during a model call.
 fn killed() -> Ended {
     let model = Model::new([spoil(), hang()]);
     let running: Running = place(&model).start();

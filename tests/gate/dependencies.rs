@@ -1,8 +1,9 @@
-//! Dependencies that are installed beside the tree: a room has them as they were before the agent, and nothing changes them.
+//! Dependencies installed beside the tree: a room has them as they were before the agent started,
+//! and nothing changes them.
 
 use crate::support::{Fledge, Model, say, shell};
 
-/// A check that is a package of the project, and leaves something beside itself.
+/// A check that is a package of the project and writes a file into `node_modules`.
 const CHECK: &str = "grep -q right answer && echo run >> node_modules/cache";
 const LANE: &str = "steps: [{ name: check, run: sh node_modules/check/run }]";
 
@@ -38,7 +39,7 @@ fn what_the_agent_does_to_a_package_reaches_neither_the_room_nor_the_folder() {
         ended.must_be(1, "gate_failed");
         assert_eq!(ended.file("node_modules/check/run").as_deref(), Some(CHECK), "{attack}: {}", ended.story());
     }
-    // Without a sandbox nothing keeps the agent from the folder. The room has a copy from before.
+    // Without a sandbox the agent can write to the folder. The room has a copy from before.
     let model = Model::new([shell(attacks[0]), say("Done.")]);
     let ended = project(&model, LANE).arg("--max-retries=0").arg("--sandbox=off").run();
     ended.must_be(1, "gate_failed");

@@ -1,4 +1,5 @@
-//! `fledge fix`: the gate on the base first; nothing to do where it passes, its failures as the task where it fails.
+//! `fledge fix`: if the gate fails on the base, its failures become the task; otherwise the run
+//! ends.
 
 use crate::support::{Ended, Fledge, Model, call, needs, say, shell, write};
 use serde_json::json;
@@ -201,7 +202,8 @@ fn a_dry_run_asks_nothing_of_gate_or_model() {
 
 #[test]
 fn what_a_task_expects_is_asked_today_and_not_of_what_is_kept() {
-    // What a step finds may change without any file of the project: here a program beside it.
+    // A step's result may change without any change to the project: here a program outside it
+    // changes.
     let tools = crate::support::temp_dir();
     let tool = tools.path().join("is-good");
     let says = |code: u8| {

@@ -1,4 +1,5 @@
-//! The keys of a task that say how its gate judges, as flags of `run`: they win over the task, and patterns add to its own.
+//! Flags of `run` for a task's gate settings: a flag overrides the task, and patterns add to the
+//! task's own.
 
 use crate::support::{Fledge, Model, needs, say, shell, write};
 use serde_json::json;

@@ -1,8 +1,10 @@
-//! What git would run later, outside of the wall, for whoever works here next: no agent decides on it, in no repository of the workspace.
+//! Commands that git would run later outside the sandbox: the agent cannot configure them in any
+//! repository of the workspace.
 
 use crate::support::{Fledge, Model, say, shell};
 
-/// A workspace with a repository inside that is ignored, and one whose git directory lies in that of the whole.
+/// A workspace with an ignored inner repository, and one whose git directory is inside the outer
+/// one.
 fn scene(model: &Model) -> Fledge {
     let scene = Fledge::simple(model).file(".gitignore", "vendor/\n").committed();
     let scene = scene.git(&["init", "-q", "vendor/x"]);

@@ -1,4 +1,5 @@
-//! Changes of protected paths: the end of a run names each with its rule and the flag that lets it through.
+//! Changes of protected paths: the result of a run names each path with its rule and the flag that
+//! allows it.
 
 use crate::support::{Fledge, Model, say, shell, words, write};
 use serde_json::json;
@@ -18,7 +19,7 @@ fn what_was_put_back_is_named_with_its_flag_also_where_the_run_is_verified() {
     assert!(ended.stderr.contains("✓ Verified, without the changes below, in "), "{}", ended.story());
     let hint = "to allow these findings, run the task again with --allow-edit tests/a_test.sh";
     assert!(ended.stderr.trim_end().ends_with(hint), "{}", ended.story());
-    // The flag that was named does what it says.
+    // The suggested flag allows the change.
     let model = Model::new([shell("touch done; echo more >> tests/a_test.sh"), say("Done.")]);
     let ended = Fledge::simple(&model).file("tests/a_test.sh", "true\n").arg("--allow-edit=tests/a_test.sh").run();
     assert_eq!(ended.must_be(0, "verified").get("protected"), None);
@@ -205,7 +206,7 @@ fn a_run_whose_whole_work_was_refused_is_not_verified() {
     let report = ended.must_be(6, "gate_tampered");
     let why = "all of the work was refused, because its paths are protected: lanes/verify.yaml";
     assert_eq!(report["message"], why, "{}", ended.story());
-    assert!(ended.stderr.contains("run it again with --allow-edit lanes/verify.yaml"), "{}", ended.story());
+    assert!(ended.stderr.contains("run the task again with --allow-edit lanes/verify.yaml"), "{}", ended.story());
     let lanes = "steps: [{ name: all, run: 'true' }]";
     let model = Model::new([write("lanes/verify.yaml", "x"), write("done", ""), say("Done.")]);
     Fledge::simple(&model).lane("verify", lanes).run().must_be(0, "verified");
@@ -250,7 +251,7 @@ fn a_large_document_is_work_like_any_other() {
     assert!(ended.file("NOTES.md").is_some_and(|text| text.len() > 2_000_000), "{}", ended.story());
 }
 
-/// Copies the report of tests that the project has, as a runner would write it.
+/// Copies the project's test report, as a runner would write it.
 const REPORTS: &str = "steps: [{ name: test, run: 'cat results/*.xml > report.xml', junit: report.xml }]";
 
 fn tests(names: &[&str]) -> String {

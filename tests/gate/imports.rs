@@ -1,15 +1,16 @@
-//! The table of modules that nothing may stand in for, held against the import statements of the installed runners.
+//! The table of modules that must not be shadowed, compared with the imports of the installed
+//! runners.
 
 use crate::support::Need;
 use std::process::Command;
 
-/// Modules of single codecs, of sound and pictures that old libraries look at, and of Python's own tests.
+/// Modules of single codecs, of sound and images that old libraries use, and of Python's own tests.
 #[rustfmt::skip]
 const APART: [&str; 14] = [
     "_codecs_cn", "_codecs_hk", "_codecs_iso2022", "_codecs_jp", "_codecs_kr", "_codecs_tw", "_ctypes_test", "_testbuffer", "_testcapi", "aifc", "audioop",
     "chunk", "imghdr", "sndhdr",
 ];
-/// What Python has in itself, whatever lies beside.
+/// Modules that Python always loads from itself, regardless of the files beside it.
 const INSIDE: [&str; 3] = ["_frozen_importlib", "_frozen_importlib_external", "uu"];
 
 #[test]

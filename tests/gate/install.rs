@@ -1,12 +1,12 @@
-//! Dependencies that the work adds are installed for its checks, by the project's package manager.
+//! Dependencies that the work adds: the project's package manager installs them for the checks.
 
 use crate::support::{Fledge, Model, say, shell};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use tempfile::TempDir;
 
-/// Stands in for npm: it installs each dependency that the manifest names, and writes a lock file.
-/// Two names fail.
+/// Replaces npm: installs each dependency that the manifest names, and writes a lock file. Two
+/// names fail.
 const NPM: &str = r#"#!/bin/sh
 case "$* $npm_config_ignore_scripts" in "install --ignore-scripts "*" true") ;; *) echo "npm error: $*"; exit 9 ;; esac
 rm -rf node_modules/gone
@@ -24,7 +24,7 @@ done
 "#;
 const OLD: &str = "{\"dependencies\": {\n\"old\": \"1\"\n}}\n";
 
-/// A project whose check asks for the packages that `wanted` names.
+/// Returns a project whose check requires the packages that `wanted` names.
 fn project(model: &Model) -> (TempDir, Fledge) {
     let tools = crate::support::temp_dir();
     let npm = tools.path().join("npm");
@@ -37,7 +37,7 @@ fn project(model: &Model) -> (TempDir, Fledge) {
     (tools, place.file("node_modules/old/package.json", "{}").file("package-lock.json", "old\n"))
 }
 
-/// Adds a dependency as an agent would that has no network, and code that needs it.
+/// Adds a dependency without network, as an agent would, and code that needs it.
 fn adds(name: &str) -> String {
     format!(
         "printf '{{\"dependencies\": {{\\n\"old\": \"1\",\\n\"{name}\": \"1\"\\n}}}}\\n' >package.json; echo {name} >>wanted; mkdir src; touch src/new.js"
@@ -55,7 +55,7 @@ fn a_new_dependency_is_installed_for_the_checks_and_in_the_workspace_after_a_pas
         let installed = &report["attempts"][0]["verdict"]["installed"];
         assert!(installed["packages"].to_string().contains("new 1.0.0"), "{installed}");
         assert!(ended.file("node_modules/new/package.json").is_some(), "{sandbox}: {}", ended.story());
-        // The lock file is the work's, which the agent has not changed.
+        // The lock file belongs to the work, and the agent did not change it.
         assert_eq!(ended.file("package-lock.json").as_deref(), Some("old\n"), "{sandbox}");
         let warnings = report["warnings"].to_string();
         assert!(!ended.stderr.contains("new in folders of installed dependencies"), "{sandbox}: {}", ended.story());
@@ -136,7 +136,7 @@ fn a_setup_takes_the_place_of_the_command_that_would_be_derived() {
 #[test]
 fn an_ignored_lock_file_has_the_new_dependency_in_the_room() {
     long_test!();
-    // Cargo itself, with packages that lie in the project: nothing is fetched.
+    // Uses the real cargo with packages inside the project, so nothing is fetched.
     let tools = crate::attacks::tools::sysroot().join("bin");
     let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
     let manifest = "[package]\nname = \"sums\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[dependencies]\n";

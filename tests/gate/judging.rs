@@ -1,4 +1,5 @@
-//! The gate: frozen before the model is asked, out of the agent's reach, and its word is fed back.
+//! The gate: frozen before the first model call, out of the agent's reach, with its verdict
+//! returned to the model.
 
 use crate::support::{Fledge, KEY, Model, call, needs, say, shell, words, write};
 use serde_json::{Value, json};
@@ -36,8 +37,8 @@ fn what_a_lane_says_later_does_not_change_the_run() {
 
 #[test]
 fn a_pass_counts_for_nothing_when_the_gate_was_written_while_it_ran() {
-    // What a step runs may be what the agent wrote: here it changes a script that a later step needs, once for good, once so that
-    // the script puts itself back.
+    // A step may run code that the agent wrote. Here this code changes a script that a later step
+    // needs, once for good, and once with a script that restores itself.
     let back = "cp check.sh kept; printf 'mv -f kept check.sh; exit 0' > check.sh";
     for code in ["echo exit 0 > check.sh", back] {
         let model = Model::new([write("code.sh", code), say("Done.")]);

@@ -1,4 +1,4 @@
-//! Lock files that the work changes: a moved entry is put back, and other changes are noted.
+//! Lock files that the work changes: fledge restores moved entries and notes other changes.
 
 use crate::support::{Fledge, Model, say, shell};
 
@@ -24,7 +24,7 @@ fn a_moved_entry_is_put_back_and_named_with_the_flag_that_allows_it() {
     assert!(report["protected"].to_string().contains(what), "{report}");
     assert!(model.asked()[2].newest().contains(what), "{}", model.asked()[2].newest());
     assert!(ended.stderr.contains("--allow-edit Cargo.lock"), "{}", ended.story());
-    // The flag lets the same change through.
+    // The flag allows this change.
     let model = Model::new([shell(attack), say("Done.")]);
     let ended = place(&model).arg("--allow-edit=Cargo.lock").run();
     let report = ended.must_be(0, "verified");

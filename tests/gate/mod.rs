@@ -1,4 +1,4 @@
-//! The gate of a run: what is frozen, what is put back, and what the verdict says.
+//! The gate of a run: the files that it freezes and restores, and its verdict.
 
 mod base;
 mod canaries;

@@ -1,18 +1,19 @@
-//! Tests of C++, Go and Java are known by their names, without configuration: a test of the base that did not run is named.
+//! Test names of C++, Go and Java, found without configuration: the report names each test of the
+//! base that did not run.
 
 use crate::support::{Ended, Fledge, Model, Need, go_cache, say, shell};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
 
-/// A run of a script on a project of these files with this lane.
+/// Runs a script on a project with these files and this lane.
 fn run(files: &[(&str, &str)], lane: &str, script: &str) -> Ended {
     let model = Model::new([shell(script), say("Done.")]);
     let fledge = Fledge::simple(&model).lane("verify", lane).arg("--max-retries=0");
     files.iter().fold(fledge, |fledge, (path, text)| fledge.file(path, text)).run()
 }
 
-/// Insists that honest work is verified with so many tests by name.
+/// Asserts that honest work is verified with this number of named tests.
 #[track_caller]
 fn must_be_named(ended: &Ended, tests: u64) {
     let report = ended.must_be(0, "verified");
@@ -21,7 +22,7 @@ fn must_be_named(ended: &Ended, tests: u64) {
     assert!(ended.stderr.contains(" by name"), "{}", ended.story());
 }
 
-/// Insists that a run is refused since these tests did not run.
+/// Asserts that a run is refused because these tests did not run.
 #[track_caller]
 fn must_miss(ended: &Ended, tests: &str) {
     let report = ended.must_be(1, "gate_failed");
@@ -65,7 +66,8 @@ fn a_program_of_googletest_that_ends_before_its_tests_is_no_pass() {
     must_miss(&run(&files, &lane, ends), "Calc.adds");
 }
 
-/// What Surefire 3.2.5 wrote for a class of JUnit 5, without properties and most times; `suite.txt` lists what the class has run.
+/// Writes the report of Surefire 3.2.5 for a JUnit 5 class, without properties and most times.
+/// `suite.txt` lists the tests that the class ran.
 const SUREFIRE: &str = r#"mkdir -p target/surefire-reports
 {
   echo '<?xml version="1.0" encoding="UTF-8"?><testsuite name="p.CalcTest$Inner">'
@@ -108,7 +110,7 @@ fn a_report_in_a_folder_that_is_kept_between_rooms_is_found() {
     }
 }
 
-/// A module of two packages. In one of them a test fails.
+/// A Go module with two packages. A test fails in one of them.
 const GO: [(&str, &str); 5] = [
     ("go.mod", "module example.com/calc\n\ngo 1.18\n"),
     ("calc.go", "package calc\n\nfunc Add(a, b int) int { return a - b }\n"),
@@ -125,7 +127,7 @@ const GO: [(&str, &str); 5] = [
 ];
 const GO_LANE: &str = "steps: [{ name: test, run: go test ./... }]\n";
 
-/// A run of a script on this module of Go.
+/// Runs a script on these files with the Go lane.
 fn run_go(files: &[(&str, &str)], script: &str) -> Ended {
     let model = Model::new([shell(script), say("Done.")]);
     let fledge = Fledge::simple(&model).lane("verify", GO_LANE).arg("--max-retries=0");
@@ -148,7 +150,7 @@ fn tests_of_go_are_known_by_name_and_are_run_in_each_room() {
         let builds: Vec<_> = kept.filter(|entry| entry.path().ends_with("lanes/verify/builds")).collect();
         assert!(builds.iter().any(|folder| fs::read_dir(folder.path()).unwrap().count() > 1), "{builds:?}");
     }
-    // Nothing that it reads has changed, as far as Go sees.
+    // Go sees no change in the inputs of this package, and yet it must not use its cache.
     assert!(log.contains("ok  \texample.com/calc/deep\t") && !log.contains("(cached)"), "{log}");
 }
 
@@ -159,7 +161,7 @@ fn a_test_program_of_go_that_ends_before_its_tests_is_no_pass() {
         return Need::Go.lacks("there is no go");
     }
     let ends = "printf 'package calc\\n\\nimport \"os\"\\n\\nfunc init() { os.Exit(0) }\\n\\nfunc Add(a, b int) int { return a - b }\\n' > calc.go";
-    // On a base that does not compile no test is known.
+    // No test is known on a base that does not compile.
     let mut broken = GO;
     broken[1].1 = "package calc\n";
     for files in [&GO, &broken] {

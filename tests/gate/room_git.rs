@@ -1,10 +1,10 @@
-//! Git in a clean room: a repository like the user's, with the judged tree as its newest commit and
-//! nothing that is not reachable from the base.
+//! Git in a clean room: a repository like the user's, with the judged tree as its newest commit. It
+//! holds nothing that is not reachable from the base.
 
 use crate::support::{Ended, Fledge, Model, git, say, shell};
 use std::fs;
 
-/// Every kind of sandbox that a test can choose.
+/// All kinds of sandbox that a test can choose.
 const SANDBOXES: [&str; 2] = ["--sandbox=auto", "--sandbox=off"];
 
 /// A workspace whose lane `verify` is the script `check.sh`.
@@ -14,7 +14,7 @@ fn scene(script: &str) -> Fledge {
     scene.args(&["lanes", "run", "verify", "--clean"])
 }
 
-/// One more commit of everything.
+/// Commits everything.
 fn commit(scene: Fledge, message: &str) -> Fledge {
     scene.git(&["add", "-A"]).git(&["commit", "-q", "--allow-empty", "-m", message])
 }
@@ -26,7 +26,7 @@ fn tagged(scene: Fledge) -> Fledge {
     commit(scene.file("src/c", "3\n"), "third")
 }
 
-/// Judges in each sandbox; gives the last end.
+/// Judges the scene in each sandbox and returns the last result.
 #[track_caller]
 fn must_pass(scene: Fledge) -> Ended {
     let ended = scene.arg(SANDBOXES[0]).run();
@@ -37,7 +37,7 @@ fn must_pass(scene: Fledge) -> Ended {
     ended
 }
 
-/// A script that prints nothing unless it fails, and then says what.
+/// Returns a script that prints only the checks that fail.
 fn expecting(checks: &[(&str, &str)]) -> String {
     let check = |(command, expected): &(&str, &str)| {
         format!(
@@ -232,7 +232,7 @@ fn nothing_of_other_branches_is_in_a_room() {
 
 #[test]
 fn what_an_earlier_base_had_beside_its_commits_is_not_in_the_rooms_of_a_later_one() {
-    // The brackets keep the script itself from being found.
+    // The brackets keep the search from finding the script itself.
     let finds = |text: &str| format!("git cat-file --batch-all-objects --batch | grep -aq '{text}'");
     let scene = tagged(scene(&finds("s3cr[e]t in the tree"))).file("draft", "s3cret in the tree\n");
     let first = scene.run();

@@ -1,4 +1,4 @@
-//! What the wall and the gate make together of what is written in a room.
+//! Writes inside a room: how the sandbox and the gate treat them.
 
 use crate::support::{Fledge, Model, Need, say, shell, write};
 use serde_json::{Value, json};
@@ -108,7 +108,7 @@ fn tests_are_not_swapped_even_for_a_while() {
     }
 }
 
-/// Starts fledge where it finds no bubblewrap.
+/// Starts fledge where bubblewrap is not found.
 const BEHIND_LANDLOCK: &[&str] = &[
     "unshare",
     "-rm",
@@ -143,7 +143,7 @@ fn changes_of_folders_are_seen(starter: &[&str]) {
         ]);
         let run = Fledge::simple(&model).file("tests/check.sh", "test -f done").file("src/code.sh", "true");
         let run = run.file("src/end.sh", "true").lane("verify", lane).arg("--max-retries=0").under(starter).run();
-        // What a sandbox refuses leaves the test as it is, and that fails.
+        // If a sandbox refuses the change, the test stays as it was and fails.
         assert!(matches!(run.code, Some(1 | 6)), "{change}: {}", run.story());
     }
 }
@@ -353,7 +353,7 @@ fn a_checkout_that_was_changed_is_made_anew() {
         run = run.again(&clean).run();
         run.must_exit(0);
     }
-    // The one that was not whole is gone, so that it is made anew.
+    // The incomplete copy was removed, so this run makes it again.
     let run = run.again(&clean).run();
     run.must_exit(0);
     let kept = |path: &str| {

@@ -1,11 +1,11 @@
-//! A tracked `vendor` of Go may change, where it is what `go mod vendor` makes of the modules of the work.
+//! A tracked Go `vendor` folder: it may change to the output of `go mod vendor` for the work.
 
 use crate::support::{Fledge, Model, Need, needs, say, shell};
 
 const ADD: &str = "printf 'package a\\n\\nimport \"example.com/third\"\\n\\nvar B = third.Of(9)\\n' >b.go
 go mod edit -require=example.com/third@v0.0.0 && go mod vendor && touch done";
 
-/// A project that has one of its two packages in `vendor`.
+/// Returns a project with one of its two packages in `vendor`.
 fn project(model: &Model) -> Fledge {
     let replaced = "replace (\n\texample.com/half => ./half\n\texample.com/third => ./third\n)\n";
     let module = format!("module example.com/a\n\ngo 1.18\n\nrequire example.com/half v0.0.0\n\n{replaced}");

@@ -1,4 +1,4 @@
-//! `fledge lanes`: what there is, and one of them by hand.
+//! `fledge lanes`: listing lanes and running one by hand.
 
 use crate::support::{Fledge, Model, needs, say, words};
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ fn a_lane_that_fails_ends_with_1_and_shows_why_and_what_was_not_run() {
 
 #[test]
 fn steps_of_a_parallel_group_run_at_the_same_time() {
-    // Each waits for the other: one after the other they would never end.
+    // Each step waits for the other, so running them in sequence would never end.
     let wait = |mine: &str, other: &str| format!("mkfifo {mine} 2>/dev/null; echo > {mine} & cat {other} > /dev/null");
     let lane = format!(
         "timeout: 5m\njobs: 2\nsteps:\n  - run: mkfifo one two\n  - parallel:\n    - run: {}\n    - run: {}\n",
@@ -85,7 +85,7 @@ fn a_step_that_takes_too_long_is_a_failure() {
     assert_eq!(run.events()[0]["commands"][0]["status"], "timed_out");
 }
 
-/// Without what differs from run to run.
+/// Removes values that differ between runs.
 fn steady(mut value: Value) -> Value {
     value.as_object_mut().unwrap().remove("commands");
     value.as_object_mut().unwrap().remove("joints");
@@ -276,7 +276,7 @@ fn of_several_steps_the_one_that_took_longest_before_is_started_first() {
     assert_eq!(first.file("order").as_deref(), Some("a\nb\n"));
     let second = first.again(&["lanes", "run", "verify"]).run();
     assert_eq!(second.file("order").as_deref(), Some("a\nb\nb\na\n"));
-    // The gate remembers for the lane by hand, and the other way round.
+    // Memory is shared between the gate and the lane run by hand, in both directions.
     let model = Model::new([say("Done.")]);
     let third = second.again(&["run", "task.md"]).task("Nothing.").anthropic(&model).run();
     third.must_be(0, "verified");

@@ -1,4 +1,4 @@
-//! `fledge lanes run --clean`: the room that a lane has as a gate, by hand.
+//! `fledge lanes run --clean`: a lane run by hand in the room that the gate would use.
 
 use crate::support::{Ended, Fledge, running_with, unique};
 use serde_json::Value;
@@ -7,7 +7,7 @@ fn clean(lane: &str) -> Fledge {
     Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify", "--clean"])
 }
 
-/// What is left of rooms and caches in the state folder.
+/// Returns the rooms and caches that remain in the state folder.
 fn rooms(ended: &Ended) -> Vec<String> {
     let traces = ended.traces();
     let names = traces.lines().filter_map(|line| line.strip_prefix("--- "));
@@ -137,7 +137,7 @@ fn a_pass_that_the_gate_would_not_take_is_none() {
 
 #[test]
 fn a_step_may_write_again_what_is_not_protected_and_stays_the_same() {
-    // By a pattern: what a step names is protected.
+    // The pattern keeps the script from naming the files: files that a step names are protected.
     let again = |files: &str, more: &str| {
         let run =
             format!("for file in {files}; do cp $file kept && (cat kept; printf \"{more}\") > $file && rm kept; done");
@@ -226,7 +226,7 @@ fn the_closing_lines_say_what_the_room_lacks_and_so_does_doctor() {
     by_hand.must_exit(0);
     let note = "note: the last run in a clean room (--clean) failed: step `file` reads files that git ignores";
     assert!(by_hand.stderr.contains(note), "{}", by_hand.story());
-    // Nothing is known of another lane, and nothing is told after a pass.
+    // Nothing is known of another lane, and a pass prints no note.
     let lane = "include_ignored: [.env.test]\nsteps: [{ name: file, run: cat .env.test }]\n";
     std::fs::write(by_hand.path("lanes/verify.yaml"), lane).unwrap();
     let other = by_hand.again(&["doctor"]).run();

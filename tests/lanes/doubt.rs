@@ -1,8 +1,8 @@
-//! Where a lane could take for a pass what is none, and where it could refuse what would pass.
+//! Lanes that could pass wrongly, and lanes that could be refused wrongly.
 
 use crate::support::{Ended, Fledge};
 
-/// `fledge lanes run verify` of this lane.
+/// Runs `fledge lanes run verify` with this lane.
 fn lane(yaml: &str) -> Fledge {
     Fledge::new().args(&["lanes", "run", "verify"]).lane("verify", yaml)
 }

@@ -1,4 +1,4 @@
-//! `fledge lanes run --json=events`: what happens, as lines, while the lane runs.
+//! `fledge lanes run --json=events`: events as JSON lines while the lane runs.
 
 use crate::support::{Fledge, SOON, must_be_gone, running_with, unique, words};
 use rustix::process::{Pid, Signal, kill_process};
@@ -81,7 +81,7 @@ fn a_reader_that_takes_nothing_holds_up_no_lane() {
     must_be_gone(&number);
 }
 
-/// Floods of short lines and of empty ones, to a reader that takes 4 KiB every 20 ms.
+/// Floods a reader that takes 4 KiB every 20 ms with short and empty lines.
 #[test]
 fn a_reader_that_is_slow_and_goes_on_keeps_no_step_from_its_time_and_no_signal_from_being_heard() {
     long_test!();

@@ -1,8 +1,9 @@
-//! `--lanes-from`: a run is judged by the lanes of another commit, whatever the workspace says of them.
+//! `--lanes-from`: the lanes of another commit judge the run, not those of the workspace.
 
 use crate::support::{Fledge, Model, needs, say, write};
 
-/// A repository whose branch `target` demands another file than the checkout does, and has a lane more.
+/// A repository whose branch `target` requires a different file than the checkout and has one more
+/// lane.
 fn place(model: &Model) -> Fledge {
     let target = Fledge::new().task("Make the file `done`.").anthropic(model);
     let target = target.lane("verify", &needs("other")).lane("more", &needs("other")).committed();

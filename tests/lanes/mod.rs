@@ -1,4 +1,4 @@
-//! Lanes that a person runs: which steps run, what they print, and how they end.
+//! Lanes that a person runs: the steps that run, their output, and their results.
 
 mod by_hand;
 mod clean;

@@ -1,4 +1,5 @@
-//! Files of lanes that are checked by name, and what is told of those that were written for, or brought in by, another program of this name.
+//! Lane files that are checked by name, and messages about files that another program of this name
+//! wrote or imported.
 
 use crate::support::Fledge;
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
-//! What `fledge lanes run` shows and writes where there is no terminal: for people, for a job of GitHub's, and as files.
+//! Output of `fledge lanes run` without a terminal: for people, for a GitHub job, and as files.
 
 use crate::support::{Ended, Fledge, unique};
 
 const REPORT: &str = "<testsuite name='dates'><testcase name='leap' file='tests/dates.rs' line='12'>\
     <failure message='expected 29'/></testcase><testcase name='other'/></testsuite>";
 
-/// One of everything, one after the other.
+/// One step of each kind, in sequence.
 const ALL_KINDS: &str = "fail_fast: false\njobs: 1\nsteps:\n\
     - { name: good, run: echo all is well, needs: [] }\n\
     - { name: test, run: 'cp report.xml out.xml; echo \"error: a test failed\"; exit 1', junit: out.xml, needs: [] }\n\
@@ -14,7 +14,7 @@ const ALL_KINDS: &str = "fail_fast: false\njobs: 1\nsteps:\n\
     - { name: docs, run: 'true', needs: [test] }\n\
     - { name: evil, run: \"echo '::error::mine'; echo '##[endgroup]'; exit 2\", needs: [] }\n";
 
-/// How it closes.
+/// The last lines of the output.
 const CLOSING: &str = "  ✗ verify/test exit 1 0.0s
     ✗ dates leap (tests/dates.rs:12): expected 29
     | error: a test failed
@@ -32,7 +32,7 @@ fn lane(yaml: &str, args: &[&str]) -> Fledge {
     Fledge::new().lane("verify", yaml).file("report.xml", REPORT).args(&args)
 }
 
-/// Standard error without what differs from run to run: the times and the folder of logs.
+/// Returns standard error without times and the log folder, which differ between runs.
 fn story(run: &Ended) -> String {
     let mut text = String::new();
     for line in run.stderr.lines() {
@@ -167,7 +167,7 @@ fn a_job_of_githubs_gets_folds_and_annotations_and_no_foreign_commands() {
     let run = fledge.env("GITHUB_ACTIONS", "true").env("GITHUB_STEP_SUMMARY", &summary).run();
     run.must_exit(1);
     let story = story(&run);
-    // Each failed step is in its fold and in its annotation, and nowhere else.
+    // Each failed step appears only in its fold and its annotation.
     let (before, closing) = story.split_at(story.rfind("  2 failed").unwrap());
     assert!(CLOSING.ends_with(closing), "{closing}");
     insta::assert_snapshot!(before, @r#"

@@ -1,4 +1,5 @@
-//! Where things are: failing tests below the checkout, programs in folders of the project, and steps that nobody asked for.
+//! Locations: failing tests below the checkout, programs in folders of the project, and steps that
+//! were not selected.
 
 use crate::support::Fledge;
 

@@ -1,14 +1,15 @@
-//! What a step may start and how it is ended, by the whole program: for a step alone, for one beside an innocent sibling, and for one
-//! that is tried again.
+//! Processes that a step starts, and how fledge ends them. Tests run the whole program: for a
+//! single step, for a step beside an unrelated one, and for a retried step.
 
 use crate::support::{Ended, Fledge, SOON, WAYS, fleeing, must_be_gone, sleepers, unique};
 use fledge::limits::CANCEL_GRACE;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-/// What a step does, and what must come of it.
+/// The script of a step and its expected result.
 struct Rule {
-    /// `N` is a number that its sleeps bear, and `FLEE` every way to leave a step without ending it.
+    /// `N` is a number that marks the step's sleeps. `FLEE` is replaced by all ways to leave a step
+    /// without ending it.
     script: &'static str,
     /// More keys of the step.
     more: &'static str,
@@ -53,12 +54,12 @@ impl Rule {
     }
 }
 
-/// Flees in every way, and goes on when all have begun.
+/// Starts processes that escape in every way, and continues when all have started.
 fn flee(number: &str) -> String {
     format!("{} until [ $(pgrep -xfc '(/bin/)?sleep {number}') -ge {WAYS} ]; do sleep 0.02; done;", fleeing(number))
 }
 
-/// A step in YAML.
+/// Formats a step in YAML.
 fn step(name: &str, script: &str, more: &str) -> String {
     format!("{{ name: {name}, run: {}{more} }}", json!(script))
 }
@@ -95,7 +96,7 @@ fn a_step_is_ended_by_the_rules_beside_a_sibling_whose_processes_live_on() {
     long_test!();
     all_rules(|rule, number| {
         let own = unique();
-        // On a busy machine the other step may run out of its time before all have begun.
+        // On a busy machine the other step may time out before all processes have started.
         let innocent = format!(
             "setsid sleep {own} & own=$!; n=0; until [ -e begun ] || [ $n -gt 200 ]; do sleep 0.02; n=$((n + 1)); done; \
              while pgrep -xf '(/bin/)?sleep {number}' >/dev/null; do sleep 0.02; done; \
@@ -125,7 +126,7 @@ fn a_step_is_tried_again_when_nothing_of_its_first_try_is_left() {
     long_test!();
     all_rules(|rule, number| {
         let again = format!("pgrep -xf '(/bin/)?sleep {number}' && exit 9; echo clean; exit 0");
-        // What would pass fails, so that there is another try.
+        // A script that would pass fails here, so that the step is retried.
         let first = rule.script(number).replace("exit 0", "exit 3");
         let script = format!("[ -e tried ] && {{ {again}; }}; touch tried; {first}; exit 3");
         let ended = run(&format!("steps: [{}]", step("it", &script, &format!("{}, retries: 1", rule.more))));
@@ -141,7 +142,7 @@ fn must_be(step: &Value, rule: &Rule) {
     assert_eq!(got, [json!(rule.status), json!(rule.note), json!(rule.excerpt)], "{}", rule.script);
 }
 
-/// Lanes in which steps flee and stay, with the sleeps that they come to.
+/// Lanes with steps that flee and stay, and the number of sleeps that each lane starts.
 fn shapes(number: &str, first: &str) -> [(String, usize); 3] {
     let stay = format!("{} sleep {number}", flee(number));
     let again = format!("[ -e tried ] || {{ touch tried; {} exit 3; }}; {stay}", flee(first));
@@ -199,8 +200,8 @@ fn the_tree_of_a_sibling_is_gone_when_a_step_fails() {
 
 #[test]
 fn signals_that_whoever_starts_the_program_has_blocked_are_heard() {
-    // A process blocks all signals for a moment while it starts a program. The mask has the bits of
-    // HUP, INT, TERM and CHLD; the parent of the tests may block others.
+    // A process blocks all signals briefly while it starts a program. The mask has the bits of HUP,
+    // INT, TERM and CHLD; the parent of the tests may block others.
     let lane = "steps: [{ name: staying, run: 'n=0; while mask=$(sed -n \"s/^SigBlk:.//p\" /proc/$PPID/status); [ $((0x$mask & 0x14003)) != 0 ] && [ $n -lt 500 ]; do n=$((n+1)); done; echo blocked $((0x$mask & 0x14003)); echo up; sleep 3600' }]";
     let blocked = ["env", "--block-signal=CHLD", "--block-signal=TERM", "--block-signal=INT", "--block-signal=HUP"];
     let mut run =
@@ -244,7 +245,7 @@ fn asked_twice_it_kills_what_its_steps_have_started_itself_and_ends_at_once() {
     let asked = fledge.workspace().join("asked");
     let run = fledge.start();
     run.until(|| sleepers(&number).len() > WAYS && !run.children_with("step-guard ").is_empty());
-    // Without its guard, which would do the same.
+    // Kills the guard, which would otherwise kill the processes.
     let (guard, _) = run.children_with("step-guard ").pop().unwrap();
     kill_process(Pid::from_raw(guard).unwrap(), Signal::KILL).unwrap();
     let first = run.signal(Signal::INT);
@@ -252,7 +253,8 @@ fn asked_twice_it_kills_what_its_steps_have_started_itself_and_ends_at_once() {
     run.signal(Signal::INT);
     let ended = run.end();
     ended.must_exit(130);
-    // On a machine so busy that the first wish is fulfilled meanwhile, there may be last words.
+    // On a very busy machine the grace period may pass before the second signal. Then fledge prints
+    // its last lines.
     let is_late = first.elapsed() >= CANCEL_GRACE;
     assert!(is_late || !ended.stderr.contains("lane flee cancelled"), "it had time for last words: {}", ended.stderr);
     must_be_gone(&number);

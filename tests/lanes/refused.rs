@@ -1,4 +1,5 @@
-//! A lane that is refused, or never runs anything: what an earlier run has left must not be taken for what came of this one.
+//! A lane that is refused or runs nothing: results of an earlier run must not look like results of
+//! this one.
 
 use crate::support::{Ended, Fledge};
 use serde_json::{Value, json};
@@ -6,7 +7,8 @@ use serde_json::{Value, json};
 const FILES: [&str; 4] = ["--junit=j.xml", "--summary=s.md", "--sarif=r.sarif", "--code-quality=q.json"];
 const GOOD: &str = "steps: [{ name: a, run: 'true' }]";
 
-/// `fledge lanes run` of this lane, with all files that there are, where the last run of another lane has left green ones.
+/// Runs another lane that passes and writes all result files, then prepares `fledge lanes run` of
+/// this lane.
 fn after_a_pass(fledge: Fledge, lane: &str, more: &[&str]) -> Fledge {
     let args = |lane| [&["lanes", "run", lane][..], &FILES].concat();
     let run = fledge.lane("good", GOOD).args(&args("good")).run();

@@ -1,4 +1,4 @@
-//! A lane on a terminal: what stands on its screen while steps run, and when they are over.
+//! A lane on a terminal: the screen while steps run and after they end.
 #![cfg(target_os = "linux")]
 
 use crate::support::{Fledge, must_be_gone, unique};
@@ -13,26 +13,27 @@ use std::time::Instant;
 
 const WIDTH: u16 = 48;
 const HINT: &str = "stopping; press Ctrl-C again to kill at once";
-/// The program on a terminal of 48 columns and 8 rows, which does what it is told.
+/// The program on a terminal of 48 columns and 8 rows, with the terminal's control sequences
+/// applied.
 struct Terminal {
     _fledge: Fledge,
     child: Child,
     output: File,
-    /// All rows there ever were, and the cursor.
+    /// All rows that were ever shown. `at` is the cursor.
     rows: Vec<Vec<char>>,
     at: (usize, usize),
     escape: Option<String>,
-    /// When this is let go, nobody waits for the program to be stuck.
+    /// Dropping this sender ends the watchdog that kills a hanging program.
     _over: Sender<()>,
 }
 
 impl Terminal {
-    /// Runs a lane, which can be reached by signals but not by keys.
+    /// Runs a lane that receives signals but no keys.
     fn run(fledge: Fledge, args: &[&str], env: &[(&str, &str)]) -> Self {
         Self::run_by(Command::new(env!("CARGO_BIN_EXE_fledge")), false, fledge, args, env)
     }
 
-    /// Runs a lane in a session of its own, for which the keys of the terminal are.
+    /// Runs a lane in a separate session that receives the keys of the terminal.
     fn run_with_keys(fledge: Fledge) -> Self {
         let mut command = Command::new("setsid");
         command.args(["--ctty", env!("CARGO_BIN_EXE_fledge")]);
@@ -58,19 +59,19 @@ impl Terminal {
         Self { _fledge: fledge, child, output: main, rows, at, escape: None, _over: over }
     }
 
-    /// Reads on until the screen is as wanted.
+    /// Reads until the screen matches.
     #[track_caller]
     fn wait_until(&mut self, wanted: impl Fn(&str) -> bool) {
         let mut bytes = [0; 4096];
         while !wanted(&self.screen()) {
-            // Its other end is gone, which this system calls an error.
+            // Linux reports a closed other end as an error.
             let read = read_some(&mut self.output, &mut bytes);
             assert!(read > 0, "it ended before that:\n{}", self.screen());
             String::from_utf8_lossy(&bytes[..read]).chars().for_each(|char| self.take(char));
         }
     }
 
-    /// The exit code, and what is left on the screen.
+    /// Returns the exit code and the final screen.
     fn end(mut self) -> (Option<i32>, String) {
         let mut rest = Vec::new();
         let _ends_with_an_error = self.output.read_to_end(&mut rest);
@@ -117,7 +118,7 @@ impl Terminal {
     }
 }
 
-/// The same without the digits of times.
+/// Replaces each digit with 0, so that times are equal.
 fn timeless(screen: &str) -> String {
     screen.replace(|c: char| c.is_ascii_digit(), "0")
 }
@@ -175,7 +176,8 @@ fn asked_twice_it_ends_at_once_and_leaves_a_clean_screen() {
     kill_process(pid, Signal::TERM).unwrap();
     let (code, screen) = terminal.end();
     assert!(matches!(code, Some(130 | 143)), "{code:?}");
-    // On a machine so busy that the first wish is fulfilled meanwhile, there may be last words.
+    // On a very busy machine the grace period may pass before the second signal. Then fledge prints
+    // its last lines.
     let is_late = asked.elapsed() >= CANCEL_GRACE;
     assert!(!screen.contains("deaf now") && (is_late || !screen.contains("lane verify")), "{screen}");
 }

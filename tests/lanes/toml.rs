@@ -1,4 +1,4 @@
-//! Projects that have their tasks and lanes in a `fledge.toml`.
+//! Projects that define their tasks and lanes in `fledge.toml`.
 
 use crate::support::{Ended, Fledge, Model, say, words, write};
 use serde_json::json;
@@ -11,7 +11,7 @@ fn ci(fledge: Fledge) -> Ended {
     fledge.args(&["lanes", "run", "ci", "--json"]).run()
 }
 
-/// The steps of a lane that ran, by name, with how they ended.
+/// Returns the names and results of the steps that ran.
 fn steps(run: &Ended) -> Vec<(String, String)> {
     let [result] = run.events().try_into().unwrap();
     let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();

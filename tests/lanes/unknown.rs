@@ -1,10 +1,11 @@
-//! A lane that is not there: what there is, what was most likely meant, and what only looks like lanes.
+//! A missing lane: the list of lanes, the most likely intended name, and files that only look like
+//! lanes.
 
 use crate::support::Fledge;
 
 const LANE: &str = "steps: [{ run: 'true' }]";
 
-/// What standard error says when this lane is wanted, which is not there.
+/// Returns the error for a lane that does not exist.
 #[track_caller]
 fn refusal(fledge: Fledge, verb: &str, lane: &str) -> String {
     let run = fledge.args(&["lanes", verb, lane]).run();

@@ -1,4 +1,4 @@
-//! Lane files that cannot be read, of every kind that a disk can hold: none is waited for, and none is in the way of the others.
+//! Unreadable lane files of every kind: none blocks fledge, and none hinders the other lanes.
 
 use crate::support::{Fledge, SOON, needs};
 use std::fs;
@@ -10,7 +10,7 @@ use std::process::Command;
 const GOOD: &str = "steps: [{ name: a, run: 'true' }]";
 const LIMIT: usize = 1024 * 1024;
 
-/// Puts something in the place of a file; and what is said of it.
+/// Puts an obstacle at the path of a file; the second field is the expected message.
 type Obstacle = (fn(&Path), &'static str);
 
 fn obstacles() -> Vec<Obstacle> {
@@ -46,7 +46,7 @@ fn pipe(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// `file: message`, or `file:line:column: message`.
+/// Formats `file: message` or `file:line:column: message`.
 fn line(file: &str, said: &str) -> String {
     let space = if said.starts_with(|c: char| c.is_ascii_digit()) { "" } else { " " };
     format!("{file}:{space}{said}")
@@ -117,7 +117,7 @@ fn what_a_folder_that_leads_nowhere_may_hold_is_not_taken_from_elsewhere() {
 fn a_file_that_may_not_be_read_is_told_so() {
     let fledge = Fledge::new().lane("good", GOOD).lane("closed", GOOD);
     fs::set_permissions(fledge.workspace().join("lanes/closed.yaml"), fs::Permissions::from_mode(0o0)).unwrap();
-    // Root reads it all the same, unless it has given that right away.
+    // Root reads the file unless it dropped that capability.
     let rootless = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"];
     let is_root = rustix::process::geteuid().is_root();
     let can_drop =

@@ -1,5 +1,6 @@
-//! `fledge lanes run --watch`: what starts another run, what does not, and how it ends. That something does not start a run is
-//! shown by a later change that does: the runs are counted.
+//! `fledge lanes run --watch`: changes that start another run, changes that do not, and the end of
+//! the watch. To show that a change starts no run, the tests make a later change that does, and
+//! count the runs.
 
 use crate::support::{Ended, Fledge, Running, must_be_gone, running_with, unique};
 use rustix::process::Signal;
@@ -9,10 +10,10 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 const WAITS: &str = "waiting for changes (Ctrl-C to end)";
-/// Counts its runs in a file that is ignored.
+/// Counts the runs of the lane in an ignored file.
 const COUNTS: &str = "steps: [{ name: count, run: echo run >> count }]";
 
-/// A watched lane under way.
+/// A watched lane that is running.
 struct Watched {
     root: PathBuf,
     run: Running,
@@ -23,7 +24,7 @@ impl Watched {
         Self { root: fledge.workspace(), run: fledge.start() }
     }
 
-    /// The lane that counts its runs, once it waits.
+    /// Starts the counting lane and returns once it waits for changes.
     #[track_caller]
     fn counting() -> Self {
         Self::start(counting()).waits()
@@ -35,21 +36,21 @@ impl Watched {
         self
     }
 
-    /// Writes a file; its folder is made.
+    /// Writes a file and creates its folder.
     fn put(&self, path: &str, content: &str) {
         let path = self.root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
 
-    /// Waits until these are named as changed, and the run that follows is over.
+    /// Waits until fledge names these changes and the next run ends.
     #[track_caller]
     fn runs_for(mut self, what: &str) -> Self {
         self.run.wait_for(&format!("── {what} changed ──"));
         self.waits()
     }
 
-    /// Ends it while it waits, and gives what it said, with the number of runs that have counted themselves.
+    /// Stops the watch while it waits. Returns its output and the number of counted runs.
     #[track_caller]
     fn end(self) -> (Ended, usize) {
         self.run.signal(Signal::INT);
@@ -178,7 +179,7 @@ fn a_lane_that_writes_something_else_each_time_is_found_out() {
 
 #[test]
 fn a_lane_that_writes_files_with_new_names_is_found_out() {
-    // The first two runs only end when they are cut short.
+    // The first two runs end only if they are interrupted.
     let lane = "steps: [{ name: dump, run: 'echo run >> count; n=$(wc -l < count); echo > dump-$n; [ $n -gt 2 ] || sleep 60' }]";
     let mut watched = Watched::start(watching(lane));
     watched.run.wait_for("this lane seems to change dump-4 itself");

@@ -1,4 +1,4 @@
-//! What whole answers lead to: those of a certain form, those that were cut off, and calls that are made again and again.
+//! Effects of complete answers: structured answers, answers that were cut off, and repeated calls.
 
 use crate::machine::walk::{Walk, charter, heard, judged, planned, ran, replies, says};
 use crate::machine::world::nature;
@@ -9,7 +9,7 @@ use fledge::run::{Action, AgentEvent, Event, ModelQuery, RunPlan, RunSpec};
 use fledge::verdict::{Reason, Ruling, Verification};
 use serde_json::json;
 
-/// At the first call of a run that wants an object with a number in it.
+/// Returns a run at its first call that requires an object with a number.
 fn asking(charter: RunSpec) -> Walk {
     let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
     Walk::planning(charter).answer(planned(RunPlan { output_schema: Some(schema), ..nature::plan() }))

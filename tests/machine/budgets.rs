@@ -1,4 +1,4 @@
-//! What a run may spend: what is set aside before a call, what is charged after it, and what sub-agents have of it.
+//! Budgets of a run: reserves before a call, charges after it, and shares of sub-agents.
 
 use crate::machine::walk::{Walk, calls, charter, fails, heard, reported, says};
 use fledge::chat::{Block, ModelErrorKind, Price, Reply, StopReason, ToolOutcome, Usage};
@@ -8,7 +8,8 @@ use fledge::run::{Action, AgentEvent, Event, ModelTerms, RunSpec};
 use fledge::verdict::Reason;
 use std::collections::BTreeMap;
 
-/// Three dollars a million tokens in, fifteen out, and answers of at most a thousand.
+/// Prices of $3 per million input tokens and $15 per million output tokens; answers of at most
+/// 1,000 tokens.
 fn terms() -> ModelTerms {
     let price = Price { input: 3_000_000, output: 15_000_000, ..Price::default() };
     ModelTerms { price: Some(price), max_output_tokens: Some(1_000), ..ModelTerms::default() }
@@ -26,7 +27,7 @@ fn tokens(tokens: u64) -> RunSpec {
     with(Limits { tokens: Some(tokens), ..Limits::default() })
 }
 
-/// An answer that calls a tool and used so many tokens.
+/// Returns an answer that calls a tool and used these tokens.
 fn used(input_tokens: u64, output_tokens: u64) -> impl FnOnce(CallId) -> Event {
     counted(Some(Usage { input_tokens, output_tokens, ..Usage::default() }))
 }
@@ -49,7 +50,8 @@ fn total(walk: &Walk) -> Usage {
 
 #[test]
 fn a_call_that_would_pass_the_money_is_not_made() {
-    // 100 in and 10 out cost 450; the next one may cost 330 and more for what is read, and 15 000 for an answer.
+    // 100 tokens in and 10 out cost 450. The next call may cost 330 and more for its input, and
+    // 15,000 for an answer.
     let walk = Walk::calling(dollars(15_800)).answer(used(100, 10));
     walk.ends_as(Reason::BudgetMoney);
     assert_eq!(
@@ -145,7 +147,8 @@ fn a_sub_agent_has_at_most_half_of_what_is_left_and_several_have_as_much_each() 
     let expected = [five, five, six_each, six_each];
     let six = calling().answer(spawns(6));
     assert_eq!(shares(&six), expected, "at most four at once");
-    // What the first did not use is shared by the two that are still to come, and what comes after them.
+    // The share that the first did not use goes to the two that are still to start and to the rest
+    // of the run.
     let fifth = six.answer(reported("done"));
     assert_eq!(shares(&fifth), [(7, Some(19_045), Some(190_476))]);
 }

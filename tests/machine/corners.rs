@@ -1,4 +1,4 @@
-//! Corners that the table does not show, each of which once was wrong or is easily made wrong.
+//! Cases outside the table that were wrong once or are easy to get wrong.
 
 use crate::machine::laws::{law_12_journals_reproduce, law_13_snapshots_go_on};
 use crate::machine::walk::{

@@ -1,4 +1,5 @@
-//! The run machine, from outside: every row of its table, its fourteen laws over random events, and whole simulated runs.
+//! The run machine, tested from outside: each row of its table, its fourteen laws over random
+//! events, and whole simulated runs.
 
 mod answers;
 mod budgets;

@@ -1,5 +1,5 @@
-//! What is paid for beside answers: calls that broke off, were cancelled or cut off by a crash, and summaries that failed. And what a call
-//! may cost at most.
+//! Costs other than answers: calls that broke off, were cancelled or were cut off by a crash, and
+//! failed summaries. Also the maximum cost of a call.
 
 use crate::machine::walk::{
     Walk, breaks, calls, cancel, charter, fails, interrupted, ran, replies, says, summarised, text, unsummarised,
@@ -10,7 +10,7 @@ use fledge::limits::Limits;
 use fledge::run::{Action, AgentEvent, Event, ModelTerms, RunPlan, RunSpec, TaskResult};
 use fledge::verdict::Reason;
 
-/// Three dollars a million tokens in, fifteen out.
+/// Prices of $3 per million input tokens and $15 per million output tokens.
 fn terms() -> ModelTerms {
     let price = Price { input: 3_000_000, output: 15_000_000, cached_input: 3_000_000, cache_write: 3_000_000 };
     ModelTerms { price: Some(price), ..ModelTerms::default() }
@@ -154,13 +154,14 @@ fn a_summary_that_a_crash_cut_off_is_charged_and_asked_for_anew() {
 
 #[test]
 fn an_answer_may_have_what_the_budget_leaves_and_no_call_is_made_that_is_of_no_use() {
-    // Nothing is said of how long an answer may be: 16 384 tokens, or what there is.
+    // The length of an answer has no configured limit: it may have 16,384 tokens, or what the
+    // budget leaves.
     assert_eq!(most(&Walk::calling(charter())), None, "without a budget that is the provider's matter");
     assert_eq!(most(&Walk::calling(tokens(100_000))), Some(16_384));
     let walk = Walk::calling(tokens(5_000));
     let aside = walk.run.reserved();
     assert_eq!((most(&walk), aside.tokens()), (Some(aside.output_tokens), 5_000));
-    // A dollar is 66 666 tokens written; half a cent is not enough for 1024 of them.
+    // A dollar buys 66,666 output tokens. Half a cent does not buy 1,024 of them.
     let capped = Walk::calling(dollars(50_000));
     assert!(most(&capped).is_some_and(|most| (3_300..3_334).contains(&most)), "{:?}", most(&capped));
     assert!(capped.run.reserved().usd_micros <= 50_000);
@@ -205,7 +206,7 @@ fn a_summary_that_fails_in_passing_is_tried_again_and_paid_for_each_time() {
     assert_eq!(walk.run.label(), "CallingModel", "what is final is not tried again");
 }
 
-/// The tokens of all that is sent, as its bytes say.
+/// Estimates the tokens of everything that is sent from its bytes.
 fn length(walk: &Walk) -> u64 {
     let bytes = serde_json::to_string(walk.run.conversation()).map_or(0, |text| text.len());
     ((bytes + walk.run.system().len()) / 4) as u64

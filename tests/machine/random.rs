@@ -1,5 +1,6 @@
-//! The laws over events that no driver would send: whole worlds in which arbitrary events break in at arbitrary moments, with
-//! calls that are waited for and calls that are not, under charters with the largest and smallest numbers there are.
+//! The laws over events that no driver would send. Arbitrary events enter simulated worlds at
+//! arbitrary times. They carry awaited and unknown call ids, and charters have the largest and
+//! smallest numbers.
 
 #![expect(clippy::disallowed_methods, reason = "how many cases to try is asked from outside")]
 
@@ -13,15 +14,15 @@ use fledge::verdict::{StepProgress, StepStatus};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// An event that breaks in.
+/// An arbitrary event inserted into a run.
 #[derive(Debug, Clone)]
 struct Intrusion {
-    /// After so many events.
+    /// The number of events before it.
     at: usize,
     kind: u8,
-    /// Which awaited call it answers; 3: one that nobody waits for.
+    /// The index of the awaited call that it answers; 3 is a call that is not awaited.
     which: usize,
-    /// What it carries.
+    /// The seed of its content.
     seed: u64,
     moment: u64,
 }
@@ -37,7 +38,8 @@ fn intrusion() -> impl Strategy<Value = Intrusion> {
     })
 }
 
-/// The same cases every time; others with `PROPTEST_RNG_SEED=…`, and with `PROPTEST_CASES=…` so many new ones.
+/// Uses the same cases each time. `PROPTEST_RNG_SEED=…` selects others, and `PROPTEST_CASES=…` runs
+/// that many new ones.
 fn config() -> ProptestConfig {
     let hunting = std::env::var_os("PROPTEST_CASES").is_some();
     let fixed = ProptestConfig { cases: 64, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() };
@@ -58,7 +60,8 @@ proptest! {
     }
 }
 
-/// An answer of a model that comes where a summary is awaited is nobody's answer, so it is no turn of the run either.
+/// A model answer in place of an awaited summary belongs to no call, so it is not a turn of the
+/// run.
 #[test]
 fn an_answer_of_the_wrong_kind_counts_for_no_law() -> Result<(), String> {
     let intrusion = |at, kind, seed| Intrusion { at, kind, which: 0, seed, moment: 0 };
@@ -92,7 +95,7 @@ fn live(seed: u64, wild: bool, mut intrusions: Vec<Intrusion>) -> Result<(), Str
     law_12_journals_reproduce::check(&court.journal, &run)
 }
 
-/// Law 8, from wherever the run is: a cancel, the report's answer, and it is over.
+/// Checks law 8 from any state: after a cancel and the answer of the report, the run is over.
 fn put_to_rest(run: &mut Run, court: &mut Court) -> Result<(), String> {
     let cause = fledge::verdict::StopCause::Token;
     court.handle(run, Elapsed(0), Event::CancelRequested { cause, said: String::new() })?;
@@ -146,7 +149,7 @@ fn arbitrary(intrusion: &Intrusion, run: &Run) -> Event {
     }
 }
 
-/// The largest and smallest numbers in place of sensible ones.
+/// Replaces limits by the largest and smallest numbers.
 fn go_wild(event: Event, seed: u64) -> Event {
     let Event::TaskSubmitted { mut charter } = event else { return event };
     let dice = &mut Dice::new(seed);

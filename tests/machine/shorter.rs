@@ -1,4 +1,4 @@
-//! How a long conversation becomes shorter, and what survives it.
+//! Shortening of a long conversation, and the parts that survive it.
 
 use crate::machine::walk::{Walk, calls, charter, fails, judged, planned, ran, replies, says, summarised, text, tool};
 use crate::machine::world::nature;
@@ -7,12 +7,12 @@ use fledge::id::CallId;
 use fledge::run::{Action, AgentEvent, Event, ModelTerms, RunPlan, RunSpec};
 use fledge::verdict::{Reason, Ruling};
 
-/// A turn with one read of so many bytes.
+/// Adds a turn with one read of this number of bytes.
 fn read(walk: Walk, id: &str, bytes: usize) -> Walk {
     walk.answer(calls(&[(id, "files-read")])).answer(ran(ToolOutcome::ok("x".repeat(bytes))))
 }
 
-/// The same, after which the model has counted so many tokens before it.
+/// Adds the same turn with an answer that reports this number of input tokens.
 fn read_at(walk: Walk, id: &str, bytes: usize, tokens: u64) -> Walk {
     let usage = Some(Usage { input_tokens: tokens, output_tokens: 1, ..Usage::default() });
     let content = vec![Block::ToolUse(tool(id, "files-read"))];
@@ -37,7 +37,7 @@ fn results(walk: &Walk) -> Vec<usize> {
 
 #[test]
 fn older_results_are_cleared_before_anything_is_summarised() {
-    // Each read of 40 000 bytes is ten thousand tokens; 70 % of 100 000 are reached by the seventh.
+    // Each read of 40,000 bytes is 10,000 tokens. The seventh read reaches 70 % of 100,000.
     let mut walk = Walk::calling(within(100_000));
     for n in 0..7 {
         walk = read_at(walk, &format!("c{n}"), 40_000 + n, n as u64 * 10_000);

@@ -1,5 +1,5 @@
-//! Whole runs in whole worlds, by the thousand, each from one seed: every run ends, every law holds, and between them the runs
-//! go everywhere that the machine can go.
+//! Thousands of whole runs in simulated worlds, each from one seed. Each run ends and obeys the
+//! laws, and together the runs reach every state of the machine.
 //!
 //! `FLEDGE_TEST_ALL=1 cargo test --release --test it simulated` tries more runs.
 
@@ -12,10 +12,10 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const RUNS: u64 = 2_000;
-/// More events than any run of these worlds needs; one that passes it would go on for ever.
+/// The limit on events of one run. A run that passes it would never end.
 const MOST_EVENTS: usize = 5_000;
 
-/// What was met on the way.
+/// The states, events and results that the runs reached.
 #[derive(Default)]
 struct Reached {
     events: BTreeSet<&'static str>,
@@ -32,7 +32,7 @@ fn simulated_runs_all_end_and_keep_every_law() {
     let mut dice = dice("simulated runs");
     let is_whole = runs >= RUNS;
     let mut count = 0;
-    // Some seeds miss what is rare, so there are more runs until all of it was met.
+    // Some seeds miss rare cases, so more runs follow until all of them were reached.
     while count < runs || (is_whole && count < 10 * runs && reached.missing().is_some()) {
         count += 1;
         let seed = dice.throw();
@@ -44,7 +44,7 @@ fn simulated_runs_all_end_and_keep_every_law() {
         };
         panic!("{broken}\n  again: FLEDGE_TEST_SEED={} cargo test --test it simulated", crate::support::seed());
     }
-    // The simulation must not become shallow unnoticed.
+    // Fails if the simulation stops reaching some case.
     assert_eq!(reached.missing().filter(|_| is_whole), None, "in {count} runs");
 }
 
@@ -74,7 +74,7 @@ fn simulate(seed: u64, reached: &mut Reached) -> Result<(), String> {
 }
 
 impl Reached {
-    /// What no run has come to yet.
+    /// Returns the cases that no run has reached yet.
     fn missing(&self) -> Option<String> {
         let names = |all: &[&'static str], met: &BTreeSet<&'static str>| -> Vec<String> {
             all.iter().filter(|name| !met.contains(*name)).map(|name| (*name).to_owned()).collect()

@@ -1,4 +1,5 @@
-//! The whole table, printed: every state with every kind of event, where that leads and what it asks for. Reviewed as a diff.
+//! The whole table as text: for each state and kind of event, the next state and its actions.
+//! Reviewers read its changes as a diff.
 
 #![expect(clippy::disallowed_methods, reason = "whether to write the file anew is asked from outside")]
 
@@ -41,7 +42,7 @@ fn print() -> String {
     out
 }
 
-/// The thirteen states, and some of them under other terms.
+/// Returns the thirteen states, some of them also with other settings.
 fn places() -> Vec<(String, Walk)> {
     let two = || RunSpec { models: vec!["first".into(), "second".into()], ..charter() };
     let once =
@@ -83,7 +84,7 @@ fn section(out: &mut String, title: &str, walk: &Walk) {
         if name == "DeadlinePassed" {
             after = after.wait();
         } else {
-            // The report is the last call that is waited for, what is in flight comes before it.
+            // The report is the last awaited call; effects in flight come before it.
             let report = name.starts_with("Report");
             let call = if report { walk.run.awaited().last().copied() } else { walk.run.awaited().first().copied() };
             after = after.then(event(call.unwrap_or(CallId(0))));
@@ -103,7 +104,7 @@ fn section(out: &mut String, title: &str, walk: &Walk) {
     let _ = writeln!(out, "\nMakes no sense here, and changes nothing: {}.", gathered(&senseless).join("; "));
 }
 
-/// Kinds of an event that have all their variants here go by the event's name.
+/// Groups the variants of an event under the event's name if all of them are present.
 fn gathered(senseless: &[&'static str]) -> Vec<&'static str> {
     let event = |name: &'static str| name.split(':').next().unwrap_or(name);
     let all = |name| {
@@ -114,7 +115,7 @@ fn gathered(senseless: &[&'static str]) -> Vec<&'static str> {
     names
 }
 
-/// A watcher's event by the name it has in JSON.
+/// Returns the JSON name of a watcher's event.
 fn kind(event: &fledge::run::AgentEvent) -> String {
     let value = serde_json::to_value(event).unwrap_or_default();
     let name = value["type"].as_str().unwrap_or("?").to_owned();

@@ -1,4 +1,4 @@
-//! A run led by the hand: one event after another, to the state that a test wants to start from.
+//! A run driven by single events to the state in which a test starts.
 
 use crate::machine::world::nature;
 use fledge::chat::{
@@ -10,7 +10,7 @@ use fledge::run::{Action, AgentEvent, Event, Run, RunPlan, RunSpec};
 use fledge::verdict::{Proof, Ruling, StepStatus, StopCause, TamperFinding, Verdict};
 use serde_json::json;
 
-/// A run, its clock, and what it asked for last.
+/// A run, its clock, and its newest actions.
 #[derive(Clone)]
 pub(crate) struct Walk {
     pub(crate) run: Run,
@@ -27,12 +27,12 @@ impl Walk {
         Self::new().then(Event::TaskSubmitted { charter: Box::new(charter) })
     }
 
-    /// At the first model call.
+    /// Returns a run at the first model call.
     pub(crate) fn calling(charter: RunSpec) -> Self {
         Self::planning(charter).answer(planned(nature::plan()))
     }
 
-    /// At the first model call of a conversation that can be shortened.
+    /// Returns a run at the first model call, with a conversation that can be shortened.
     pub(crate) fn calling_after_much(charter: RunSpec) -> Self {
         let turn =
             |_| [Message::user("more of it, and then some more"), Message::assistant(text("done, and more than that"))];
@@ -49,13 +49,13 @@ impl Walk {
         self
     }
 
-    /// Answers the first call that is waited for.
+    /// Answers the first awaited call.
     pub(crate) fn answer(self, event: impl FnOnce(CallId) -> Event) -> Self {
         let call = self.run.awaited().first().copied().unwrap_or(CallId(0));
         self.then(event(call))
     }
 
-    /// Lets time pass until something is due, and says so.
+    /// Advances the time to the deadline and sends `DeadlinePassed`.
     pub(crate) fn wait(mut self) -> Self {
         self.now = self.run.deadline().unwrap_or(self.now);
         self.then(Event::DeadlinePassed)
@@ -70,21 +70,21 @@ impl Walk {
         self.actions.iter().filter_map(told).collect()
     }
 
-    /// Where the newest event led, and all that it asked for.
+    /// Asserts the state after the newest event and its actions, without events for watchers.
     #[track_caller]
     pub(crate) fn gives(self, label: &str, asked: &[Action]) -> Self {
         assert_eq!((self.run.label(), self.asked().as_slice()), (label, asked));
         self
     }
 
-    /// The same, with everything that watchers were told.
+    /// Asserts the state and all actions, with events for watchers.
     #[track_caller]
     pub(crate) fn gives_all(self, label: &str, actions: &[Action]) -> Self {
         assert_eq!((self.run.label(), self.actions.as_slice()), (label, actions));
         self
     }
 
-    /// The reason for which it ends, once that is decided.
+    /// Asserts the reason with which the run ends, once it is decided.
     #[track_caller]
     pub(crate) fn ends_as(&self, reason: fledge::verdict::Reason) {
         assert_eq!(self.run.result().map(|result| result.reason), Some(reason));
@@ -95,12 +95,12 @@ pub(crate) fn charter() -> RunSpec {
     RunSpec::new(RunId::new("run"), "title", "prompt")
 }
 
-/// A charter of a run that commits.
+/// Returns a charter of a run that commits.
 pub(crate) fn committing() -> RunSpec {
     RunSpec { commits: true, ..charter() }
 }
 
-/// One run in each of the thirteen states, in the order of the table.
+/// Returns a run in each of the thirteen states, in the order of the table.
 pub(crate) fn everywhere() -> [Walk; 13] {
     let calling = || Walk::calling(charter());
     [
@@ -134,7 +134,7 @@ pub(crate) fn says(stop: StopReason, said: &str) -> impl FnOnce(CallId) -> Event
     replies(stop, text(said))
 }
 
-/// Calls by id and tool; each has its id as its argument.
+/// Returns an answer with calls, given by id and tool. The argument of each call is its id.
 pub(crate) fn calls(tools: &[(&str, &str)]) -> impl FnOnce(CallId) -> Event + use<> {
     replies(StopReason::ToolUse, tools.iter().map(|(id, name)| Block::ToolUse(tool(id, name))).collect())
 }
@@ -147,13 +147,13 @@ pub(crate) fn fails(fault: ModelErrorKind) -> impl FnOnce(CallId) -> Event {
     move |call| Event::ModelFailed { call, error: ModelError::new(fault, "no answer") }
 }
 
-/// A failure of a call that its provider was at work on: what it had counted, and how many bytes of the answer had come.
+/// Returns a failure during a call, with the usage and the bytes of the answer so far.
 pub(crate) fn breaks(fault: ModelErrorKind, usage: Option<Usage>, bytes: u64) -> impl FnOnce(CallId) -> Event {
     let spent = Spent { model: "model-v1".into(), usage, bytes, ..Spent::default() };
     move |call| Event::ModelFailed { call, error: ModelError::new(fault, "it broke off").after(spent) }
 }
 
-/// A summary that did not come.
+/// Returns a failed summary.
 pub(crate) fn unsummarised(error: ModelError) -> impl FnOnce(CallId) -> Event {
     let result = Err(format!("no summary: {error}"));
     move |call| Event::CompactionFinished {
@@ -212,7 +212,7 @@ pub(crate) fn judged(ruling: Ruling) -> impl FnOnce(CallId) -> Event {
     move |call| Event::GateFinished { call, verdict: Box::new(verdict) }
 }
 
-/// A pass that names its trees.
+/// Returns a pass that names its trees.
 pub(crate) fn proven(proof: Proof) -> impl FnOnce(CallId) -> Event {
     move |call| match judged(Ruling::Passed)(call) {
         Event::GateFinished { call, verdict } => {
@@ -235,7 +235,7 @@ pub(crate) fn text(said: &str) -> Vec<Block> {
     vec![Block::Text { text: said.into() }]
 }
 
-/// What the newest message of the user says to the model, results and texts.
+/// Returns the results and texts in the newest message to the model.
 pub(crate) fn heard(run: &Run) -> Vec<String> {
     let newest = run.conversation().iter().rev().find(|message| message.role == Role::User);
     let said = |block: &Block| match block {

@@ -1,4 +1,4 @@
-//! What works: lists, calls, both ways to a server, the wall, and the end.
+//! Working servers: lists, calls, both transports, the sandbox, and the end of a session.
 
 use super::scene::{Scene, by_http, said, unique};
 use crate::support::SOON;
@@ -100,7 +100,7 @@ async fn the_environment_of_a_server_is_short() {
         ServerConfig { reach: ServerTransport::Program { command, env }, ..server }
     });
     let McpAnswer::Said { text, .. } = scene.call("env", "").await else { panic!() };
-    let is_mark = |name: &str| name.ends_with("_ID"); // by which fledge finds the processes of the server
+    let is_mark = |name: &str| name.ends_with("_ID"); // marks that fledge uses to find the server's processes
     let own: Vec<&str> = text.lines().filter(|name| !is_mark(name) && *name != "LC_CTYPE").collect();
     assert_eq!(own, ["HOME", "PATH", "TOKEN"]);
     scene.servers.close().await;

@@ -1,4 +1,4 @@
-//! Servers that do what they should not. None of it hangs or ends a run, and nothing of it is left.
+//! Servers that misbehave: none hangs or ends a run, and none leaves anything behind.
 
 use super::scene::{Scene, by_http, said, unique};
 use crate::support::{SOON, must_be_gone, running_with, until};
@@ -142,7 +142,7 @@ async fn a_daemon_that_a_server_forks_is_ended_with_it() {
     let number = unique();
     assert_eq!(scene.call("echo", &number).await, said(&number, false));
     let daemon = format!("sleep {number}");
-    until("the daemon", || !running_with(&daemon).is_empty()); // the server may answer before its daemon has begun
+    until("the daemon", || !running_with(&daemon).is_empty()); // the server may answer before its daemon starts
     scene.servers.close().await;
     must_be_gone(&format!("sleep {number}"));
 }
@@ -195,7 +195,7 @@ async fn one_that_hangs_when_it_is_to_end_holds_nobody_up() {
     let begun = Instant::now();
     scene.servers.close().await;
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
-    // One that is stopped hears neither the end of its input nor a signal but the last one.
+    // A stopped process reacts neither to the end of its input nor to any signal but SIGKILL.
     let scene = Scene::with("frozen", |server| ServerConfig { timeout: Duration::from_secs(600), ..server });
     let number = unique();
     let stop = CancellationToken::new();

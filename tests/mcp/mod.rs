@@ -1,4 +1,4 @@
-//! MCP servers: good ones, bad ones, real ones.
+//! MCP servers: working, misbehaving and third-party ones.
 
 mod behaving;
 mod misbehaving;

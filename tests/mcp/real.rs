@@ -1,5 +1,5 @@
-//! Servers that others have written, from package registries: `FLEDGE_TEST_MCP` names the folder
-//! into which `install.sh` has put them. Where it is not set, that is said and nothing is tried.
+//! Servers by other authors, from package registries. `FLEDGE_TEST_MCP` names the folder into which
+//! `install.sh` installed them. If it is not set, the tests report that and skip.
 
 use super::scene::place;
 use crate::support::{Need, must_be_gone};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// The servers at work behind the best wall that stands here.
+/// The running servers in the best available sandbox.
 struct Real {
     servers: McpServers,
     folder: tempfile::TempDir,

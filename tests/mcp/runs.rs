@@ -1,4 +1,5 @@
-//! Whole runs with a server: what the plan says of it, what the model hears, and that nothing is alive when the gate looks.
+//! Whole runs with a server: the server in the plan and in model calls, and no process alive when
+//! the gate runs.
 
 use super::scene::{PYTHON, server};
 use crate::support::must_be_gone;
@@ -15,7 +16,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use tempfile::TempDir;
 
-/// A run of a task with the server, and everything that it told.
+/// Runs a task with the server and returns all events.
 async fn run(
     folder: &TempDir,
     server: ServerConfig,
@@ -24,7 +25,7 @@ async fn run(
 ) -> (Result<TaskResult, RunError>, Vec<AgentEvent>) {
     let workspace = folder.path().join("workspace");
     fs::create_dir_all(workspace.join("lanes")).unwrap();
-    // The gate looks for the server.
+    // The gate searches for the server's process.
     let looks = format!(
         "steps:\n  - {{ name: alone, run: \"! grep -aqs '{}/[s]erver.py' /proc/[0-9]*/cmdline\" }}\n",
         folder.path().display()

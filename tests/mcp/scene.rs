@@ -1,4 +1,4 @@
-//! A workspace with one MCP server of our own, and processes to look for.
+//! A workspace with the MCP server of these tests, and its processes.
 
 use crate::support::{Need, PATIENCE, must_be_gone, record_time};
 use fledge::mcp::{McpAnswer, McpOffer, McpServers, ServerConfig, ServerPlace, ServerTransport};
@@ -12,13 +12,14 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const PYTHON: &str = "/usr/bin/python3";
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py");
 
-/// Servers in a folder of their own.
+/// Servers in a temporary folder.
 pub(crate) struct Scene {
     pub(crate) folder: TempDir,
     pub(crate) servers: McpServers,
 }
 
-/// The server of our own that misbehaves like this, under the name `t`. It notes what it hears.
+/// Returns the configuration of the test server `t` with this kind of misbehavior. The server logs
+/// its input.
 pub(crate) fn server(folder: &Path, mode: &str) -> ServerConfig {
     let notes = folder.join("notes").display().to_string();
     let script = folder.join("server.py");
@@ -27,7 +28,7 @@ pub(crate) fn server(folder: &Path, mode: &str) -> ServerConfig {
     ServerConfig { timeout: PATIENCE, ..ServerConfig::program("t", command.into()) }
 }
 
-/// Where servers work: a workspace in a folder.
+/// Returns a place for servers: a workspace in this folder.
 pub(crate) fn place(folder: &Path, wall: Sandbox) -> ServerPlace {
     let dir = folder.join("workspace");
     fs::create_dir_all(&dir).unwrap();
@@ -51,7 +52,7 @@ impl Scene {
         Self { folder, servers }
     }
 
-    /// Behind a wall; `None` where none stands.
+    /// Starts a scene in a sandbox; `None` if no sandbox is available.
     pub(crate) async fn behind_a_wall(change: impl FnOnce(ServerConfig) -> ServerConfig) -> Option<Self> {
         let program = Path::new(env!("CARGO_BIN_EXE_fledge"));
         let wall = match Sandbox::raise(SandboxChoice::Auto, Some(program), "/usr/bin:/bin").await {
@@ -71,7 +72,7 @@ impl Scene {
         self.servers.offer(&CancellationToken::new()).await.unwrap()
     }
 
-    /// The names of the tools on offer, without what they begin with.
+    /// Returns the names of the available tools without their prefix.
     pub(crate) async fn names(&self) -> Vec<String> {
         let tools = self.offer().await.tools;
         tools.iter().map(|tool| tool.name.strip_prefix("mcp-t-").unwrap().to_owned()).collect()
@@ -82,7 +83,7 @@ impl Scene {
         self.servers.call(&format!("mcp-t-{tool}"), input, &CancellationToken::new()).await
     }
 
-    /// The reason for which a call had no answer.
+    /// Returns the reason why a call had no answer.
     pub(crate) async fn why(&self, tool: &str, text: &str) -> String {
         match self.call(tool, text).await {
             McpAnswer::Failed(why) => why,
@@ -94,31 +95,31 @@ impl Scene {
         self.folder.path().join(name)
     }
 
-    /// What the server has heard.
+    /// Returns the server's log of its input.
     pub(crate) fn notes(&self) -> String {
         fs::read_to_string(self.path("notes")).unwrap_or_default()
     }
 
-    /// Insists that nothing of the server is alive.
+    /// Asserts that no process of the server is alive.
     #[track_caller]
     pub(crate) fn must_be_gone(&self) {
         must_be_gone(&self.folder.path().display().to_string());
     }
 }
 
-/// What a server has said.
+/// Returns the expected answer of the server.
 pub(crate) fn said(text: &str, is_error: bool) -> McpAnswer {
     McpAnswer::Said { server: "t".into(), text: text.into(), is_error }
 }
 
-/// A number that no other test sleeps for.
+/// Returns a number that no other test uses for its sleeps.
 pub(crate) fn unique() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("{}.{}", 700_000 + std::process::id() % 90_000, NEXT.fetch_add(1, Ordering::Relaxed) + 1)
 }
 
-/// A server of our own by HTTP; it is ended when this is dropped.
+/// The test server over HTTP. Dropping it ends the server.
 pub(crate) struct Http {
     child: std::process::Child,
     pub(crate) port: u16,
@@ -145,7 +146,7 @@ impl Drop for Http {
     }
 }
 
-/// A scene whose server is reached by HTTP.
+/// Returns a scene whose server is reached over HTTP.
 pub(crate) fn by_http(mode: &str) -> (Http, Scene) {
     let mut http = None;
     let scene = Scene::with(mode, |server| {

@@ -1,11 +1,12 @@
-//! Models as they are configured: which one a task has, what is known of each, whether it answers, and where its key comes from.
+//! Configured models: the choice for a task, the known facts of each model, a check that it
+//! answers, and the source of its key.
 
 use crate::support::{Ended, Fledge, KEY, Model, call, needs, say, status, write};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-/// The user's own configuration.
+/// Adds the user's own configuration.
 fn own(fledge: Fledge, yaml: &str) -> Fledge {
     fledge.file("../home/.config/fledge/config.yaml", yaml)
 }

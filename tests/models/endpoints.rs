@@ -1,4 +1,5 @@
-//! What is configured of a model reaches the wire: its clocks, tries, waits and sizes, and headers that come from elsewhere.
+//! Endpoint settings that take effect on the wire: timeouts, tries, waits, sizes, and headers from
+//! other sources.
 
 use crate::support::{Ended, Fledge, Model, SOON, Turn, hang, say, status};
 

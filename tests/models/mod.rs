@@ -1,4 +1,4 @@
-//! Models over their wire formats: requests, answers, keys, proxies, recordings.
+//! Models over their wire formats: requests, answers, keys, proxies and recordings.
 
 mod configured;
 mod endpoints;

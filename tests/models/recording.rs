@@ -1,4 +1,5 @@
-//! Runs that are recorded: the cassette plays the same events again, has no secret, and is there however the run ended.
+//! Recorded runs: the cassette replays the same events, holds no secret, and exists however the run
+//! ended.
 
 use crate::sandbox::secrets::{canary, dressed, must_be_clean};
 use crate::support::{Ended, Fledge, Model, call, garbled, hang, needs, say, status, write};
@@ -6,7 +7,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 
-/// The events of a run, but for what two runs of the same course may differ in; pieces of text are joined.
+/// Returns the events of a run without values that differ between equal runs. Adjacent pieces of
+/// text are joined.
 fn told(ended: &Ended) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     for event in ended.events() {
@@ -24,7 +26,7 @@ fn told(ended: &Ended) -> Vec<Value> {
     all
 }
 
-/// Takes out times, prices and names of models.
+/// Removes times, prices and model names.
 fn forget(value: &mut Value) {
     const DIFFERENT: [&str; 7] = ["duration_ms", "elapsed_ms", "wait_ms", "models", "cost_micros", "log", "at"];
     match value {
@@ -34,7 +36,7 @@ fn forget(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(forget),
         Value::String(text) => {
-            // What the model is told of a step has its time in it.
+            // The text about a step for the model includes its duration.
             while let Some(at) = text.find(", after ")
                 && let Some(length) = text[at..].find(" s)")
             {
@@ -68,7 +70,8 @@ fn a_recorded_run_plays_again_with_the_same_events_and_is_exported_alike() {
     let again = place().file("../tape.yaml", &tape);
     let again = again.args(&["run", "task.md", "--json", "--model", "cassette/../tape.yaml"]).run();
     again.must_be(0, "verified");
-    // The base is judged beside the agent, so its verdict may come between any two events, and is waited for only if it comes late.
+    // The base is judged beside the agent, so its verdict may come between any two events. The run
+    // waits for it only if it comes late.
     let is_wait = |event: &Value| event["data"] == "judging_base";
     let of_base =
         |event: &Value| event["data"].as_str().is_some_and(|data| data.starts_with("failed before any change"));

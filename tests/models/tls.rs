@@ -1,4 +1,5 @@
-//! Ways to a model that are configured: certificates of an authority that only one model trusts, and a proxy, also one with TLS.
+//! Configured connections to a model: a certificate authority that only one model trusts, and a
+//! proxy, with and without TLS.
 
 use crate::support::{Ended, Fledge, Secured};
 

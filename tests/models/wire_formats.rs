@@ -1,4 +1,4 @@
-//! Two real wire formats: what is sent, what is made of the answers, what is tried again, and that the key stays inside.
+//! Two real wire formats: requests, parsed answers, retries, and the secrecy of the key.
 
 use crate::support::{Asked, Dialect, Ended, Fledge, KEY, Model, SOON, call, needs, say, shell, status, words, write};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn simple(dialect: Dialect, model: &Model) -> Fledge {
     }
 }
 
-/// A run of two turns that reads a file and makes another at once.
+/// Runs two turns: one reads a file and writes another, and one ends the run.
 fn two_turns(dialect: Dialect) -> (Ended, [Asked; 2]) {
     let both =
         call("files-read", json!({"path": "hint.txt"})).also("files-write", json!({"path": "done", "content": "1\n"}));

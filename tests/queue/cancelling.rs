@@ -1,4 +1,4 @@
-//! How jobs are cancelled that wait, and that run.
+//! Cancellation of waiting and running jobs.
 
 use crate::queue::stage::{Stage, batch, id, job, jobs, outlived, row, take, taken, until, with};
 use crate::queue::worker::{Log, start};

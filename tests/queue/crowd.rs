@@ -1,4 +1,4 @@
-//! Many workers at once.
+//! Many concurrent workers.
 
 use crate::queue::stage::{Stage, job, pool, rows, with};
 use crate::queue::worker::{Log, start};

@@ -1,4 +1,4 @@
-//! Workers that hang, are killed, are stopped, or die of what they work on.
+//! Workers that hang, are killed, are stopped, or are killed by their job.
 
 use crate::queue::stage::{Stage, id, job, row, rows, until, with, worker};
 use crate::queue::worker::{Line, Log, Process, start};
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// How soon a job of a dead worker is delivered again.
+/// The term of a lease, after which a dead worker's job is delivered again.
 const SHORT: Duration = Duration::from_millis(300);
 
 pub(crate) fn who_renews_keeps_its_job_and_who_hangs_loses_it<S: Stage>() {
@@ -41,7 +41,7 @@ pub(crate) fn a_job_of_a_killed_process_is_delivered_again<S: Stage>() {
         assert!(other.wait().success());
         let result = row(&queue, "a").await.result.unwrap();
         assert_eq!(result.worker.as_str(), "other");
-        // Who is too late with its result takes the job once more.
+        // A worker whose result comes too late claims the job once more.
         assert_eq!(result.attempt as usize, 2 + log.count("refused"));
         one_result_each(&rows(&queue).await, &log.lines());
     });
@@ -113,12 +113,12 @@ pub(crate) fn processes_killed_by_chance_lose_nothing_and_do_nothing_twice<S: St
     });
 }
 
-/// A job that does what its payload says.
+/// Returns a job that does what its payload says.
 fn doing((name, payload): (&str, &str)) -> JobSpec {
     JobSpec { payload: payload.into(), ..job(name) }
 }
 
-/// What workers heard agrees with what the queue tells.
+/// Asserts that the log of the workers agrees with the queue.
 pub(crate) fn one_result_each(rows: &[QueuedJob], lines: &[Line]) {
     for row in rows {
         let of = |word: &str| {

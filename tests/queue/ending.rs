@@ -1,4 +1,4 @@
-//! How jobs end, and what is told of them.
+//! The ends of jobs, and their reports.
 
 use crate::queue::stage::{LONG, Stage, batch, id, job, jobs, outlived, row, rows, take, with};
 use fledge::queue::{

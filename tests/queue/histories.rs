@@ -1,4 +1,4 @@
-//! Calls by chance, each compared with what the model says, and all jobs after it.
+//! Random calls, each compared with the model; after each call all jobs are compared as well.
 
 use crate::queue::model::{Model, seen};
 use crate::queue::stage::{LONG, Stage, batch, id, job, pool, row, rows, until, with, worker};
@@ -34,7 +34,7 @@ struct History<Q> {
     queue: Q,
     dice: Dice,
     model: Model,
-    /// All that ever were.
+    /// All leases so far.
     leases: Vec<JobLease>,
 }
 
@@ -96,7 +96,7 @@ impl<Q: Queue> History<Q> {
         self.leases.push(lease);
     }
 
-    /// With a lease that holds, or does no more.
+    /// Makes a random call with a lease, valid or not.
     async fn say(&mut self) {
         let recent = self.leases.len().saturating_sub(4);
         let from = if self.dice.percent(70) { recent } else { 0 };

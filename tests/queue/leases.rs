@@ -1,4 +1,4 @@
-//! The right to work on a job, and its number.
+//! Leases on jobs, and their tokens.
 
 use crate::queue::stage::{LONG, Stage, job, jobs, outlived, row, take, taken, with};
 use fledge::queue::{

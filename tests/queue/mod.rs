@@ -1,6 +1,5 @@
-//! The promises of every queue, held against real queues: single calls, seeded histories that are
-//! compared with a model, and worker processes that are killed, stopped and made to fail at each
-//! step.
+//! The guarantees of each queue, tested on real queues: single calls, seeded histories compared
+//! with a model, and worker processes that are killed, stopped and made to fail at each step.
 //!
 //! Each kind of queue has a line at the end of this file, and its `Stage` in `stage.rs`.
 //! `FLEDGE_TEST_ALL=1` tries more histories.
@@ -27,7 +26,7 @@ macro_rules! tests {
     )*)*};
 }
 
-/// Every law, for one kind of queue.
+/// All guarantees, for one kind of queue.
 macro_rules! conformance {
     ($name:ident, $stage:ty) => {
         mod $name {

@@ -1,4 +1,4 @@
-//! What a queue is to do, as simply as it can be said: in memory, without clocks.
+//! A minimal model of a queue: in memory, without clocks.
 
 use crate::queue::stage::pool;
 use fledge::queue::{
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 #[derive(Debug, Default)]
 pub(crate) struct Model {
-    /// In the order of submission.
+    /// The jobs in the order of submission.
     jobs: Vec<Job>,
     limits: BTreeMap<String, u32>,
     paused: BTreeMap<String, ()>,
@@ -21,7 +21,7 @@ struct Job {
     spec: JobSpec,
     state: QueueState,
     attempt: u32,
-    /// Of the latest lease.
+    /// The token of the latest lease.
     token: u64,
     worker: Option<String>,
     is_cancelling: bool,
@@ -30,7 +30,7 @@ struct Job {
     result: Option<(String, u64, u32)>,
 }
 
-/// What of a job is compared.
+/// The compared properties of a job.
 type Seen = (String, QueueState, u32, Option<String>, bool, bool, Option<BuryReason>, Option<(String, u64, u32)>);
 
 impl Model {
@@ -55,7 +55,7 @@ impl Model {
         specs.iter().map(&mut add).collect()
     }
 
-    /// The job that is to be claimed, and as which delivery.
+    /// Returns the next job to be claimed, and the number of its delivery.
     pub(crate) fn next(&self, worker: &Worker, pools: &[&str]) -> Option<(String, u32)> {
         let is_free = |of: &str| {
             let running =
@@ -80,7 +80,7 @@ impl Model {
         job.worker = Some(lease.worker.to_string());
     }
 
-    /// The time of a lease is over.
+    /// Ends a lease whose term has passed.
     pub(crate) fn outlived(&mut self, lease: &JobLease) {
         let Some(job) = self.held(lease) else { return };
         let (is_last, is_cancelling) = (job.attempt >= job.spec.deliveries.get(), job.is_cancelling);
@@ -209,12 +209,12 @@ impl Job {
             QueueState::Queued => Released::Queued,
             QueueState::Dead => Released::Buried,
             QueueState::Cancelled => Released::Cancelled,
-            QueueState::Running | QueueState::Done => Released::Lost, // which nobody hears
+            QueueState::Running | QueueState::Done => Released::Lost, // not observed
         }
     }
 }
 
-/// The same of a real one.
+/// Returns the compared properties of a job of a real queue.
 pub(crate) fn seen(row: &QueuedJob) -> Seen {
     let result = row.result.as_ref().map(|kept| (kept.manifest.0.clone(), kept.token, kept.attempt));
     let worker = row.worker.as_ref().map(ToString::to_string);

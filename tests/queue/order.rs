@@ -1,13 +1,13 @@
-//! What is delivered, and when.
+//! The order and the time of deliveries.
 
 use crate::queue::stage::{LONG, Stage, batch, job, jobs, outlived, pool, row, rows, take, taken, until, with, worker};
 use crate::support::PATIENCE;
 use fledge::queue::{Completed, JobSpec, MOST_BYTES, Priority, Queue, QueueError, ResultText, Submitted, Worker};
 use std::time::{Duration, Instant};
 
-/// A time that is waited for.
+/// A short time that tests wait for.
 const BRIEF: Duration = Duration::from_millis(50);
-/// How exactly a queue counts.
+/// The time resolution of a queue.
 const TICK: Duration = Duration::from_millis(2);
 
 pub(crate) fn a_job_that_is_submitted_often_and_by_many_is_one_job<S: Stage>() {
@@ -132,7 +132,7 @@ pub(crate) fn who_waits_has_the_job_that_another_connection_brings<S: Stage>() {
         assert_eq!(queue.claim(&worker("w"), &[pool("p")], Duration::from_millis(20)).await.unwrap(), None);
         let (other, worker, pools) = (stage.open().await, worker("w"), [pool("p")]);
         let (lease, _) = tokio::join!(queue.claim(&worker, &pools, PATIENCE), async {
-            tokio::time::sleep(Duration::from_millis(30)).await; // so that it most likely waits
+            tokio::time::sleep(Duration::from_millis(30)).await; // so that `claim` most likely waits first
             other.submit(&jobs(&["a"])).await.unwrap()
         });
         assert_eq!(lease.unwrap().unwrap().job.as_str(), "a");

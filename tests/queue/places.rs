@@ -1,5 +1,5 @@
-//! A worker dies at each step of what it does with the queue, and of what the queue does for it, and another one goes on; or the step fails,
-//! and the worker repeats the call.
+//! Faults at each step of a worker with its queue, and of the queue itself: the worker dies and
+//! another one continues, or the step fails and the worker repeats the call.
 
 use crate::queue::deaths::one_result_each;
 use crate::queue::stage::{Stage, rows, with};
@@ -44,7 +44,7 @@ fn each(places: &[String], case: fn(&str)) {
     assert!(failed.is_empty(), "{} of {} failed: {failed:?}", failed.len(), places.len());
 }
 
-/// The first time at each place that one worker comes by, and the third where there is one.
+/// Returns the first time that one worker passes each place, and the third time if there is one.
 fn places<S: Stage>() -> Vec<String> {
     with(async |stage: &S, _| {
         let log = Log::new();
@@ -89,7 +89,7 @@ fn fails_at<S: Stage>(place: &str) {
     });
 }
 
-/// The story has come to its end.
+/// Asserts that all jobs of the story have ended as expected.
 fn judge(rows: &[QueuedJob], log: &Log) {
     let ends: Vec<_> = rows.iter().map(|row| (row.id.as_str(), row.state)).collect();
     let expected = [

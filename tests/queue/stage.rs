@@ -1,4 +1,4 @@
-//! A queue that a test has for itself, and its jobs.
+//! A separate queue for each test, and its jobs.
 
 use crate::support::{PATIENCE, record_time};
 use fledge::queue::{
@@ -10,26 +10,26 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Longer than any test.
+/// A duration longer than any test.
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 /// A kind of queue.
 pub(crate) trait Stage: Sized + Sync {
     type Queue: Queue + Clone + 'static;
-    /// That of its line in `main.rs`.
+    /// The name in this queue's `conformance!` line in `mod.rs`.
     const NAME: &'static str;
     /// The shortest term of a lease.
     const SHORTEST: Duration;
 
-    /// An empty queue, which is gone with this.
+    /// Creates an empty queue. Dropping the stage removes it.
     fn new() -> Self;
-    /// The same one, in another process.
+    /// Returns the stage of another process by its address.
     fn at(address: &str) -> Self;
     fn address(&self) -> String;
-    /// A connection of its own.
+    /// Opens a separate connection.
     fn open(&self) -> impl Future<Output = Self::Queue>;
 }
 
-/// A file.
+/// A queue in a SQLite file.
 pub(crate) struct Sqlite {
     _home: Option<TempDir>,
     path: PathBuf,
@@ -59,12 +59,12 @@ impl Stage for Sqlite {
     }
 }
 
-/// Has this done on one thread, as a batch has it.
+/// Runs the work on one thread, as a batch does.
 pub(crate) fn calmly<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-/// With an empty queue.
+/// Runs the work with an empty queue.
 pub(crate) fn with<S: Stage, T>(work: impl AsyncFnOnce(&S, S::Queue) -> T) -> T {
     record_time();
     let stage = S::new();
@@ -83,7 +83,7 @@ pub(crate) fn pool(name: &str) -> PoolName {
     PoolName::parse(name).unwrap()
 }
 
-/// A job of the batch `b` in the pool `p`, which may be delivered three times.
+/// Returns a job of the batch `b` in the pool `p` with at most three deliveries.
 pub(crate) fn job(name: &str) -> JobSpec {
     JobSpec {
         id: id(name),
@@ -100,22 +100,22 @@ pub(crate) fn jobs(names: &[&str]) -> Vec<JobSpec> {
     names.iter().map(|name| job(name)).collect()
 }
 
-/// A worker whose leases last.
+/// Returns a worker with leases longer than any test.
 pub(crate) fn worker(name: &str) -> Worker {
     Worker { id: WorkerId::parse(name).unwrap(), term: LONG, batch: None }
 }
 
-/// What the worker `w` gets from the pool `p` without waiting.
+/// Claims a job of pool `p` for worker `w` without waiting.
 pub(crate) async fn take(queue: &impl Queue) -> Option<JobLease> {
     queue.claim(&worker("w"), &[pool("p")], Duration::ZERO).await.unwrap()
 }
 
-/// The same, and its name.
+/// Claims a job in the same way and returns its name, or an empty string.
 pub(crate) async fn taken(queue: &impl Queue) -> String {
     take(queue).await.map_or_else(String::new, |lease| lease.job.to_string())
 }
 
-/// A lease that is over: the queue has taken the job back.
+/// Returns a lease whose term has passed, after the queue has taken the job back.
 pub(crate) async fn outlived<S: Stage>(queue: &impl Queue) -> Option<JobLease> {
     let brief = Worker { term: S::SHORTEST, ..worker("brief") };
     let lease = queue.claim(&brief, &[pool("p")], Duration::ZERO).await.unwrap()?;
@@ -131,7 +131,7 @@ pub(crate) async fn rows(queue: &impl Queue) -> Vec<QueuedJob> {
     queue.jobs(&JobFilter::default()).await.unwrap()
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 pub(crate) async fn until(is_so: impl AsyncFn() -> bool) {
     let wait = async {
         while !is_so().await {

@@ -1,5 +1,6 @@
-//! A worker in a process of its own: claims, renews, works as the job says, hands in. It writes down what it does, a line each, before or
-//! after the queue hears of it, so that what lies between two lines lies within the lease. A call that fails is repeated once.
+//! A worker in a separate process: it claims jobs, renews leases, works as the job says, and
+//! returns results. It logs each action in a line, before or after its call to the queue, so that
+//! the time between two lines is within the lease. It repeats a failed call once.
 
 use crate::queue::stage::{Stage, calmly, job, pool, worker};
 use fledge::queue::{Completed, JobLease, JobSpec, Queue, QueueError, Released, Renewed, ResultText, Retry, Worker};
@@ -16,22 +17,22 @@ use tokio::time::sleep;
 
 const ORDERS: &str = "FLEDGE_QUEUE_WORKER";
 
-/// What a worker is told.
+/// The instructions of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Orders {
     address: String,
     log: PathBuf,
     worker: Worker,
-    /// Submits the story first.
+    /// True if the worker first submits the story.
     pub(crate) tells: bool,
 }
 
-/// What workers have done, each line `word job attempt token worker`, in the order in which it happened.
+/// The log of all workers. Each line is `word job attempt token worker`, in order of time.
 pub(crate) struct Log {
     home: TempDir,
 }
 
-/// A line of it.
+/// A line of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) word: String,
@@ -50,7 +51,7 @@ impl Log {
         self.home.path().join("log")
     }
 
-    /// Lets those go on that wait at the gate.
+    /// Releases the workers that wait at the gate.
     pub(crate) fn open_gate(&self) {
         fs::write(self.home.path().join("gate"), "").unwrap();
     }
@@ -60,7 +61,7 @@ impl Log {
         text.lines().map(line).collect()
     }
 
-    /// How often this was done.
+    /// Returns the number of lines with this word.
     pub(crate) fn count(&self, word: &str) -> usize {
         self.lines().iter().filter(|line| line.word == word).count()
     }
@@ -73,7 +74,7 @@ fn line(text: &str) -> Line {
     Line { word: (*word).into(), job: (*job).into(), attempt, token, worker: (*worker).into() }
 }
 
-/// A worker that is killed when nobody needs it any more.
+/// A worker process. Dropping it kills the process.
 pub(crate) struct Process(Child);
 
 impl Process {
@@ -81,13 +82,13 @@ impl Process {
         kill_process(Pid::from_child(&self.0), signal).unwrap();
     }
 
-    /// Kills it.
+    /// Kills the process.
     pub(crate) fn end(&mut self) {
         let _it_may_have_ended = self.0.kill();
         self.0.wait().unwrap();
     }
 
-    /// Waits for it.
+    /// Waits for the process to end.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         self.0.wait().unwrap()
     }
@@ -104,12 +105,12 @@ pub(crate) fn orders<S: Stage>(stage: &S, log: &Log, name: &str, term: Duration)
     Orders { address: stage.address(), log: log.path(), worker, tells: false }
 }
 
-/// Starts a worker, which works until no job is left open.
+/// Starts a worker that works until no job is open.
 pub(crate) fn start<S: Stage>(stage: &S, log: &Log, name: &str, term: Duration) -> Process {
     start_so::<S>(&orders(stage, log, name, term), "")
 }
 
-/// The same, with an order to fail somewhere.
+/// Starts a worker in the same way, with an instruction to fail at some place.
 pub(crate) fn start_so<S: Stage>(orders: &Orders, fail: &str) -> Process {
     let test = format!("queue::{}::works_in_a_process_of_its_own", S::NAME);
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -120,14 +121,14 @@ pub(crate) fn start_so<S: Stage>(orders: &Orders, fail: &str) -> Process {
     Process(command.env(ORDERS, serde_json::to_string(orders).unwrap()).spawn().unwrap())
 }
 
-/// What the test that is started in such a process does. In any other it does nothing.
+/// Does the work of a worker process. In any other process it does nothing.
 pub(crate) fn work_if_asked<S: Stage>() {
     let Ok(orders) = std::env::var(ORDERS) else { return };
     let orders: Orders = serde_json::from_str(&orders).unwrap();
     calmly(async { work(&S::at(&orders.address).open().await, &orders).await });
 }
 
-/// Jobs that have everything happen that happens to jobs.
+/// Returns jobs that together cover everything that can happen to a job.
 pub(crate) fn story() -> Vec<JobSpec> {
     let told = |(name, payload): (&str, &str)| JobSpec {
         payload: payload.into(),
@@ -137,7 +138,7 @@ pub(crate) fn story() -> Vec<JobSpec> {
     [("long", "work 250"), ("again", "fail-once"), ("never", "refuse"), ("short", "work 0")].map(told).into()
 }
 
-/// Works until no job is left open.
+/// Works until no job is open.
 pub(crate) async fn work(queue: &impl Queue, orders: &Orders) {
     if orders.tells {
         twice(async || queue.submit(&story()).await).await;
@@ -203,19 +204,19 @@ async fn at_gate(orders: &Orders) {
     }
 }
 
-/// Works and renews, and says whether the work has come to its end.
+/// Works and renews the lease. Returns true if the work ended while the lease was held.
 async fn held(queue: &impl Queue, lease: &JobLease, work: impl Future<Output = ()>, say: &impl Fn(&str)) -> bool {
     let mut work = std::pin::pin!(work);
     let mut renewed = Instant::now();
     loop {
-        // Where a busy machine makes it late for both, it renews first, as it does where it is not late.
+        // If a busy machine makes both due at once, the worker renews first, as it does on time.
         tokio::select! {
             biased;
             () = sleep(lease.beat()) => {}
             () = &mut work => return true,
         }
         if renewed.elapsed() > lease.fence() {
-            say("late"); // this machine had no time for this process
+            say("late"); // the machine was too busy for this process
         }
         renewed = Instant::now();
         match twice(async || queue.renew(lease).await).await {

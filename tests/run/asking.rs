@@ -1,4 +1,4 @@
-//! Calls that need a person's yes: asked at a terminal, denied where nobody is, and never got round.
+//! Tests of calls that need approval: asked at a terminal, denied without one, and never bypassed.
 #![cfg(target_os = "linux")]
 
 use crate::support::{Fledge, Model, call, needs, say, shell, write};
@@ -12,14 +12,14 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 
 const PROMPT: &str = "y yes, n no, a always this command";
 
-/// A run of the program at a terminal with keys.
+/// A run of the program at a terminal with keyboard input.
 struct Seat {
     fledge: Fledge,
     child: Child,
     terminal: File,
-    /// All that was written, without carriage returns.
+    /// All output so far, without carriage returns.
     said: String,
-    /// Up to where it was waited for.
+    /// The end of the output that a wait has already matched.
     seen: usize,
     _over: Sender<()>,
 }
@@ -38,7 +38,7 @@ impl Seat {
         command.env("ANTHROPIC_BASE_URL", model.url()).env("ANTHROPIC_API_KEY", "sk-x").envs(env.iter().copied());
         command.stdin(own.try_clone().unwrap()).stdout(Stdio::null()).stderr(own);
         let child = command.spawn().unwrap();
-        drop(command); // and with it our handles of the other end
+        drop(command); // closes our handles of the program's end
         let (over, heard) = channel();
         let pid = Pid::from_child(&child);
         std::thread::spawn(move || {
@@ -49,7 +49,7 @@ impl Seat {
         Self { fledge, child, terminal: main, said: String::new(), seen: 0, _over: over }
     }
 
-    /// Reads on until this was said anew.
+    /// Reads until new output contains this text.
     #[track_caller]
     fn wait_for(&mut self, text: &str) {
         let mut bytes = [0; 4096];
@@ -68,7 +68,7 @@ impl Seat {
         self.terminal.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// The exit code, and all that was said.
+    /// Waits for the end. Returns the exit code and all output.
     fn end(mut self) -> (Option<i32>, String, Fledge) {
         let mut rest = Vec::new();
         let _ends_with_an_error = self.terminal.read_to_end(&mut rest);
@@ -77,7 +77,7 @@ impl Seat {
     }
 }
 
-/// A run whose commands that make something need a yes.
+/// Returns a run whose rules ask for approval.
 fn asking(model: &Model, rules: &str) -> Fledge {
     let task = format!("---\napprove: {{ ask: [{rules}] }}\n---\nMake the file `done`.\n");
     Fledge::new().lane("verify", &needs("done")).task(&task).anthropic(model)
@@ -221,7 +221,7 @@ fn a_question_stays_below_what_others_have_to_say_and_is_answered_there() {
     File::create(go).unwrap();
     seat.wait_for("  2 ┆ shell until test -e go");
     seat.wait_for("  2 ┆ done");
-    seat.wait_for(PROMPT); // it was drawn again below that
+    seat.wait_for(PROMPT); // the prompt was drawn again below that
     seat.types("y\n");
     seat.wait_for("  1 ┆ done");
     let (code, said, fledge) = seat.end();

@@ -1,5 +1,5 @@
-//! A run that is asked to stop is over within two seconds wherever it is, with a report that says what was done, and nothing
-//! that it started is alive.
+//! Tests of stopping a run: it ends within two seconds at any point, its report says what was done,
+//! and it leaves no process alive.
 
 use crate::support::{
     Ended, Fledge, Model, Running, SOON, hang, must_be_gone, needs, running_with, say, shell, status, unique, write,
@@ -7,7 +7,7 @@ use crate::support::{
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// Sends the signal once the program has said this, and insists on a cancelled run.
+/// Sends the signal after this output, and insists on a cancelled run.
 #[track_caller]
 fn stopped_after(said: &str, mut run: Running, signal: Signal) -> (Ended, Value) {
     run.wait_for(said);
@@ -97,7 +97,7 @@ fn a_second_signal_ends_it_at_once_and_still_leaves_nothing_alive() {
     let mut run = Fledge::simple(&model).lane("verify", &lane).arg("--json").arg("-v").arg("--baseline=never").start();
     run.wait_for("\"begun\"");
     let asked = run.signal(Signal::INT);
-    run.wait_for("Reporting"); // the transition, which is logged when the first one was heard
+    run.wait_for("Reporting"); // logged once the first signal was handled
     run.signal(Signal::INT);
     let ended = run.end();
     ended.must_exit(130);
@@ -106,7 +106,7 @@ fn a_second_signal_ends_it_at_once_and_still_leaves_nothing_alive() {
     assert_eq!(ended.events_of("finished"), Vec::<Value>::new(), "it was waited for all the same");
 }
 
-/// `timeout` signals its command and then its process group: one request that arrives twice.
+/// `timeout` signals its command and then its process group, so one request arrives twice.
 #[test]
 fn sigterm_twice_at_once_still_ends_with_a_report() {
     for signal in [Signal::TERM, Signal::HUP] {
@@ -167,7 +167,8 @@ fn a_lane_by_hand_is_cancelled_too() {
     }
 }
 
-/// A git that stays when it is asked for this, before it does it or after; `../begun` is there by then.
+/// Adds a `git` to the search path that hangs on these arguments, before or after it does the work.
+/// It first makes `../begun`.
 fn slow_git(fledge: Fledge, asked: &str, is_after: bool) -> Fledge {
     let folder = fledge.workspace().join("..").canonicalize().unwrap();
     let (program, begun) = (folder.join("bin/git"), folder.join("begun"));
@@ -183,7 +184,7 @@ fn slow_git(fledge: Fledge, asked: &str, is_after: bool) -> Fledge {
     fledge.env("PATH", &format!("{}:{path}", folder.join("bin").display()))
 }
 
-/// Sends SIGINT once the slow git is at it; insists that the run is over soon after.
+/// Sends SIGINT once the slow git hangs, and insists that the run ends soon after.
 #[track_caller]
 fn stopped_in_git(fledge: Fledge) -> Ended {
     let begun = fledge.workspace().join("../begun");
@@ -274,7 +275,7 @@ fn a_job_whose_time_is_over_has_its_report_before_it_is_killed_and_the_next_one_
     let next = dead.again(&args).anthropic(&model).run();
     let report = next.must_be(0, "verified");
     assert_eq!((next.file("sum").as_deref(), &report["title"], model.count()), (Some("3\n"), &json!("Fix verify"), 3));
-    // Asked to stop, it has said all before its grace is over.
+    // A run that is asked to stop writes its whole report before its grace period ends.
     let model = Model::new([shell("trap '' TERM; echo begun; sleep 60"), say("No.").always()]);
     let job = Fledge::new().args(&args).anthropic(&model).lane("verify", lane).file("sum", "4\n");
     let mut run = job.start();

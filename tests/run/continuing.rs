@@ -1,18 +1,18 @@
-//! `fledge runs continue`: a new run that begins with the conversation of one that is over.
+//! Tests of `fledge runs continue`: a new run that begins with the conversation of a finished run.
 
 use crate::support::{Ended, Fledge, Model, needs, say, shell, status, write};
 use fledge::store::StoredRunState;
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// The last run that there is, as JSON.
+/// Returns the newest run, as JSON.
 fn last(ended: Ended) -> (Value, Ended) {
     let ended = ended.again(&["runs", "show", "last", "--json"]).run();
     ended.must_exit(0);
     (serde_json::from_str(&ended.stdout).unwrap(), ended)
 }
 
-/// What the roles of the messages in a request are.
+/// Returns the roles of the messages in a request.
 fn roles(body: &Value) -> Vec<&str> {
     body["messages"].as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect()
 }
@@ -38,11 +38,11 @@ fn a_run_goes_on_with_the_conversation_of_one_that_is_over_and_with_its_terms() 
     let (shown, ended) = last(ended);
     assert_eq!((&shown["run"]["parent"], &shown["run"]["title"]), (&first["run"], &"Now also".into()));
     let fitting = ended.again(&["runs", "resume", "last"]).run();
-    fitting.must_exit(0); // verified, so its result is given again
+    fitting.must_exit(0); // the run is verified, so fledge prints its result again
     assert_eq!(model.count(), 4);
 }
 
-/// Messages without the marks that say up to where a provider is to keep them.
+/// Returns messages without the marks that tell a provider how much to cache.
 fn plain(messages: &[Value]) -> Vec<String> {
     let text = |message: &Value| message.to_string().replace(r#""cache_control":{"type":"ephemeral"},"#, "");
     messages.iter().map(text).collect()

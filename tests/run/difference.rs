@@ -1,9 +1,10 @@
-//! The closing summary says what differs between the base and the work, whatever made it.
+//! Tests of the closing summary: it lists the differences between the base and the work, however
+//! they were made.
 
 use crate::support::{Ended, Fledge, Model, say, shell};
 use serde_json::{Value, json};
 
-/// The lines of the summary about files.
+/// Returns the lines of the summary about files.
 fn files(ended: &Ended) -> Vec<&str> {
     let lines = ended.stderr.lines().skip_while(|line| !line.starts_with("  files "));
     let lines = lines.enumerate().take_while(|(place, line)| *place == 0 || line.starts_with("           "));

@@ -1,11 +1,11 @@
-//! `--json`: one event a line and nothing else, in an order that can be relied on.
+//! Tests of `--json`: one event a line, nothing else, and a reliable order.
 
 use crate::support::{Ended, Fledge, Model, call, needs, say, shell, status, words, write};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A run that fails once at the gate and then passes.
+/// Runs a task whose gate fails once and then passes.
 fn retried() -> (Ended, Model) {
     let model = Model::new([
         call("files-read", json!({"path": "task.md"})).saying("Let me see – an übung…"),
@@ -13,7 +13,7 @@ fn retried() -> (Ended, Model) {
         write("done", "1\n").saying("I forgot the file."),
         say("Now it is there."),
     ]);
-    // The base is judged beside the agent, and the place of its events is left to chance.
+    // The gate judges the base while the agent works, so the position of its events varies.
     (Fledge::simple(&model).arg("--json").arg("--baseline=never").run(), model)
 }
 

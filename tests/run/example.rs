@@ -1,4 +1,4 @@
-//! The shipped example works, again and again, and leaves no trace in the checkout.
+//! Tests of the shipped example: it works repeatedly and leaves no trace in the checkout.
 
 use std::path::Path;
 use std::process::Command;
@@ -30,7 +30,7 @@ fn the_example_is_verified_twice_in_a_row_and_the_checkout_stays_as_it_was() {
     assert_eq!(listing(&example), before);
 }
 
-/// Every file with its content.
+/// Returns each file with its content.
 fn listing(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -1,5 +1,7 @@
-//! Every row of the table of reasons that can be reached from the command line has its exit code, and stops when it should.
-//! The rows of cancelled runs are in `cancel`.
+//! Tests of each exit reason that the command line can reach: its exit code, and the point at which
+//! the run stops.
+//!
+//! `cancelling` tests the reasons of cancelled runs.
 
 use crate::support::{
     Ended, Fledge, Model, SOON, call, garbled, hang, needs, nothing, refuse, say, shell, status, words, write,
@@ -7,12 +9,12 @@ use crate::support::{
 use fledge::store::StoredRunState;
 use serde_json::{Value, json};
 
-/// A turn that reads a file that is there.
+/// Returns a turn that reads an existing file.
 fn look() -> crate::support::Turn {
     call("files-read", json!({"path": "task.md"}))
 }
 
-/// Insists that nothing was run: code 2, a reason on standard error, and not one request.
+/// Insists that nothing ran: exit code 2, a reason on standard error, and no request.
 #[track_caller]
 fn must_be_refused(run: &Ended, model: &Model, says: &str) {
     run.must_exit(2);
@@ -284,7 +286,8 @@ fn state_that_cannot_be_written_ends_with_8_before_a_model_is_asked() {
 
 #[test]
 fn a_disk_that_is_full_in_the_middle_of_a_run_ends_with_8_and_what_was_written_stays() {
-    // No file may grow beyond 600 kB: the reports are far below that, and the journal's log is not.
+    // The largest permitted file is about 600 kB: the reports are far smaller, and the log of the
+    // journal is larger.
     let full = "trap '' XFSZ; ulimit -f 1200; exec \"$@\"";
     let many =
         (0..30).map(|turn| shell(&format!("head -c 20000 /dev/zero | tr '\\0' {}", char::from(b'A' + turn % 26))));
@@ -292,7 +295,7 @@ fn a_disk_that_is_full_in_the_middle_of_a_run_ends_with_8_and_what_was_written_s
     let run = Fledge::simple(&model).under(&["sh", "-c", full, "sh"]).run();
     let report = run.must_be(8, "io_error");
     assert_eq!(report["verified"], false);
-    let kinds = run.kinds(); // whole, or it could not be read
+    let kinds = run.kinds(); // reading fails if the journal is damaged
     assert!(kinds.len() > 10 && !kinds.contains(&"ReportSaved".to_owned()), "{kinds:?}");
     assert_eq!(run.row().state, StoredRunState::Interrupted);
     assert!(model.count() < 31, "{}", model.count());

@@ -1,11 +1,12 @@
-//! What a run cannot do without is missing: it is refused with its own words and code, before any model is asked.
+//! Tests of missing requirements: fledge refuses the run with a specific message and exit code
+//! before it asks a model.
 
 use crate::support::{Fledge, Model, Need, needs, say};
 
-/// Something is missing.
+/// A missing requirement.
 struct Lack {
     name: &'static str,
-    /// A script that takes it away, and starts the rest of its arguments.
+    /// A shell script that removes the requirement and then runs its remaining arguments.
     by: &'static str,
     args: &'static [&'static str],
     env: &'static [(&'static str, &'static str)],

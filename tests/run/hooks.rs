@@ -1,16 +1,17 @@
-//! What follows a turn in which something may have changed: the operator's hooks, checkpoints, and commits apart from every branch.
+//! Tests of the steps after a turn that may have changed files: the operator's hooks, checkpoints,
+//! and commits outside of all branches.
 
 use crate::support::{Ended, Fledge, Model, git, must_be_gone, needs, say, shell, unique, write};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 
-/// A run of an operator who trusts the project, with these hooks.
+/// Returns a run with these hooks, in a project that the operator trusts.
 fn hooked(model: &Model, hooks: &str) -> Fledge {
     Fledge::simple(model).file("fledge.yaml", format!("hooks:\n  post_tools:\n{hooks}")).arg("--trust-project")
 }
 
-/// What has become of the turns.
+/// Returns the numbers of the turns that have a checkpoint.
 fn checkpoints(run: &Ended) -> Vec<u64> {
     let finished = run.journal().into_iter().filter(|record| record.kind == "HooksFinished");
     let has_one = |data: &str| serde_json::from_str::<serde_json::Value>(data).unwrap()["checkpoint"].is_string();
@@ -39,7 +40,7 @@ fn a_hook_leaves_the_wall_around_the_tools_as_it_was() {
     ]);
     let run = hooked(&model, "    - 'true'\n").run();
     let report = run.must_be(0, "verified");
-    // Landlock lets `.git` be written, and says so.
+    // Landlock cannot protect `.git`, and the report says so.
     let wanted = report["sandbox"] != "bubblewrap";
     assert_eq!([".git", ".fledge"].map(|name| run.path(name).exists()), [wanted; 2], "{}", run.story());
 }
@@ -109,7 +110,7 @@ fn a_hook_reads_what_the_turn_did_and_what_it_changed() {
     assert_eq!((&first["changed"], &first["tree"]["before"]), (&json!(["a.txt", "b.txt"]), &report["base"]), "{first}");
     let tree = |told: &Value, which: &str| told["tree"][which].as_str().unwrap().to_owned();
     assert_ne!(tree(&first, "before"), tree(&first, "after"));
-    // What the hook itself has left belongs to no turn.
+    // Changes made by the hook itself belong to no turn.
     assert_eq!(second["changed"], json!(["done"]), "{second}");
     assert_ne!(tree(&second, "before"), tree(&first, "after"));
     let (run_id, before, after) = (report["run"].as_str().unwrap(), tree(&first, "before"), tree(&first, "after"));

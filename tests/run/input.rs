@@ -1,9 +1,9 @@
-//! What goes in: the task from a file or from standard input, its parameters, and a look before the leap.
+//! Tests of the input of a run: a task from a file or standard input, its parameters, and dry runs.
 
 use crate::support::{Fledge, Model, needs, say, words, write};
 use serde_json::{Value, json};
 
-/// The first message of a model's first request.
+/// Returns the first message of a model's first request.
 fn first_message(model: &Model) -> String {
     model.asked()[0].body["messages"][0]["content"][0]["text"].as_str().unwrap().to_owned()
 }

@@ -1,4 +1,4 @@
-//! The same machine from a program: `fledge::Agent`, its events, its answer, and its token.
+//! Tests of the library: `fledge::Agent`, its events, its result and its cancellation token.
 
 use crate::support::{Fledge, KEY, Model, SOON, must_be_gone, needs, running_with, say, shell, unique, write};
 use fledge::driver::{DriverSettings, MemorySettings};
@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// An agent in a workspace whose gate wants the file `done`.
+/// Returns an agent in a workspace whose gate wants the file `done`.
 fn agent(model: &Model) -> (Fledge, Agent) {
     let place = Fledge::new().lane("verify", &needs("done"));
     let endpoint = Endpoint {
@@ -56,7 +56,7 @@ fn task() -> Task {
     Task::from_prompt("Make the file `done`.")
 }
 
-/// Everything that the agent tells.
+/// Collects all events of the agent.
 fn listen(agent: &mut Agent) -> Receiver<AgentEvent> {
     let (tell, events) = channel();
     agent.on_event(move |event| drop(tell.send(event)));
@@ -190,7 +190,7 @@ fn a_subscriber_that_panics_harms_nobody_and_is_told_the_rest() {
     let (tell, heard) = channel();
     agent.on_event(move |event| {
         drop(tell.send(event));
-        std::panic::resume_unwind(Box::new("a subscriber fails")); // without the message of a panic
+        std::panic::resume_unwind(Box::new("a subscriber fails")); // avoids the printed panic message
     });
     let events = listen(&mut agent);
     assert!(run(&mut agent, task()).unwrap().verified);

@@ -1,10 +1,11 @@
-//! What programs behind the wall may use up: who goes beyond is ended, and the run goes on.
+//! Tests of the resource limits in the sandbox: fledge ends a program that exceeds them, and the
+//! run continues.
 
 use crate::support::{Fledge, Model, Need, say, shell, write};
 
-/// Starts ever more of itself, each for a minute: a thousand if nobody ends it.
+/// A command that starts up to about a thousand copies of itself, each for a minute.
 const BOMB: &str = "b() { if test $1 -gt 0; then b $(($1 - 1)) & b $(($1 - 1)) & fi; sleep 60; }; b 9";
-/// Holds 300 MiB, for long.
+/// A command that holds 300 MiB for ten minutes.
 const HOG: &str = "{ head -c 300M /dev/zero; sleep 600; } | tail -c 300M";
 const LIMITS: &str = "limits: { processes: 200, memory: 128MiB, file_size: 32MiB }\n";
 
@@ -22,7 +23,7 @@ fn a_call_that_starts_ever_more_or_holds_ever_more_fails_and_the_run_goes_on() {
         ended.must_be(0, "verified");
         let (bomb, hog, fill) = (told(&model, 1), told(&model, 2), told(&model, 3));
         let beyond = "the command and all that it started were ended: it ";
-        // The kernel holds an ordinary user to the limit by itself, and root not at all.
+        // The kernel enforces the process limit for ordinary users, but not for root.
         let is_refused = !rustix::process::geteuid().is_root() && bomb.contains("Cannot fork");
         let is_ended = bomb.contains(&format!("{beyond}had more than 200 processes and threads"));
         assert!(is_ended || is_refused, "{sandbox}: {bomb}");

@@ -1,4 +1,5 @@
-//! Looking at runs: what is listed, told, exported and removed, and what is said where there is nothing.
+//! Tests of inspecting runs: listing, showing, exporting and removing them, and the messages when
+//! there are none.
 
 use crate::support::{Ended, Fledge, Model, call, say, shell, words, write};
 use fledge::chat::Message;
@@ -6,7 +7,7 @@ use ring::digest::{SHA256, digest};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// A run that was sent back once and then verified.
+/// Returns a run that failed its gate once and was then verified.
 fn verified() -> Ended {
     let edit = call("files-edit", json!({ "path": "code", "old": "one\n", "new": "two\n" }));
     let model = Model::new([edit.saying("Repairing it."), say("Done."), write("done", "yes\n"), say("Now it is.")]);
@@ -15,7 +16,7 @@ fn verified() -> Ended {
     run
 }
 
-/// A run that was killed in the middle of a command.
+/// Returns a run that was killed during a command.
 fn killed() -> Ended {
     let model = Model::new([write("half", "1\n"), shell("echo begun; sleep 60").saying("Going on.")]);
     let mut running = Fledge::simple(&model).arg("--json").start();
@@ -24,7 +25,7 @@ fn killed() -> Ended {
     running.end()
 }
 
-/// What a verb of `runs` prints as JSON.
+/// Returns the JSON output of a `runs` subcommand.
 #[track_caller]
 fn data(run: Ended, args: &[&str]) -> (Value, Ended) {
     let ended = run.again(args).run();
@@ -137,7 +138,7 @@ fn an_interrupted_run_is_told_up_to_where_it_was_and_its_thread_says_what_is_pen
     assert_eq!(words(pending.iter().map(|call| &call["name"])), ["shell-exec"]);
     let messages = thread["conversation"]["messages"].as_array().unwrap();
     assert_eq!(words(messages.iter().map(|message| &message["role"])), ["user", "assistant", "user", "assistant"]);
-    // The arguments are plain, and everything else is as the run has it.
+    // The exported arguments are plain JSON; all other fields match the run.
     let calls =
         [&messages[1]["content"], &messages[3]["content"]].map(|content| content.as_array().unwrap().last().unwrap());
     assert_eq!(calls.map(|call| &call["input"]), [&json!({ "path": "half", "content": "1\n" }), &pending[0]["input"]]);
@@ -165,7 +166,7 @@ fn an_exported_journal_can_be_read_back_and_verified() {
     let run = run.again(&["runs", "export"]).run();
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), text.as_str()));
     let (first, rest) = text.split_once('\n').unwrap();
-    // The line says in text what was digested.
+    // The exported line contains the exact text that was digested.
     let between = |line: &str, from: &str, to: &str| {
         let start = line.find(from).unwrap() + from.len();
         line[start..line.rfind(to).unwrap()].to_owned()

@@ -1,10 +1,11 @@
-//! What the checks have printed is there for the model beyond the part that it is told: page by page, of every attempt, and never of hold-outs.
+//! Tests of the logs of the gate: the model can read all output page by page, for each attempt, but
+//! never that of hold-outs.
 
 use crate::support::{Asked, Fledge, Model, Turn, call, hang, say, write};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// A lane that says only in the middle of a long output what it wants.
+/// A lane that prints its requirement only in the middle of a long output.
 const LANE: &str = "steps:\n  - { name: fmt, run: 'echo fine' }\n  \
     - { name: test, run: 'seq 6000 | sed \"s/^3000$/the& total/\"; grep -qs 7 *um' }\n";
 
@@ -53,7 +54,8 @@ fn the_middle_of_a_long_log_is_found_and_what_a_hold_out_prints_is_not() {
         found.contains("step `test` of lane `verify`, attempt 1: failed, 6000 lines\\n  3000\\tthe3000 total"),
         "{found}"
     );
-    // The second attempt passed but for the hold-out: that is told, and not what it printed or how it is called.
+    // The second attempt fails only in the hold-out: the model learns of the failure, but not its
+    // output or name.
     assert!(heard(5).contains("a hold-out check failed"), "{}", heard(5));
     assert!(heard(6).contains("step `fmt` of lane `verify`, attempt 2: passed"), "{}", heard(6));
     assert!(heard(7).contains("no such log"), "{}", heard(7));

@@ -1,5 +1,5 @@
-//! `fledge run` and `fledge runs`: a run from its task to its report, stopped, resumed and looked
-//! at.
+//! Tests of `fledge run` and `fledge runs`: a run from its task to its report, stopped, resumed and
+//! inspected.
 
 mod asking;
 mod cancelling;

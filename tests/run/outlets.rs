@@ -1,4 +1,5 @@
-//! What a run writes outside of its workspace when it is over: an agent has no say in where, and a pipe holds nobody up.
+//! Tests of the files that a run writes outside of its workspace: an agent cannot redirect them,
+//! and a pipe does not block the run.
 
 use crate::support::{Fledge, Model, say, shell, write};
 use rustix::process::Signal;
@@ -6,12 +7,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-/// An agent that does this beside its work.
+/// Returns a model that runs this command and then makes the file `done`.
 fn agent(work: &str) -> Model {
     Model::new([shell(&format!("{work}; touch done")), say("Done $(touch pwned).")])
 }
 
-/// A run in which it can do harm.
+/// Returns a run without a sandbox, next to files that the agent could damage.
 fn run(agent: &Model) -> Fledge {
     let fledge = Fledge::simple(agent).file(".gitignore", "*.json\n*.patch\nout\n").file("out/kept", "");
     fs::write(fledge.workspace().join("../mine"), "mine\n").unwrap();
@@ -63,7 +64,7 @@ fn a_link_or_a_pipe_that_is_in_the_workspace_already_is_refused_before_anything_
         assert!(run.stderr.contains(", and an agent may have made it; "), "{}", run.story());
         assert_eq!((model.count(), run.path("../mine").exists()), (0, false));
     }
-    // Outside of it links are the user's own.
+    // Outside of the workspace, links belong to the user.
     let model = Model::new([write("done", ""), say("Done.")]);
     let fledge = Fledge::simple(&model).arg("--report=../link");
     symlink("mine", fledge.workspace().join("../link")).unwrap();

@@ -1,5 +1,5 @@
-//! What comes out for people: nothing when it is not wanted, no escape characters where nobody draws, and a report wherever
-//! it is asked for.
+//! Tests of the output for people: quiet mode, plain text where no terminal draws colors, and
+//! reports in the requested places.
 
 use crate::support::{Fledge, Model, call, say, shell, write};
 use serde_json::json;

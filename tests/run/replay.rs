@@ -1,4 +1,4 @@
-//! The journal is enough: its events, fed to a fresh machine, give the report again.
+//! Tests of the journal: its events, fed to a new machine, give the report again.
 
 use crate::support::{Ended, Fledge, Model, call, nothing, say, shell, status, write};
 use fledge::elapsed::Elapsed;
@@ -7,7 +7,7 @@ use fledge::store::{RunRow, StoredRunState};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// Feeds the journal's events to a new machine.
+/// Feeds the events of the journal to a new machine.
 #[track_caller]
 fn replayed(run: &Ended) -> (Run, Vec<Action>) {
     let (mut machine, mut actions) = (Run::new(), Vec::new());
@@ -18,7 +18,7 @@ fn replayed(run: &Ended) -> (Run, Vec<Action>) {
     (machine, actions)
 }
 
-/// Insists that the journal gives the report again, but for the time that the report itself took.
+/// Insists that the journal gives the report again, except for the duration of the report itself.
 #[track_caller]
 fn must_replay(run: &Ended) {
     let (machine, _) = replayed(run);
@@ -151,7 +151,7 @@ fn a_replay_asks_for_what_the_run_asked_for() {
         Action::Emit { event } => Some(serde_json::to_value(event).unwrap()),
         _ => None,
     });
-    // What only passes through is not in the journal; everything else is told again, word for word but for the clock.
+    // Transient events are not in the journal. All others repeat exactly, except for their times.
     let transient =
         |event: &Value| ["text", "tool_call", "tool_output", "lane_step"].iter().any(|kind| event["type"] == *kind);
     let told: Vec<Value> = run.events().into_iter().filter(|event| !transient(event)).collect();

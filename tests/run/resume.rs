@@ -1,4 +1,5 @@
-//! A run that was killed goes on where it was, and ends as if nobody had killed it; nothing is done twice that cannot be.
+//! Tests of resuming a killed run: it continues where it was and ends like an uninterrupted run.
+//! Actions that must not be repeated are done once.
 
 use crate::support::{Ended, Fledge, Model, Running, needs, say, shell, words, write};
 use fledge::store::StoredRunState;
@@ -7,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 
-/// Kills it at this place.
+/// Kills the run after this output.
 #[track_caller]
 fn killed(mut running: Running, said: &str) -> Ended {
     running.wait_for(said);
@@ -22,12 +23,12 @@ fn dead(running: Running) -> Ended {
     ended
 }
 
-/// Resumes the run that it left.
+/// Returns a command that resumes the killed run.
 fn resuming(ended: Ended, model: &Model) -> Fledge {
     ended.again(&["runs", "resume", "last", "--json"]).anthropic(model)
 }
 
-/// A report without what is different every time: names, times, places.
+/// Removes the parts of a report that differ between runs: ids, times and paths.
 fn plain(mut value: Value) -> Value {
     match &mut value {
         Value::Object(fields) => {
@@ -97,11 +98,11 @@ fn a_command_under_way_is_never_repeated_and_the_model_is_told_so() {
 #[test]
 fn what_differs_from_the_beginning_is_told_after_an_interrupted_command_and_no_repository_of_the_agent_runs_a_program()
 {
-    // Where git would take the workspace for a bare repository, its filter would run outside of the sandbox.
+    // If git took the workspace for a bare repository, its filter would run outside of the sandbox.
     let repository = r#"mkdir -p objects refs; echo 'ref: refs/heads/m' > HEAD
         printf '[core]\nworktree = .\nbare = false\n[filter "e"]\nclean = "touch ../out; cat"\n' > config"#;
     let command = format!("{repository}; echo new > a; echo begun; sleep 60");
-    let model = Model::new([shell(&command), write("done", ""), say("Done.").always()]); // the repository is tampering
+    let model = Model::new([shell(&command), write("done", ""), say("Done.").always()]); // the gate counts the planted repository as tampering
     let fledge = Fledge::simple(&model)
         .file("a", "old\n")
         .file(".gitattributes", "* filter=e\n")
@@ -134,7 +135,7 @@ fn a_report_under_way_is_written_again_and_nothing_else_is_done() {
     let state = pipe.with_file_name("state");
     let is_written = || walk(&state).iter().any(|path| path.ends_with("report.json"));
     while !is_written() {
-        std::thread::yield_now(); // it now waits for somebody who reads the pipe
+        std::thread::yield_now(); // it now waits for a reader of the pipe
     }
     let ended = dead(running);
     fs::remove_file(&pipe).unwrap();
@@ -245,7 +246,7 @@ fn resume_or_start_takes_the_interrupted_run_of_the_same_task_or_key_or_starts_o
     let ended = ended.again(&["run", "task.md", "--run-key=k"]).anthropic(&model).run();
     ended.must_exit(2);
     assert!(ended.stderr.contains("the run key `k` belongs to run "), "{}", ended.story());
-    // What was verified under other terms is no answer.
+    // A run that was verified under other options does not count as a result.
     fs::create_dir(ended.path("../held")).unwrap();
     fs::write(ended.path("../held/more.yaml"), "steps: [{ run: 'false' }]").unwrap();
     let mut ended = ended;

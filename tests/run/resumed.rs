@@ -1,4 +1,4 @@
-//! What is shown of runs that were taken up again, and which run is taken for the one that is meant.
+//! Tests of commands on resumed runs: their output, and the choice of the run to resume.
 
 use crate::support::{Ended, Fledge, Model, say, shell, status, words, write};
 use fledge::store::{RunRow, StoredRunState};
@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A run of the simple task that was killed in the middle of a command, with these arguments.
+/// Starts the simple task with these arguments and kills it during a command.
 fn killed(model: &Model, arguments: &[&str]) -> Ended {
     let mut fledge = Fledge::simple(model).arg("--json");
     for argument in arguments {
@@ -43,7 +43,7 @@ fn a_run_that_was_taken_up_again_is_told_whole() {
     ended.must_exit(0);
     let ended = ended.again(&["runs", "logs", "last"]).run();
     ended.must_exit(0);
-    assert!(ended.stdout.is_empty() && ended.stderr.starts_with("no logs"), "{}", ended.story()); // its step is silent
+    assert!(ended.stdout.is_empty() && ended.stderr.starts_with("no logs"), "{}", ended.story()); // its step prints nothing
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn what_was_asked_for_under_another_gate_is_another_task() {
     ended.must_exit(0);
     let report: Value = serde_json::from_str(&ended.file("again.json").unwrap()).unwrap();
     assert_eq!((&report["reason"], model.count()), (&"verified".into(), 2));
-    // Without a key the interrupted run of another gate is left alone, and a new one begins.
+    // Without a key, fledge leaves the interrupted run of another gate alone and starts a new run.
     let model = Model::new([shell("echo begun; sleep 60"), say("It is done."), say("It is.")]);
     let ended = killed(&model, &["--no-verify"]);
     let again = ["run", "--resume-or-start", "task.md", "--max-retries=0"];
@@ -75,13 +75,13 @@ fn a_verified_run_gives_its_patch_again_to_who_asks_by_its_key() {
     let asked = ["run", "task.md", "--run-key=ci", "--patch=../out.patch", "--resume-or-start"];
     let first = Fledge::simple(&model).args(&asked).run();
     first.must_be(0, "verified");
-    // The date of a mail is that of its writing.
+    // The `Date:` header holds the time at which the patch was written.
     let undated = |ended: &Ended| {
         let mail = ended.file("../out.patch").unwrap();
         mail.lines().filter(|line| !line.starts_with("Date: ")).map(str::to_owned).collect::<Vec<_>>()
     };
     let patch = undated(&first);
-    // On a fresh machine there is the state, and neither the work nor what was made of it.
+    // A fresh machine has only the state folder: no work and no patch.
     fs::remove_file(first.path("../out.patch")).unwrap();
     fs::remove_file(first.path("done")).unwrap();
     let again = first.again(&asked).anthropic(&model).run();
@@ -114,13 +114,13 @@ fn a_key_leads_to_its_newest_run_also_when_the_first_ones_are_gone() {
     assert_eq!((ended.runs().len(), model.count()), (1, 3));
 }
 
-/// A run whose gate passed, killed while it writes its report.
+/// Starts a run whose gate passes, and kills it while it writes its report.
 fn killed_in_its_report(model: &Model) -> Ended {
     let fledge = Fledge::simple(model).arg("--report=../copy.json").arg("--json");
     let (pipe, state) = (fledge.workspace().with_file_name("copy.json"), fledge.state());
     mknodat(CWD, &pipe, FileType::Fifo, Mode::from(0o600), 0).unwrap();
     let running = fledge.start();
-    running.until(|| below(&state).iter().any(|path| path.ends_with("report.json"))); // it waits for a reader of the pipe
+    running.until(|| below(&state).iter().any(|path| path.ends_with("report.json"))); // the run waits for a reader of the pipe
     running.signal(Signal::KILL);
     fs::remove_file(&pipe).unwrap();
     running.end()
@@ -136,7 +136,7 @@ fn a_gate_that_passed_before_a_run_died_without_a_report_judges_once_more() {
     long_test!();
     let model = Model::new([write("done", ""), say("Done."), write("done", "again"), say("Now it is.")]);
     let ended = killed_in_its_report(&model);
-    fs::remove_file(ended.path("done")).unwrap(); // by somebody, meanwhile
+    fs::remove_file(ended.path("done")).unwrap(); // as if another program had removed it meanwhile
     let ended = ended.again(&["runs", "resume", "last", "--json"]).anthropic(&model).run();
     let report = ended.must_be(0, "verified");
     let rulings = report["attempts"].as_array().unwrap().iter().map(|attempt| &attempt["verdict"]["ruling"]);
@@ -151,7 +151,7 @@ fn a_gate_that_passed_before_a_run_died_without_a_report_judges_once_more() {
     assert_eq!((ended.kinds().iter().filter(|kind| *kind == "GateFinished").count(), model.count()), (3, 4));
 }
 
-/// The lines of standard output that are whole.
+/// Returns the complete lines of standard output.
 fn whole(ended: &Ended) -> Vec<Value> {
     ended.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
@@ -210,7 +210,7 @@ fn where_the_frozen_gate_is_gone_the_run_is_ended_and_another_one_begins() {
     assert_eq!((ended.rows().len(), model.count()), (2, 3));
 }
 
-#[cfg(debug_assertions)] // without them nothing can be made to fail there
+#[cfg(debug_assertions)] // only debug builds can inject a failure here
 #[test]
 fn a_run_is_remembered_once_its_end_is_safe() {
     let model = Model::new([write("done", ""), say("Done.")]);
@@ -242,7 +242,7 @@ fn a_folder_whose_name_is_not_text_is_resumed_where_it_is_named() {
     assert_eq!(model.count(), 2);
 }
 
-/// The database of its one project.
+/// Returns the database of the only project.
 fn database(ended: &Ended) -> PathBuf {
     below(&ended.path("../state")).into_iter().find(|path| path.ends_with("fledge.db")).unwrap()
 }
@@ -281,7 +281,7 @@ fn a_run_that_is_blocked_goes_on_where_it_was() {
     let ended = Fledge::simple(&model).arg("--run-key=ci").run();
     ended.must_be(7, "blocked");
     let ended = ended.again(&["runs", "resume", "last", "--json"]).anthropic(&model).run();
-    ended.must_be(7, "blocked"); // it still does not want to be asked
+    ended.must_be(7, "blocked"); // the model still asks to wait
     assert_eq!(ended.events_of("resumed"), [json!({ "state": "executing", "attempt": 1, "turn": 2 })]);
     let ended = ended.again(&["run", "--resume-or-start", "--run-key=ci", "task.md"]).anthropic(&model).run();
     let report = ended.must_be(0, "verified");

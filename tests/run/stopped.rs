@@ -1,4 +1,5 @@
-//! A run that whoever runs fledge has ended by SIGTERM goes on where it was; one that a person has stopped is over.
+//! Tests of ended runs: a run ended by SIGTERM or SIGHUP continues where it was; a run that a
+//! person stopped is over.
 
 use crate::support::{Ended, Fledge, Model, Running, hang, say, shell, write};
 use rustix::process::Signal;
@@ -6,7 +7,7 @@ use serde_json::json;
 
 const AGAIN: [&str; 4] = ["run", "task.md", "--resume-or-start", "--json"];
 
-/// Ends it at this place.
+/// Waits for this output, sends the signal, and insists on a cancelled run.
 #[track_caller]
 fn ended(mut running: Running, said: &str, signal: Signal) -> Ended {
     running.wait_for(said);
@@ -39,7 +40,7 @@ fn in_a_command_which_is_not_repeated_and_of_which_the_model_is_told() {
         shown.must_exit(0);
         assert!(shown.stdout.contains("● resumed") && shown.stdout.contains("SIGTERM"), "{}", shown.story());
         let over = shown.again(&AGAIN).anthropic(&model).run();
-        over.must_exit(3); // it was verified, so that is another one, which the model has nothing for
+        over.must_exit(3); // the first run was verified, so a second run starts, and the script has no turn left for it
         assert_eq!(over.runs().len(), 2);
     }
 }

@@ -1,5 +1,5 @@
-//! Sub-agents, with the program as its users start it: they work behind the same wall, are told of inside their run, stop with it, and their
-//! death with it is no silence.
+//! Tests of sub-agents through the program: they share the sandbox of the run, report events inside
+//! the run, and stop with it. If a sub-agent dies, the run reports that.
 
 use crate::support::{
     Fledge, KEY, Model, SOON, Turn, call, hang, must_be_gone, needs, running_with, say, shell, unique, write,
@@ -8,12 +8,13 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// A turn that starts a sub-agent with this task.
+/// Returns a turn that starts a sub-agent with this task.
 fn spawn(task: &str) -> Turn {
     call("subagent-spawn", json!({ "task": task }))
 }
 
-/// A model that answers each agent by its own script, found by the first words that it was told; the run itself is the rest.
+/// Returns a model that answers each sub-agent by its own script. The key is the first words of the
+/// sub-agent's task; all other requests belong to the run.
 fn cast(scripts: impl IntoIterator<Item = (&'static str, Vec<Turn>)>) -> Model {
     let mut scripts: Vec<_> = scripts.into_iter().map(|(task, turns)| (task, turns.into_iter())).collect();
     Model::thinking(move |body, count| {
@@ -80,7 +81,8 @@ fn people_see_what_sub_agents_do_in_lines_of_their_own() {
 
 #[test]
 fn four_work_at_once_and_a_fifth_waits_for_one_to_end() {
-    // Each waits until four have begun, which never happens where fewer are let in at once.
+    // Each command waits until four have begun. A lower limit on concurrent sub-agents would block
+    // them.
     let command = "echo + >> log; for n in $(seq 1000); do [ $(grep -c + log) -ge 4 ] && break; sleep 0.02; done; \
         sleep 0.1; echo - >> log; touch done";
     let mut turns: BTreeMap<String, usize> = BTreeMap::new();

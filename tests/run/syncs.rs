@@ -1,4 +1,5 @@
-//! What a run costs a disk: the journal is synced before each call of the model and of a tool, and no more often.
+//! Tests of the disk cost of a run: fledge syncs the journal before each model call and each tool
+//! call, and no more often.
 
 use crate::support::{Fledge, Model, Need, say, write};
 use std::fs;

@@ -1,4 +1,4 @@
-//! `fledge runs watch`: a run as its journal tells it, under way or over.
+//! Tests of `fledge runs watch`: the journal of a run, during the run and after its end.
 
 use crate::support::{Ended, Fledge, Model, Running, call, say, shell, write};
 use rustix::process::Signal;
@@ -15,13 +15,13 @@ fn watcher(running: &Running, args: &[&str]) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// The exit code of a watcher, and what it has said.
+/// Waits for a watcher. Returns its exit code and its output.
 fn said(watcher: Child) -> (Option<i32>, String) {
     let output = watcher.wait_with_output().unwrap();
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// A run that waits for the file `go` and then fails its gate.
+/// Starts a run that waits for the file `go` and then fails its gate.
 fn waiting() -> (Model, Running) {
     let wait = shell("echo begun; until test -f go; do sleep 0.01; done").saying("Waiting.");
     let model = Model::new([wait, say("Done.").always()]);

@@ -1,19 +1,19 @@
-//! A program that is killed, which it cannot see coming, leaves nothing running all the same, and nobody else's processes are touched.
+//! Tests that fledge leaves no process running after a SIGKILL, and touches no process of others.
 
 use crate::support::{Fledge, Model, Running, WAYS, fleeing, must_be_gone, running_with, shell, sleepers, unique};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A command that flees in every way, and stays.
+/// Returns a command whose processes detach in every way, and do not end.
 fn command(number: &str) -> String {
     format!("{} sleep {number}", fleeing(number))
 }
 
-/// A lane of one step that does.
+/// Returns a lane whose one step runs that command.
 fn lane(number: &str) -> String {
     format!("steps:\n  - name: fleeing\n    run: |\n      {}\n", command(number))
 }
 
-/// Starts that lane, and waits until all of it has fled.
+/// Starts that lane, and waits until all its processes have detached.
 fn fled(fledge: Fledge, number: &str) -> Running {
     let run = fledge.lane("flee", &lane(number)).args(&["lanes", "run", "flee"]).start();
     wait_for_sleepers(&run, number);
@@ -25,7 +25,7 @@ fn wait_for_sleepers(run: &Running, number: &str) {
     wait(run, || (sleepers(number).len() > WAYS).then_some(()));
 }
 
-/// The number and the command line of a run's guard, from `step-guard` on.
+/// Returns the pid and the command line of a run's guard, from `step-guard` on.
 #[track_caller]
 fn guard(run: &Running) -> (i32, String) {
     wait(run, || {
@@ -34,7 +34,7 @@ fn guard(run: &Running) -> (i32, String) {
     })
 }
 
-/// Waits until there is something; ends the run when there never is.
+/// Waits until `look` finds something; ends the run if that never happens.
 #[track_caller]
 fn wait<T>(run: &Running, look: impl Fn() -> Option<T>) -> T {
     let mut found = None;
@@ -76,7 +76,7 @@ fn a_guard_that_was_killed_is_replaced() {
     let run = fledge.start();
     let (guard, _) = guard(&run);
     kill_process(Pid::from_raw(guard).unwrap(), Signal::KILL).unwrap();
-    // One that has not got round to dying is one that the next step can rely on.
+    // A killed guard that is not dead yet would look usable to the next step.
     wait(&run, || (!run.children_with("step-guard ").iter().any(|(pid, _)| *pid == guard)).then_some(()));
     std::fs::write(go, "").unwrap();
     wait_for_sleepers(&run, &number);
@@ -99,7 +99,8 @@ fn who_kills_all_that_has_the_name_of_the_program_in_its_command_line_spares_the
 #[test]
 fn in_a_container_whose_session_was_begun_outside_nothing_is_left_either() {
     const CONTAINED: [&str; 6] = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
-    // From inside, since the whole container goes with its first process. Brackets, so that it does not find itself.
+    // The search runs inside, since the whole container ends with its first process. The brackets
+    // keep it from finding itself.
     const LOOK: &str = r#""$0" "$@"; code=$?; cat /proc/[0-9]*/cmdline | tr '\0' ' ' | grep -c '[s]leep '; exit $code"#;
     if !Fledge::new().under(&CONTAINED).args(&["--version"]).run().stdout.starts_with("fledge") {
         eprintln!("no container can be made here");

@@ -1,4 +1,5 @@
-//! Layers over folders behind bubblewrap: what is written goes into them, and the folders stay as they are.
+//! Tests of layers over folders in bubblewrap: writes go into the layers, and the folders stay
+//! unchanged.
 
 use crate::sandbox::wall::wall;
 use crate::support::{Fledge, Model, Need, say, shell as call_shell};
@@ -28,7 +29,7 @@ fn shell(script: &str, dir: &Path) -> Invocation {
 #[tokio::test]
 async fn what_is_written_goes_into_the_layer_and_the_folder_stays() {
     let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
-    // Characters that mean something to the kernel where it is told of layers.
+    // These characters are special in the mount options of a layer.
     let place = tempfile::Builder::new().prefix("a:b,c\\d ").tempdir_in(crate::support::place()).unwrap();
     let at = |path: &str| place.path().join(path);
     fs::create_dir_all(at("tree/deps/a")).unwrap();
@@ -52,10 +53,10 @@ async fn what_is_written_goes_into_the_layer_and_the_folder_stays() {
     let first = "echo new > deps/a/old; echo new > deps/b; cat deps/a/old; mknod deps/device c 1 3 || echo refused";
     let (end, said) = run(first).await;
     assert!(end == ProcessEnd::Exited(0) && said.contains("new\n") && said.contains("refused"), "{end:?}: {said}");
-    // The next program sees the same, and neither can take the folder away.
+    // The next program sees the written files, and neither program can remove the folder.
     let (end, said) = run("cat deps/b && rm -rf deps/a && ! rmdir deps && ! mv deps away && ! umount deps").await;
     assert_eq!(end, ProcessEnd::Exited(0), "{said}");
-    // What is pinned stays, and something new may be made beside it.
+    // Pinned files cannot be changed, but new files can be made beside them.
     let moves = "mv tests away; rm tests/kept; mv tests/kept x; ln -sf x tests/kept; echo x > x; mv x tests/kept; echo x > tests/kept; umount tests";
     let (end, said) = run(&format!("({moves}) 2>/dev/null; cat tests/kept && echo new > tests/new")).await;
     assert!(end == ProcessEnd::Exited(0) && said.ends_with("kept"), "{end:?}: {said}");
@@ -135,7 +136,7 @@ async fn all_that_a_layer_changes_is_found_without_a_look_at_what_is_below() {
     fs::write(room("folder"), "new").unwrap();
     fs::create_dir(room("skipped")).unwrap();
     fs::write(room("skipped/new"), "new").unwrap();
-    // What was written stays found when the old text is back.
+    // A file that was written is reported even after its old content is back.
     fs::write(room("undone"), "new").unwrap();
     fs::write(room("undone"), "old").unwrap();
     let found = sides.differences(|path| path != Path::new("skipped")).unwrap();

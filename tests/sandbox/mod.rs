@@ -1,4 +1,5 @@
-//! The sandbox around tools and steps, the processes behind it, and the secrets in front of it.
+//! Tests of the sandbox around tools and steps, of the processes in it, and of the protection of
+//! secrets.
 
 mod guard;
 mod layers;

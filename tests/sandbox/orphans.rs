@@ -1,15 +1,17 @@
-//! Nothing that a run has started outlives it by two seconds, wherever and however it is ended: asked, killed or out of time, at random
-//! moments, with children that do all they can to stay. An ordinary run tries a sample.
+//! Tests that no process of a run outlives it by more than two seconds. The run is signalled,
+//! killed or out of time at a random moment, and its children resist.
+//!
+//! An ordinary test run tries a sample.
 
 use crate::support::{Dice, Fledge, Model, SOON, amount, dice, fleeing, say, shell, unique, until};
 use rustix::process::Signal;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Ends in the ordinary suite.
+/// The number of cases in an ordinary test run.
 const SAMPLE: usize = 4;
 
-/// What is under way when the end comes.
+/// The phase of the run in which it ends.
 #[derive(Debug, Clone, Copy)]
 enum Scene {
     Tool,
@@ -17,7 +19,7 @@ enum Scene {
     Base,
 }
 
-/// How it ends.
+/// The way in which the run ends.
 #[derive(Debug, Clone, Copy)]
 enum Blow {
     Asked(Signal),
@@ -31,7 +33,7 @@ struct Case {
     scene: Scene,
     blow: Blow,
     sandbox: &'static str,
-    /// After its children were seen, or after its start.
+    /// True if `after` counts from the first sight of its children, false if from its start.
     is_seen: bool,
     after: Duration,
 }
@@ -41,7 +43,8 @@ const BLOWS: [Blow; 5] =
     [Blow::Asked(Signal::INT), Blow::Asked(Signal::TERM), Blow::Killed, Blow::StepOutOfTime, Blow::TaskOutOfTime];
 
 impl Case {
-    /// The kinds take turns, so that a sample has some of each; the moments are chance.
+    /// Returns the case of this number. The kinds alternate, so that a sample has some of each; the
+    /// moments are random.
     fn new(number: usize, dice: &mut Dice) -> Self {
         Self {
             scene: SCENES[number % 3],
@@ -87,7 +90,8 @@ impl Case {
         Fledge::new().lane("verify", &lane).task(&task).anthropic(model).arg(self.sandbox)
     }
 
-    /// Until the moment of the blow. What comes by itself, and what comes after its children were seen, ends something that is there.
+    /// Waits until the moment of the end. If a time limit ends the run, or if `is_seen`, this first
+    /// waits until its children run.
     fn wait(&self, number: &str) {
         let comes_by_itself = matches!(self.blow, Blow::StepOutOfTime | Blow::TaskOutOfTime);
         if self.is_seen || comes_by_itself {
@@ -99,7 +103,7 @@ impl Case {
     }
 }
 
-/// A call of a tool that stays.
+/// Returns a call of a tool that does not end.
 fn tool(blow: Blow, number: &str) -> crate::support::Turn {
     match blow {
         Blow::StepOutOfTime => {
@@ -109,7 +113,7 @@ fn tool(blow: Blow, number: &str) -> crate::support::Turn {
     }
 }
 
-/// Every way to leave, to be deaf, to hide and to come back.
+/// Returns a command whose processes detach, ignore signals, hide and restart.
 fn command(number: &str) -> String {
     format!(
         "export ORPHAN={number}; {} (exec <&- >&- 2>&-; setsid sleep {number} &); \
@@ -120,7 +124,8 @@ fn command(number: &str) -> String {
     )
 }
 
-/// The command lines of all that are alive and have this number in their arguments or environment.
+/// Returns the command lines of all live processes with this number in their arguments or
+/// environment.
 fn marked(number: &str) -> Vec<String> {
     let read =
         |path: std::path::PathBuf| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).replace('\0', " ");

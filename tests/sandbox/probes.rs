@@ -1,22 +1,24 @@
-//! What is tried against the wall: shell lines that print `PWNED` where they get through, and do no harm there.
+//! Attacks on the sandbox: shell lines that print `PWNED` when they get through, and do no harm
+//! then.
 
-/// Whether a probe gets through where there is no wall.
+/// The expected result of a probe without a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bare {
-    /// It does: the probe is right.
+    /// The probe gets through, which proves that it works.
     Through,
-    /// It is not run there: it would do harm, or needs what is not everywhere.
+    /// The probe is not run: it would do harm, or needs something that some machines lack.
     Unasked,
 }
 use Bare::{Through, Unasked};
 
-/// The name of a probe, whether it gets through without a sandbox, and its shell line.
+/// A probe: its name, its expected result without a sandbox, and its shell line.
 pub(crate) type Probe = (&'static str, Bare, &'static str);
 
-/// `$OUT` is a folder beside the workspace, `$HOME` the user's, `$STATE` what fledge keeps, `$LINK` a link to that from the root, `$RUN` a folder
-/// below `/run`. Where these two cannot be made they are empty.
+/// All probes. `$OUT` is a folder beside the workspace, `$HOME` the user's home, and `$STATE` the
+/// state folder of fledge. `$LINK` is a link to the state folder from the root, and `$RUN` a folder
+/// below `/run`; both are empty if they cannot be made.
 pub(crate) const PROBES: &[Probe] = &[
-    // what is written outside
+    // writes outside of the workspace
     ("a file beside the workspace", Through, "echo x >$OUT/new && echo PWNED"),
     ("a file that is there", Through, "echo x >>$OUT/old && echo PWNED"),
     ("by a relative path", Through, "echo x >../outside/new && echo PWNED"),
@@ -41,7 +43,7 @@ pub(crate) const PROBES: &[Probe] = &[
         Unasked,
         "for d in /dev/sda /dev/vda /dev/nvme0n1 /dev/mem /dev/kmsg; do test -e $d && echo PWNED; done",
     ),
-    // what runs as its owner for whoever starts it, also when the wall is gone
+    // programs that run with the rights of their owner, also after the sandbox is gone
     ("a program that runs as its owner", Through, "cp /bin/sh s1 && chmod 4755 s1; test -u s1 && echo PWNED"),
     ("one of a group", Through, "cp /bin/sh s2 && chmod g+s s2; test -g s2 && echo PWNED"),
     ("one that is foreign", Through, "chmod 4755 $OUT/old; test -u $OUT/old && echo PWNED"),
@@ -58,7 +60,7 @@ pub(crate) const PROBES: &[Probe] = &[
     ),
     (
         "one by the newest call for modes",
-        Unasked, // some kernels do not have it
+        Unasked, // some kernels lack this system call
         ": >s7; perl -e '$s = qq(s7); syscall(452, -100, $s, 04755, 0); print qq(PWNED\n) if -u q(s7)'",
     ),
     (
@@ -75,7 +77,7 @@ pub(crate) const PROBES: &[Probe] = &[
     ("git's folder covered", Unasked, "mount -t tmpfs none .git && echo PWNED"),
     ("a folder that fledge would read", Through, "mkdir -p .fledge/lanes && echo PWNED"),
     ("that folder as a link", Unasked, "rm -rf .fledge; ln -sfn $OUT .fledge; test -L .fledge && echo PWNED"),
-    // what is read
+    // reads
     ("a key for other machines", Through, "grep -q secret $HOME/.ssh/id && echo PWNED"),
     ("a key for packages", Through, "grep -q secret $HOME/.cargo/credentials.toml && echo PWNED"),
     ("an older one", Through, "grep -q secret $HOME/.cargo/credentials && echo PWNED"),
@@ -161,7 +163,7 @@ pub(crate) const PROBES: &[Probe] = &[
     ("the terminal", Unasked, "(echo x >/dev/tty) && echo PWNED"),
 ];
 
-/// What Landlock does not keep, as root and as any other user.
+/// The probes that get through Landlock, as root and as any other user.
 pub(crate) const HOLES_OF_LANDLOCK: &[&str] = &[
     "a mode",
     "a time",
@@ -175,5 +177,5 @@ pub(crate) const HOLES_OF_LANDLOCK: &[&str] = &[
     "a list of others",
 ];
 
-/// What of it is not everywhere.
+/// The probes among them that get through on some machines only.
 pub(crate) const HOLES_OF_SOME_MACHINES: &[&str] = &["a device of the machine", "other networks"];

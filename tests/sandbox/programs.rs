@@ -1,12 +1,14 @@
-//! Programs that are links into a home, and what they need, are found in rooms as by hand.
+//! Tests of programs that are links into a home: in rooms they run and find their files, as in the
+//! user's own shell.
 
 use crate::support::{Fledge, Model, Need, say};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-/// The installations of a home: as pipx, npm's global prefix, fnm and asdf make them, a wrapper,
-/// and a toolchain that is a link itself. Each program fails without what it needs.
+/// Makes the installations of a home as pipx, npm's global prefix, fnm and asdf make them, a
+/// wrapper, and a toolchain that is itself a link. Each program fails without the files that it
+/// needs.
 fn install(home: &Path) {
     let put = |path: &str, text: &str| {
         let at = home.join(path);
@@ -50,9 +52,11 @@ fn install(home: &Path) {
     install_named_by_scripts(&put, &link);
 }
 
-/// Programs that only scripts of the project name, and mise, whose shims are links to one program: the name of
-/// the link is the tool, and the nearest configuration has its version. It refuses configuration with
-/// variables that is not trusted, and writes caches and what it trusts.
+/// Makes programs that only scripts of the project name, and mise.
+///
+/// The shims of mise are links to one program: the name of the link is the tool, and the nearest
+/// configuration has its version. mise refuses untrusted configuration with variables, and writes
+/// caches and its trust records.
 fn install_named_by_scripts(put: &dyn Fn(&str, &str), link: &dyn Fn(&str, &str)) {
     put("apps/shellcheck/bin/shellcheck", "#!/bin/sh\n. ~/apps/shellcheck/lib/rules\n");
     put("apps/shellcheck/lib/rules", "");
@@ -191,7 +195,7 @@ fn a_wrapper_of_what_a_room_cannot_show_ends_the_run_before_a_model_is_asked() {
     assert_eq!(model.count(), 0, "{}", ended.story());
 }
 
-/// A home with a program that leads to where a sandbox shows nothing.
+/// Makes a home with a program that leads to a path hidden in the sandbox.
 fn with_hidden_tool(place: &Fledge) -> String {
     let home = place.workspace().join("../home").canonicalize().unwrap();
     for folder in [".ssh/bin", ".local/bin"] {

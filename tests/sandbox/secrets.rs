@@ -1,5 +1,5 @@
-//! No canary gets anywhere that it was not sent to: a run that tries everything to spread the operator's secrets leaves none of them in
-//! its journal, events, logs, reports and output, and tells the model none, in whatever dress.
+//! Tests that secrets do not leak: a run tries everything to spread the operator's secrets. No
+//! secret, in any encoding, reaches its journal, events, logs, reports, output or model.
 
 use crate::support::{Ended, Fledge, Model, Need, amount, call, say, shell, write};
 use serde_json::json;
@@ -7,12 +7,12 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
 
-/// The secret of this number: of 24 bytes, so that its base64 needs no filling.
+/// Returns the secret of this number. It has 24 bytes, so its base64 needs no padding.
 pub(crate) fn canary(number: usize) -> String {
     format!("canary-{number:02}/5f1d+7c20b9e84a")[..24].to_owned()
 }
 
-/// Where in the home the canaries from the third on are.
+/// The paths in the home of the canaries from number 2 on.
 const FILES: [&str; 9] = [
     ".netrc",
     ".npmrc",
@@ -30,7 +30,7 @@ const HEADER: usize = 2 + FILES.len();
 const OTHER_PROCESS: usize = HEADER + 1;
 const COUNT: usize = OTHER_PROCESS + 1;
 
-/// A process of the user's with a secret in its environment.
+/// A process of the user with a secret in its environment.
 struct Neighbour(Child);
 
 impl Drop for Neighbour {
@@ -40,7 +40,7 @@ impl Drop for Neighbour {
     }
 }
 
-/// What looks everywhere.
+/// Returns a command that searches for secrets everywhere.
 fn spying(home: &Path) -> String {
     let home = home.display();
     let files: Vec<String> = FILES.iter().map(|file| format!("{home}/{file} $HOME/{file}")).collect();
@@ -52,14 +52,14 @@ fn spying(home: &Path) -> String {
     )
 }
 
-/// A key in every dress, as a file of the workspace may have it.
+/// Returns a file with a secret in each encoding.
 pub(crate) fn dressed(secret: &str) -> String {
     let (head, tail) = secret.split_at(11);
     let [_, base64, hex, url] = dresses(secret);
     format!("raw {secret}\nsplit {head}\n{tail}\nbase64 {base64}\nhex {hex}\nurl {url}\n")
 }
 
-/// As it stands, base64, hex, URL-encoded.
+/// Returns the secret raw, in base64, in hex and URL-encoded.
 fn dresses(secret: &str) -> [String; 4] {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let three = |bytes: &[u8]| bytes.iter().fold(0, |sum: usize, byte| sum << 8 | usize::from(*byte));
@@ -69,7 +69,7 @@ fn dresses(secret: &str) -> [String; 4] {
     [secret.to_owned(), base64, hex, secret.replace('/', "%2F").replace('+', "%2B")]
 }
 
-/// Insists that a text has no canary, also none with white space in it.
+/// Insists that a text has no canary, even after white space is removed.
 #[track_caller]
 pub(crate) fn must_be_clean(place: &str, text: &[u8]) {
     let text = String::from_utf8_lossy(text).replace("\\n", "");
@@ -90,7 +90,7 @@ fn must_be_clean_below(folder: &Path) {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
         match entry.file_type().unwrap().is_dir() {
-            true if entry.file_name() == "checkouts" => {} // the files of the base, as git has them too
+            true if entry.file_name() == "checkouts" => {} // the files of the base, which git has too
             true => must_be_clean_below(&path),
             false => must_be_clean(&path.display().to_string(), &fs::read(&path).unwrap()),
         }
@@ -197,7 +197,8 @@ fn a_secret_that_is_too_plain_to_be_masked_is_named() {
     }
 }
 
-/// The scene, with a model whose script knows where the home is: that is known only when the folder is made.
+/// Returns a run and a model whose script depends on the path of the home. The path is known only
+/// after the folder is made.
 fn spied(script: impl FnOnce(&Path) -> Vec<crate::support::Turn> + Send + 'static) -> (Model, Fledge) {
     let (tell, told) = std::sync::mpsc::channel::<std::path::PathBuf>();
     let (mut script, mut turns) = (Some(script), Vec::new());

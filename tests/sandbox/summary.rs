@@ -1,4 +1,4 @@
-//! The sandbox as its users meet it: which one stood is said, and what it costs to do without.
+//! Tests of the sandbox in reports and summaries: its kind, and the effects of a run without it.
 
 use crate::support::{Fledge, Model, Need, say, shell};
 use serde_json::json;
@@ -7,7 +7,7 @@ fn model() -> Model {
     Model::new([shell("test -e $HOME/diary && echo it was seen; echo x > done"), say("Done.")])
 }
 
-/// What the model was told last.
+/// Returns the last message to the model.
 fn told(model: &Model) -> String {
     model.asked().last().unwrap().newest()
 }
@@ -68,7 +68,8 @@ fn a_checkout_of_somebody_else_is_refused_before_anything_is_spent() {
     assert!(doctor.code != Some(0) && doctor.stdout.contains("belongs to user 65534"), "{}", doctor.story());
 }
 
-/// Where bubblewrap cannot be found, in a namespace of mounts; `None` where there is none to be had.
+/// Runs a lane in a mount namespace that hides bubblewrap. Returns `None` if the namespace or
+/// Landlock is not available.
 fn behind_landlock(script: &str, lane: &str) -> Option<(tempfile::TempDir, String)> {
     let folder = crate::support::temp_dir_on_disk();
     let at = |path: &str| folder.path().join(path);
@@ -98,9 +99,9 @@ fn nothing_of_what_homes_and_temporary_folders_held_is_left_behind_landlock() {
     assert!(left.is_empty(), "{left:?}: {said}");
 }
 
-/// Leaves a file open for what is started after it.
+/// Leaves a file open for the programs started next.
 const LEFT_OPEN: &str = "exec 9>../left";
-/// A lane with a step that fails if it can write there.
+/// A lane with a step that fails if it can write to that file.
 const CLOSED: &str =
     "steps: [{ name: closed, run: 'test ! -e /proc/self/fd/9 && if (echo x >&9) 2>/dev/null; then exit 1; fi' }]";
 

@@ -1,4 +1,5 @@
-//! The tool host behind the wall, as the driver has it: calls, what it remembers, how it ends, and races against its file tools.
+//! Tests of the tool host in the sandbox, as the driver uses it: calls, memory between calls, its
+//! end, and races against its file tools.
 
 use super::wall::wall;
 use crate::support::{SOON, amount};
@@ -13,7 +14,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// A host with its workspace, and a folder beside it that the wall lets through, so that only the tools keep out of it.
+/// A host with its workspace, and a folder beside it that the sandbox permits. Only the tools
+/// themselves can refuse that folder.
 struct Scene {
     folder: TempDir,
     host: ToolHost,
@@ -25,12 +27,12 @@ impl Scene {
         Self::with(|_| {}).await
     }
 
-    /// With holes that are not quite the usual ones.
+    /// Starts a host in bubblewrap with changed path rules.
     async fn with(change: impl FnOnce(&mut PathRules)) -> Option<Self> {
         Self::behind(SandboxKind::Bubblewrap, change).await
     }
 
-    /// The same behind this wall.
+    /// Starts a host with changed path rules in a sandbox of this kind.
     async fn behind(kind: SandboxKind, change: impl FnOnce(&mut PathRules)) -> Option<Self> {
         let wall = wall(kind).await?;
         let folder = crate::support::temp_dir();
@@ -276,7 +278,7 @@ async fn a_folder_that_turns_into_a_link_and_back_leads_no_file_tool_outside() {
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "something was made outside");
 }
 
-/// Printed with `--nocapture`: what the wall costs.
+/// Prints the cost of the sandbox, with `--nocapture`.
 #[tokio::test]
 async fn a_call_through_the_wall_costs_little_beside_its_start() {
     let Some(scene) = Scene::new().await else { return };

@@ -1,4 +1,4 @@
-//! `fledge serve`: the HTTP interface, the engine behind it and the page in a browser.
+//! Tests of `fledge serve`: the HTTP interface, the engine behind it and the page in a browser.
 
 mod engine;
 mod http;

@@ -1,5 +1,4 @@
-//! `fledge serve` as a process: where it listens, the code of the link that it printed, and its
-//! log.
+//! A `fledge serve` process: its address, the code of the link that it printed, and its log.
 
 use crate::support::becomes;
 use rustix::process::{Pid, Signal, kill_process};
@@ -8,14 +7,14 @@ use std::net::SocketAddr;
 use std::process::{Child, ChildStdout, Command};
 use std::sync::{Arc, Mutex};
 
-/// A server; it is killed when it is dropped.
+/// A server, which is killed when it is dropped.
 pub(crate) struct Serving {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// Empty where the server printed no link.
+    /// The code of the link, or an empty text if the server printed none.
     pub(crate) code: String,
     log: Arc<Mutex<String>>,
-    /// Reads the log.
+    /// The thread that reads the log.
     reader: std::thread::JoinHandle<()>,
     _stdout: BufReader<ChildStdout>,
 }
@@ -33,7 +32,7 @@ impl Serving {
     ///
     /// # Panics
     ///
-    /// With what the program said, where it did not begin to listen.
+    /// Panics with the output of the program if it does not listen.
     pub(crate) fn start(mut command: Command) -> Self {
         let has_link = !command.get_args().any(|arg| arg == "--no-link");
         let mut child = command.spawn().unwrap();
@@ -84,7 +83,7 @@ impl Serving {
     pub(crate) fn ended(mut self) -> (Option<i32>, String) {
         assert!(becomes(|| self.child.try_wait().unwrap().is_some()), "it does not stop: {}", self.log());
         let code = self.child.wait().unwrap().code();
-        becomes(|| self.reader.is_finished()); // else the end of the log is not read yet
+        becomes(|| self.reader.is_finished()); // the reader thread may still have log lines to read
         (code, self.log())
     }
 }

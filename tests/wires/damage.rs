@@ -1,7 +1,7 @@
-//! What may happen to bytes on their way, by chance with a seed.
+//! Random damage to bytes, from a seed.
 
 use crate::support::Dice;
-/// What is put where it does not belong.
+/// Bytes that are inserted at wrong places.
 const INTRUDERS: [&[u8]; 26] = [
     b"\n",
     b"\r",
@@ -31,7 +31,7 @@ const INTRUDERS: [&[u8]; 26] = [
     b"18446744073709551615",
 ];
 
-/// One of the streams, damaged once to four times.
+/// Returns one of the streams, damaged one to four times.
 pub(crate) fn damaged(valid: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
     let mut bytes = valid[dice.index(valid.len())].clone();
     for _ in 0..=dice.index(4) {
@@ -68,7 +68,7 @@ fn range(bytes: &[u8], longest: usize, dice: &mut Dice) -> std::ops::Range<usize
     start..start + dice.index((bytes.len() - start).min(longest) + 1)
 }
 
-/// The lines with one gone, doubled, or changed for another.
+/// Removes, doubles or swaps lines.
 fn with_lines_moved(bytes: &[u8], dice: &mut Dice) -> Vec<u8> {
     let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.len() > 1).collect();
     let (one, other) = (dice.index(lines.len()), dice.index(lines.len()));

@@ -1,4 +1,4 @@
-//! What must be true of every answer, whatever its bytes are.
+//! Invariants of all answers, regardless of their bytes.
 
 use crate::support::Dice;
 use crate::wires::oracle;
@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 type Read = (Vec<Delta>, Result<Reply, ModelError>);
 
-/// Reads the bytes whole and in pieces, and judges what they are. Whether they are a reply.
+/// Reads the bytes whole and in pieces and checks the answers. Returns true if they are a reply.
 pub(crate) fn judged(kind: &WireFormat, bytes: &[u8], dice: &mut Dice, seed: u64) -> bool {
     let shown = || format!("{kind:?}, seed {seed}: {}", String::from_utf8_lossy(bytes));
     let whole = answer(kind, [bytes]);
@@ -43,7 +43,7 @@ pub(crate) fn judged(kind: &WireFormat, bytes: &[u8], dice: &mut Dice, seed: u64
     true
 }
 
-/// The events of some bytes, and whether there is nothing else.
+/// Returns the events in the bytes, and false if reading stopped at an error.
 pub(crate) fn read<'b>(form: FramingFormat, chunks: impl IntoIterator<Item = &'b [u8]>) -> (Vec<String>, bool) {
     let (mut framing, mut events) = (EventFraming::new(form), Vec::new());
     for chunk in chunks {

@@ -1,4 +1,4 @@
-//! The reader and every wire format against streams that were damaged at random, byte by byte and event by event.
+//! The reader and each wire format on randomly damaged streams, byte by byte and event by event.
 //!
 //! `FLEDGE_TEST_ALL=1 cargo test --release --test it wires::` tries many more cases.
 
@@ -11,7 +11,7 @@ use crate::support::{Dice, amount, dice, record_time};
 use damage::damaged;
 use fledge::provider::{FramingFormat, WireFormat};
 
-/// Calls a case with one seed after another.
+/// Runs a case with one seed after another.
 fn for_a_while(mut case: impl FnMut(u64)) {
     record_time();
     let mut dice = dice("damage");
@@ -20,7 +20,7 @@ fn for_a_while(mut case: impl FnMut(u64)) {
     }
 }
 
-/// Damages the valid streams of a wire format, and judges what becomes of them.
+/// Damages valid streams of a wire format and checks the answers.
 fn damage_of(kind: &WireFormat) {
     let valid = streams::of(kind);
     let mut replies = 0_u64;

@@ -1,10 +1,12 @@
-//! Another way to the same: what the events of a stream are, and which text they say, in the simplest code that is right.
+//! A second reader for comparison: the events of a stream and their text, in the simplest correct
+//! code.
 
 use fledge::provider::{FramingFormat, WireFormat};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The events of a stream up to the first that is no text (then `false`), and at last the one that lacks its end.
+/// Returns the events of a stream, including a last one without its end. Stops at the first event
+/// that is not text, and then returns `false`.
 pub(crate) fn events(form: FramingFormat, bytes: &[u8]) -> (Vec<String>, bool) {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let found: Vec<Vec<u8>> = match form {
@@ -54,7 +56,8 @@ fn lines(bytes: &[u8]) -> Vec<Vec<u8>> {
     lines
 }
 
-/// The text that the events say up to the one that ends the answer; nothing when none does.
+/// Returns the text of the events up to the end of the answer, or `None` if the answer does not
+/// end.
 pub(crate) fn said(kind: &WireFormat, events: &[String]) -> Option<String> {
     let (mut text, mut items) = (String::new(), BTreeMap::<u64, String>::new());
     let add = |text: &mut String, value: &Value| text.push_str(value.as_str().unwrap_or_default());

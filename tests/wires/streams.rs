@@ -1,4 +1,4 @@
-//! Valid streams of every wire format, with everything in them that it knows.
+//! Valid streams of each wire format that cover all its features.
 
 use fledge::provider::WireFormat;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 pub(crate) const KINDS: [WireFormat; 4] =
     [WireFormat::Anthropic, WireFormat::OpenAi, WireFormat::OpenAiResponses, WireFormat::Ollama];
 
-/// Some valid streams.
+/// Returns some valid streams.
 pub(crate) fn of(kind: &WireFormat) -> Vec<Vec<u8>> {
     match kind {
         WireFormat::Anthropic => vec![events(&anthropic(true)), events(&anthropic(false))],

@@ -125,7 +125,7 @@ struct RunsContext {
 }
 
 impl RunsContext {
-    /// Creates the shelf of a folder at the current time.
+    /// Creates the context of a folder at the current time.
     fn open(workspace: PathBuf, environment: &EnvironmentLayer) -> Result<Self, CliError> {
         let state = environment.state_dir().map_err(CliError::input)?;
         configured::settle(environment, &workspace);

@@ -14,7 +14,7 @@ pub(super) fn nested(of: &str, scene: &Scene, scale: &DetailLevel) -> Vec<Styled
     let mark = format!("  {of} ┆ ");
     let inside = DetailLevel { width: scale.width.map(|width| width.saturating_sub(of.len() + MARK)), ..*scale };
     let lines = match &scene.what {
-        SceneKind::Began { title, .. } => vec![vec![(Tone::Strong, format!("began: {}", inside.fit(title, 8)))]],
+        SceneKind::Began { title, .. } => vec![vec![(Tone::Strong, format!("started: {}", inside.fit(title, 8)))]],
         SceneKind::Ended { reason: Reason::Skipped, .. } => vec![vec![(Tone::Strong, "done".to_owned())]],
         SceneKind::Ended { message, .. } => vec![vec![(Tone::Strong, format!("ended: {}", inside.fit(message, 8)))]],
         SceneKind::Planned { .. } | SceneKind::Attempt { .. } => Vec::new(),

@@ -59,7 +59,7 @@ pub(super) fn scene_lines(scene: &Scene, scale: &DetailLevel) -> Vec<StyledLine>
         SceneKind::Discarded { error } => note(&format!("answer discarded: {error}"), scale),
         SceneKind::Tool(scene) => tool(scene, scale),
         SceneKind::Subagent { finished, note } => {
-            let what = if *finished { "sub-agent ended" } else { "sub-agent began" };
+            let what = if *finished { "sub-agent ended" } else { "sub-agent started" };
             vec![vec![(Tone::Strong, format!("  {what} ")), (Tone::Plain, scale.fit(note, 18))]]
         }
         SceneKind::Answered { tool, approved } => {

@@ -59,7 +59,7 @@ pub(super) struct Stdio {
     probe: Arc<Probe>,
     /// The request of the probe and its time limit.
     asked: Option<(RequestId, Option<Duration>)>,
-    /// Whether the probe has no time limit.
+    /// True if the probe has no time limit.
     is_patient: bool,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct LaneComplaint<'a> {
     pub(crate) line: u32,
     /// The column, from 1, if it is known.
     pub(crate) column: Option<u32>,
-    /// Whether the complaint made the lane fail.
+    /// True if the complaint made the lane fail.
     pub(crate) is_error: bool,
 }
 

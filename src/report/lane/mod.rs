@@ -21,7 +21,7 @@ pub(crate) struct LaneResult<'a> {
     pub(crate) lane: &'a str,
     /// The outcome, in words that follow the name: `passed`, `ran nothing`.
     pub(crate) word: &'a str,
-    /// Whether the lane passed.
+    /// True if the lane passed.
     pub(crate) passed: bool,
     /// The duration, in milliseconds.
     pub(crate) duration_ms: u64,

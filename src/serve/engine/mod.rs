@@ -6,16 +6,16 @@
 //! done twice.
 //!
 //! ```text
-//! wish     the request for a run, and the task source
-//! desk     accepts, cancels, answers
-//! crew     the thread: claims requests, renews leases
-//! work     one run, from request to end
-//! live     a run under way: log, questions, stop
-//! follow   the events of a run for a follower
-//! look     the list of all runs
-//! glance   one run
-//! left     its generated artifacts
-//! orders   the runs of the scheduler
+//! run_request  the request for a run, and the task source
+//! submission   accepts, cancels, answers
+//! worker_pool  the thread: claims requests, renews leases
+//! work         one run, from request to end
+//! live         a run under way: log, questions, stop
+//! follow       the events of a run for a follower
+//! listing      the list of all runs
+//! glance       one run
+//! leftovers    its generated artifacts
+//! orders       the runs of the scheduler
 //! ```
 
 mod asking;

@@ -11,16 +11,16 @@ use tokio_util::sync::CancellationToken;
 /// The most links that one path may go through: the limit of Linux.
 const MOST_LINKS: usize = 40;
 
-/// An oddity of a path.
+/// An anomaly of a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TreeAnomaly {
     /// The path, spelled as in [`super::TreeEntry::path`].
     pub path: String,
-    /// The kind of oddity.
+    /// The kind of anomaly.
     pub what: AnomalyKind,
 }
 
-/// The kind of an oddity.
+/// The kind of an anomaly.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnomalyKind {
@@ -62,7 +62,7 @@ impl fmt::Display for AnomalyKind {
 }
 
 impl Trees {
-    /// Returns the oddities that are in a tree and not in the base, as far as trees show them.
+    /// Returns the anomalies that are in a tree and not in the base, as far as trees show them.
     ///
     /// # Errors
     /// [`TreesError`] if git fails.
@@ -76,7 +76,7 @@ impl Trees {
     }
 }
 
-/// Combines the findings in the folders with the oddities of the tree, sorted.
+/// Combines the findings in the folders with the anomalies of the tree, sorted.
 pub(super) async fn scan(
     inner: &Inner,
     base: &TreeId,

@@ -73,7 +73,7 @@ struct Inner {
 pub struct TakenTree {
     /// The tree of the workspace.
     pub tree: TreeId,
-    /// The oddities that are in the tree or missing from it, and were not there at the base. Empty
+    /// The anomalies that are in the tree or missing from it, and were not there at the base. Empty
     /// for the base itself.
     pub oddities: Vec<TreeAnomaly>,
 }

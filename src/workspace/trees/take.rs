@@ -27,7 +27,7 @@ pub(super) struct TakeState {
     pub(super) base: Option<TakeBase>,
     /// The query for tracked files that are ignored; the base includes them.
     pub(super) tracked: Option<TrackedIgnored>,
-    /// The oddities that were found before the base is taken.
+    /// The anomalies that were found before the base is taken.
     pub(super) found: Option<FolderScan>,
     /// The ignore rules that the index was checked against.
     rules: Option<Vec<u8>>,
@@ -45,7 +45,7 @@ pub(super) struct TakeBase {
     pub(super) tree: TreeId,
     /// Ignored files and folders. They are never included, even if ignore files change.
     pub(super) ignored: BTreeSet<String>,
-    /// The oddities of the base.
+    /// The anomalies of the base.
     odd: BTreeMap<String, AnomalyKind>,
 }
 
@@ -73,7 +73,7 @@ fn checked(rules: &[u8], index: IndexChecksum) -> Vec<u8> {
 }
 
 impl Inner {
-    /// Takes the base if there is none yet, else a candidate with its oddities.
+    /// Takes the base if there is none yet, else a candidate with its anomalies.
     pub(super) async fn take(&self, stop: &CancellationToken) -> Result<TakenTree, TreesError> {
         let mut state = self.state.lock().await;
         let Some(base) = state.base.clone() else {

@@ -1,4 +1,4 @@
-//! Faults of answers that came whole: what they ask for cannot be done, may not be, or is nothing at all.
+//! Faults in complete answers: their requests are impossible, forbidden or empty.
 
 use super::{Case, Entry, holds, told_model};
 use crate::faults::play::Played;
@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Entry] = &[
     ("L38", "300 calls in one turn", l38),
 ];
 
-/// The answer, and then a good one.
+/// Returns a case with this answer, followed by a good one.
 fn mends(wire: Wire, name: &'static str, answer: &Answer) -> Case {
     Case::mends(wire, name, vec![wire.whole(answer)])
 }
@@ -63,7 +63,7 @@ fn l27(wire: Wire) -> Vec<Case> {
     ]
 }
 
-/// Every call of the conversation has an id of its own, and exactly one result.
+/// Asserts that every call of the conversation has a unique id and exactly one result.
 fn paired(played: &Played) -> Result<(), String> {
     let blocks = || played.conversation.iter().flat_map(|message| &message.content);
     let calls: Vec<&String> =
@@ -84,7 +84,8 @@ fn l28(wire: Wire) -> Vec<Case> {
         Case { fault_at: 1, ..Case::mends(wire, "of an older turn", vec![turn("a"), turn("b")]) }.runs(2).check(paired),
     ];
     cases.push(match wire {
-        // Where an id is a must, a call without one breaks the protocol; elsewhere it is given one.
+        // If the format requires an id, a call without one breaks the protocol. Elsewhere, fledge
+        // assigns an id.
         Wire::Anthropic | Wire::Responses => mends(wire, "none", &none),
         Wire::Chat | Wire::Ollama => mends(wire, "none", &none).runs(1).check(paired),
     });
@@ -163,7 +164,7 @@ fn l33(wire: Wire) -> Vec<Case> {
 }
 
 fn l34(wire: Wire) -> Vec<Case> {
-    // The other two do not say why they stop: what there is of calls says it.
+    // The other two formats have no stop reason for tool calls; the presence of calls decides.
     if !matches!(wire, Wire::Anthropic | Wire::Chat) {
         return Vec::new();
     }

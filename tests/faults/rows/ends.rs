@@ -1,4 +1,5 @@
-//! Streams of servers that speak a protocol nearly: without its last line, or in a shape of their own. What is complete counts.
+//! Streams of servers that almost follow the protocol: without its last line, or with a different
+//! shape. Complete parts count.
 
 use super::streams::half;
 use super::{Case, Entry, holds, stream};
@@ -14,20 +15,20 @@ pub(super) const ROWS: &[Entry] = &[
     ("L45", "shapes of servers that speak Chat Completions", l45),
 ];
 
-/// A response with this body in one chunk and, where `ends`, the chunk that ends it.
+/// Returns a response with this body in one chunk and, with `ends`, the terminating chunk.
 pub(super) fn chunked(wire: Wire, body: &str, ends: bool) -> Script {
     let head = wire.head().replace("connection: close", "connection: close\r\ntransfer-encoding: chunked");
     let last = if ends { "0\r\n\r\n" } else { "" };
     vec![Act::Send(format!("{head}{:x}\r\n{body}\r\n{last}", body.len()).into_bytes())]
 }
 
-/// A response with this body and its length.
+/// Returns a response with this body and its length.
 fn measured(wire: Wire, body: &str) -> Script {
     let length = format!("connection: close\r\ncontent-length: {}", body.len());
     vec![Act::Send((wire.head().replace("connection: close", &length) + body).into_bytes())]
 }
 
-/// The warnings that say so of the model's server: one, however often it happened.
+/// Asserts that the run warns once about the model's server, however often the fault occurs.
 fn is_warned(played: &Played) -> Result<(), String> {
     let warnings = &played.result.warnings;
     let count = warnings.iter().filter(|warning| warning.contains("does not mark the end of an answer")).count();
@@ -36,7 +37,7 @@ fn is_warned(played: &Played) -> Result<(), String> {
 
 fn l44(wire: Wire) -> Vec<Case> {
     if !matches!(wire, Wire::Anthropic | Wire::Chat) {
-        return Vec::new(); // the last line has more in it there
+        return Vec::new(); // in these formats the last line holds more than the end
     }
     let but_last = |answer: &Answer, last: usize| {
         let frames = wire.frames(answer);
@@ -82,17 +83,17 @@ fn l44(wire: Wire) -> Vec<Case> {
     cases
 }
 
-/// A chunk of an answer with this delta and finish reason.
+/// Returns a chunk of an answer with this delta and finish reason.
 fn chunk(delta: &Value, reason: &Value) -> Value {
     json!({"id": "c", "model": "scripted", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
 }
 
-/// The last chunk, with the usage.
+/// Returns the last chunk, with the usage.
 fn usage() -> Value {
     json!({"id": "c", "model": "scripted", "choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 10}})
 }
 
-/// A stream of these chunks and its end.
+/// Returns a stream of these chunks and its end.
 fn said(chunks: &[Value]) -> String {
     chunks.iter().map(|chunk| Wire::Chat.frame(chunk)).collect::<String>() + "data: [DONE]\n\n"
 }
@@ -104,7 +105,7 @@ fn l45(wire: Wire) -> Vec<Case> {
     [texts(), tools(), errors()].into_iter().flatten().collect()
 }
 
-/// Shapes of an answer that says `Done.`.
+/// Returns shapes of an answer that says `Done.`.
 fn texts() -> Vec<Case> {
     let (none, stop) = (Value::Null, json!("stop"));
     let (role, text) =
@@ -162,7 +163,7 @@ fn texts() -> Vec<Case> {
     .collect()
 }
 
-/// Shapes of an answer that writes two files.
+/// Returns shapes of an answer that writes two files.
 fn tools() -> Vec<Case> {
     let whole = |index: Value, id: Value, path: &str| {
         let arguments = json!({"path": path, "content": "1\n"}).to_string();
@@ -195,7 +196,7 @@ fn tools() -> Vec<Case> {
     ]
 }
 
-/// Complaints in the middle of a stream that began well.
+/// Returns errors in the middle of a stream that began well.
 fn errors() -> Vec<Case> {
     let text = chunk(&json!({"content": "I wri"}), &Value::Null);
     let complains = |error: Value| vec![stream(Wire::Chat, said(&[text.clone(), error]), [])];

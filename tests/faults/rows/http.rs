@@ -1,4 +1,5 @@
-//! Faults before there is an answer: what a status says, connections that do not come about, and complaints that tell too much.
+//! Faults before an answer: error statuses, failed connections, and error messages that reveal too
+//! much.
 
 use super::{Case, Entry, holds};
 use crate::faults::play::{KEY, Played};
@@ -164,9 +165,9 @@ fn l12(_: Wire) -> Vec<Case> {
         Case { address: Some(address), is_raw: true, ..case }.check(tried)
     };
     vec![
-        // No port that was free a moment ago: another server of these tests may have taken it by now.
+        // Not a port that was free a moment ago: another server of these tests may use it by now.
         nobody("refused", "http://127.0.0.1:9".into(), 0),
-        // A label of 64 letters: no name, so that no server is asked for it.
+        // A label of 64 letters is not a valid name, so no DNS server is asked for it.
         nobody("no such host", format!("http://{}.invalid", "a".repeat(64)), 0),
         nobody("no TLS", "https://127.0.0.1:PORT".into(), 4),
     ]

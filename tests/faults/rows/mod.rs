@@ -1,4 +1,5 @@
-//! The faults, in the order of their numbers: for each wire format the cases that it has of them, and what each must come to.
+//! The faults, in the order of their numbers: the cases for each wire format, and the expected
+//! result of each.
 
 mod answers;
 mod ends;
@@ -13,38 +14,38 @@ use fledge::provider::TurnTimeouts;
 use fledge::verdict::Reason;
 use std::time::Duration;
 
-/// One kind of fault.
+/// A kind of fault.
 pub(crate) struct Row {
     pub(crate) id: &'static str,
     pub(crate) fault: &'static str,
-    /// What there is of it in a wire format; nothing where it cannot be.
+    /// Returns the cases in a wire format; empty if the fault cannot occur there.
     pub(crate) cases: fn(Wire) -> Vec<Case>,
 }
 
-/// What a case must hold beside its end.
+/// A further check on a case, beside its end.
 type Check = fn(&Played) -> Result<(), String>;
 
-/// One fault in one wire format, and what it must come to.
+/// A fault in one wire format, and its expected result.
 pub(crate) struct Case {
-    /// What tells it from the others of its row; empty where it is the only one.
+    /// The name of the case within its row; empty if it is the only case.
     pub(crate) name: &'static str,
-    /// One for each request; the last one is for all that follow.
+    /// A script for each request. The last script also answers all further requests.
     pub(crate) scripts: Vec<Script>,
-    /// The request that meets the fault, from 0.
+    /// The index of the request that meets the fault.
     pub(crate) fault_at: usize,
-    /// Whether the server does not wait for a request.
+    /// The server does not wait for a request.
     pub(crate) is_raw: bool,
-    /// Another address than the server's, with `PORT` for its port.
+    /// An address that differs from the server's, with `PORT` for its port.
     pub(crate) address: Option<String>,
     pub(crate) clocks: TurnTimeouts,
     pub(crate) max_response: usize,
-    /// How many models there are to fall back to, the first one included.
+    /// The number of models in the fallback chain, including the first.
     pub(crate) models: usize,
-    /// What the run may use.
+    /// The token limit of the run.
     pub(crate) tokens: Option<u64>,
-    /// Whether the conversation could be summarised.
+    /// The conversation is long enough to summarise.
     pub(crate) is_long: bool,
-    /// Somebody whom nobody may ask for anything.
+    /// A server that must receive no request.
     pub(crate) stranger: Option<Server>,
     pub(crate) ends: Reason,
     pub(crate) requests: usize,
@@ -53,14 +54,16 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// These responses and then a good one, which the run ends well with, having asked once for each.
+    /// Returns a case with these responses and then a good one. The run ends well after one request
+    /// for each.
     pub(crate) fn mends(wire: Wire, name: &'static str, mut scripts: Vec<Script>) -> Self {
         scripts.push(wire.whole(&say("Done.")));
         let requests = scripts.len();
         Self { requests, ..Self::stays(name, scripts, Reason::Verified, requests) }
     }
 
-    /// These responses, the last of them for ever, which the run ends with like this after so many requests.
+    /// Returns a case with these responses, the last repeated for ever. The run ends for this
+    /// reason after this number of requests.
     pub(crate) fn stays(name: &'static str, scripts: Vec<Script>, ends: Reason, requests: usize) -> Self {
         Self {
             name,
@@ -81,56 +84,56 @@ impl Case {
         }
     }
 
-    /// So many of the tools are run.
+    /// Sets the number of tools that run.
     pub(crate) fn runs(self, tools: usize) -> Self {
         Self { tools, ..self }
     }
 
-    /// What else must hold.
+    /// Adds a further check.
     pub(crate) fn check(mut self, check: Check) -> Self {
         self.checks.push(check);
         self
     }
 
-    /// Whether a request, counted from 0, is answered by a status that is no answer.
+    /// Returns true if the server answers the request at this index with an error status.
     pub(crate) fn is_refused(&self, request: usize) -> bool {
         let script = &self.scripts[request.min(self.scripts.len() - 1)];
         let Some(Act::Send(bytes)) = script.first() else { return false };
         bytes.starts_with(b"HTTP/1.1 ") && !bytes.starts_with(b"HTTP/1.1 200 ")
     }
 
-    /// The tools that are run before the request that meets the fault.
+    /// Returns the number of tools that run before the request that meets the fault.
     pub(crate) fn tools_before(&self) -> usize {
         self.fault_at // one in each turn
     }
 
-    /// With this clock, and the others as they are.
+    /// Changes one timeout.
     pub(crate) fn clocked(mut self, set: fn(&mut TurnTimeouts, Duration)) -> Self {
-        set(&mut self.clocks, Duration::from_secs(2)); // more than a busy machine takes to answer
+        set(&mut self.clocks, Duration::from_secs(2)); // longer than a busy machine takes to answer
         self
     }
 }
 
-/// A holding check, or what does not hold.
+/// Returns an error unless `holds` is true.
 pub(crate) fn holds(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(otherwise()) }
 }
 
-/// What was said to the model last before the newest request contains this.
+/// Asserts that the newest request contains this text in the last message to the model.
 pub(crate) fn told_model(played: &Played, text: &str) -> Result<(), String> {
     let last = played.server.requests().pop().unwrap_or_default();
     holds(last.contains(text), || format!("the model was not told {text:?}: {last}"))
 }
 
-/// The events of a stream and what the connection does after them.
+/// Returns a script with the events of a stream, and then the actions of the connection.
 pub(crate) fn stream(wire: Wire, body: impl AsRef<[u8]>, then: impl IntoIterator<Item = Act>) -> Script {
     [wire.streams(body)].into_iter().chain(then).collect()
 }
 
-/// How many rows there are: 45 without the three that are about the whole program.
+/// The number of rows: 45 without the three that test the whole program.
 pub(crate) const COUNT: usize = 42;
 
-/// All rows, or those that are wanted, sorted.
+/// Returns all rows, or the selected rows, sorted.
 pub(crate) fn rows() -> Vec<Row> {
     let wanted = wanted_rows();
     let is_wanted = |row: &Row| wanted.as_ref().is_none_or(|wanted| wanted.contains(row.id));
@@ -141,5 +144,5 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
-/// A row as it is written down.
+/// A row in a table of rows.
 type Entry = (&'static str, &'static str, fn(Wire) -> Vec<Case>);

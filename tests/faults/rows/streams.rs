@@ -1,4 +1,5 @@
-//! Faults inside a stream: it stalls, breaks off, complains, breaks its own rules, or is more than can be taken.
+//! Faults inside a stream: it stalls, breaks off, reports an error, violates its protocol, or is
+//! too large.
 
 use super::{Case, Entry, ends, holds, stream};
 use crate::faults::play::Played;
@@ -26,19 +27,19 @@ pub(super) const ROWS: &[Entry] = &[
     ("L39", "a flood of text", l39),
 ];
 
-/// A turn with text and a whole tool call, without what ends it.
+/// Returns a turn with text and a whole tool call, without the events that end it.
 pub(super) fn half(wire: Wire) -> String {
     let mut frames = wire.frames(&Answer { text: "I write.".into(), ..write("half") });
     let end = match wire {
         Wire::Responses | Wire::Ollama => 1,
         Wire::Anthropic => 2,
-        Wire::Chat => 3, // the finish reason, the usage, and that it is over
+        Wire::Chat => 3, // the finish reason, the usage, and the end marker
     };
     frames.truncate(frames.len() - end);
     frames.concat()
 }
 
-/// The same, cut in the middle of the tool's arguments.
+/// Returns half a turn, cut in the middle of the tool's arguments.
 fn cut(wire: Wire) -> String {
     let half = half(wire);
     half[..half.rfind("path").unwrap()].to_owned()
@@ -95,7 +96,7 @@ fn l18(wire: Wire) -> Vec<Case> {
 fn l19(wire: Wire) -> Vec<Case> {
     let said = |kind: &str, message: &str| stream(wire, half(wire) + &wire.complains(kind, message), []);
     let mut cases = vec![Case::mends(wire, "overloaded", vec![said("overloaded_error", "Overloaded")])];
-    // Ollama's errors are a text and have no type.
+    // Ollama's errors are a text without a type.
     let is_typed = wire != Wire::Ollama;
     let key = if is_typed { said("authentication_error", "no") } else { said("", "unauthorized") };
     let spent = "you have reached your weekly usage limit, upgrade for higher limits";
@@ -133,8 +134,8 @@ fn l20(wire: Wire) -> Vec<Case> {
     cases
 }
 
-/// The bytes of endless answers stay below their cap and what sockets hold: of each connection up to 32 MiB where the client is
-/// not read from for a while, which a busy machine does.
+/// Asserts that the bytes of endless answers stay below the cap plus the socket buffers. A
+/// connection buffers up to 32 MiB if the client pauses reading, as on a busy machine.
 fn bounded(played: &Played) -> Result<(), String> {
     let most = (MAX_EVENT + 4 * 40 * 1024 * 1024) as u64;
     holds(played.server.sent() < most, || format!("{} bytes were taken", played.server.sent()))

@@ -1,5 +1,6 @@
-//! 1. The first and the last state of every run is Idle, whatever happened; states follow each other only along the five arrows
-//!    and their short cuts to the report, and the end is told exactly when it is reached.
+//! 1. The first and the last state of each run is Idle. States follow each other only along the
+//!    five arrows and their short cuts to the report. The end is emitted exactly when it is
+//!    reached.
 
 use super::{AgentEvent, Checked, Event, Law, StateName, Step, law};
 use StateName::{Executing, Idle, Planning, Reporting, Verifying};
@@ -35,7 +36,7 @@ fn follows(from: StateName, to: StateName) -> bool {
     }
 }
 
-/// The last of a run that is over.
+/// Checks the state of a run that is over.
 pub(crate) fn is_over(state: StateName) -> Checked {
     law(1, state == Idle, || format!("the run rests in {state:?}"))
 }

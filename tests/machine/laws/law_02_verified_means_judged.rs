@@ -1,4 +1,5 @@
-//! 2. `verified` only if the last verdict passed, whether or not it could be delivered, or verification was skipped on purpose. A cancelled run is never verified.
+//! 2. A run is `verified` only if the last verdict passed, delivered or not, or if verification was
+//!    skipped on purpose. A cancelled run is never verified.
 
 use super::{AgentEvent, Checked, Event, Law, Step, law};
 use fledge::run::RunSpec;
@@ -20,7 +21,7 @@ impl Law for Watch {
                 let RunSpec { verify, commits, is_fix, .. } = **charter;
                 *self = Self { verify, commits, is_fix, ..Self::default() };
             }
-            // What was there was judged while the run was planned.
+            // The existing work was judged during planning.
             Event::PlanReady { plan, .. } if step.label == "Planning" && step.is_answer() => {
                 self.last = plan.base_verdict.as_ref().filter(|_| self.is_fix).map(|verdict| verdict.ruling);
             }

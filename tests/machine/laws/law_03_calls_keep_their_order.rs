@@ -1,5 +1,6 @@
-//! 3. Within a turn, calls are started, shown and answered in the order the model gave them. Only neighbouring reads (where the
-//!    charter says so) and neighbouring sub-agents overlap; a mutating call never overlaps another.
+//! 3. Within a turn, calls are started, shown and answered in the model's order. Only adjacent
+//!    reads (if the charter allows it) and adjacent sub-agents overlap; a mutating call never
+//!    overlaps another call.
 
 use super::{Action, AgentEvent, CallId, Checked, Event, Law, Step, law};
 use fledge::chat::{Block, StopReason, ToolCall};
@@ -10,13 +11,13 @@ use serde_json::Value;
 pub(crate) struct Watch {
     parallel_reads: bool,
     rules: Vec<ToolRule>,
-    /// The calls of the turn.
+    /// The tool calls of the turn.
     asked: Vec<ToolCall>,
-    /// How many of them were shown.
+    /// The number of calls shown so far.
     shown: usize,
-    /// The place after the newest start.
+    /// The index after the newest start.
     next: usize,
-    /// The place of a read that will be tried again.
+    /// The index of a read that will be retried.
     again: Option<usize>,
     running: Vec<(CallId, usize, ToolRole)>,
 }
@@ -56,7 +57,8 @@ impl Law for Watch {
 }
 
 impl Watch {
-    /// The turn's calls as the conversation has them: with the ids that the machine gave. One that was cut off has none.
+    /// Takes the turn's calls from the conversation, with the ids that the machine assigned. An
+    /// answer that was cut off has no calls.
     fn begin(&mut self, step: &Step<'_>) {
         let Event::ModelCompleted { reply, .. } = step.event else { return };
         (self.asked, self.shown, self.next, self.again) = (Vec::new(), 0, 0, None);
@@ -76,7 +78,7 @@ impl Watch {
         }
     }
 
-    /// A tool, or without a name a sub-agent, was started.
+    /// Checks the start of a tool, or of a sub-agent if there is no name.
     fn started(&mut self, call: CallId, name: Option<&String>, input: &Value) -> Checked {
         let role_of = |name: &String| self.rules.iter().find(|rule| rule.name == *name).map(|rule| rule.role);
         let fits = |tool: &ToolCall| {

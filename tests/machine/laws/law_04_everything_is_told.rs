@@ -1,12 +1,13 @@
-//! 4. Every state change, text delta, tool call, tool result, verdict and usage is emitted as an event. (State changes are law
-//!    1's.) What watchers see of a turn's results is what the model is given.
+//! 4. Each state change, text delta, tool call, tool result, verdict and usage is emitted as an
+//!    event. (Law 1 covers state changes.) Watchers see the tool results of a turn exactly as the
+//!    model receives them.
 
 use super::{Action, AgentEvent, Checked, Event, Law, StateName, Step, law};
 use fledge::chat::{Block, Delta, Message, ModelError, ToolResult};
 
 #[derive(Default)]
 pub(crate) struct Watch {
-    /// Results shown and not yet found in the conversation: id, text, success.
+    /// Results shown but not yet found in the conversation: id, text, success.
     shown: Vec<(String, String, bool)>,
 }
 

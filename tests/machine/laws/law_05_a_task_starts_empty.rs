@@ -1,5 +1,5 @@
-//! 5. The conversation, the plan and the books are empty when a task starts; the conversation then begins with the plan's
-//!    messages and nothing else.
+//! 5. The conversation, the plan and the accounts are empty when a task starts. The conversation
+//!    then begins with exactly the plan's messages.
 
 use super::{Action, CallId, Checked, Event, Law, StateName, Step, law};
 use fledge::chat::Message;
@@ -19,7 +19,7 @@ impl Law for Watch {
                 let bare = run.conversation().is_empty() && run.tools().is_empty() && run.system().is_empty();
                 law(5, bare && run.next_turn() == 1, || "something is left of the task before".into())?;
                 if run.state() == StateName::Reporting {
-                    return Ok(()); // it must not begin
+                    return Ok(()); // the task must not begin
                 }
                 law(5, run.result().is_none(), || "a result is left of the task before".into())?;
                 let fresh = run.deadline().is_some_and(|due| due >= Elapsed(charter.limits.time_ms));

@@ -1,4 +1,5 @@
-//! 6. At most `max_retries + 1` attempts, numbered from 1 without a gap, each in the report with its verdict.
+//! 6. At most `max_retries + 1` attempts, numbered from 1 without a gap, each in the report with
+//!    its verdict.
 
 use super::{Action, AgentEvent, Checked, Event, Law, Step, law};
 
@@ -16,12 +17,12 @@ impl Law for Watch {
                 *self = Self { max_retries: charter.max_retries, ..Self::default() };
             }
             Event::GateFinished { .. } if step.label == "Verifying" && step.is_answer() => self.judged += 1,
-            // What was there was judged while the run was planned, and nothing comes after its pass.
+            // The existing work was judged during planning, and its pass ends the run.
             Event::PlanReady { .. } if step.told().any(|told| matches!(told, AgentEvent::VerifyResult { .. })) => {
                 self.begun += 1;
                 self.judged += 1;
             }
-            // An answer of the wrong form never comes to the gate.
+            // An answer of the wrong form is never judged by the gate.
             Event::ModelCompleted { .. } => {
                 let is_rejected = step.told().any(|told| matches!(told, AgentEvent::VerifyResult { .. }));
                 self.begun += u32::from(is_rejected);

@@ -1,5 +1,5 @@
-//! 7. `files_changed` lists exactly the paths mutated by successful `files-write`, `files-edit` and `files-delete` calls, and by those of
-//!    sub-agents.
+//! 7. `files_changed` lists exactly the paths mutated by successful `files-write`, `files-edit` and
+//!    `files-delete` calls of the run and its sub-agents.
 
 use super::{Action, AgentEvent, CallId, Checked, Event, Law, Step, law};
 use fledge::chat::FileChange;

@@ -1,12 +1,12 @@
-//! 8. From any state, a cancel leads to the report and then to Idle, and nothing else is started on the way: no model call, no
-//!    tool, no lane. So does every other end.
+//! 8. From any state, a cancel leads to the report and then to Idle. Nothing else starts on the
+//!    way: no model call, no tool, no lane. The same holds for all other ends.
 
 use super::{Action, CallId, Checked, Event, Law, StateName, Step, law};
 
 #[derive(Default)]
 pub(crate) struct Watch {
     report: Option<CallId>,
-    /// What passed is delivered before the report, and nothing else is.
+    /// The delivery before the report. Only work that passed is delivered.
     delivery: Option<CallId>,
 }
 

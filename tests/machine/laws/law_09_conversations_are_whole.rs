@@ -1,5 +1,5 @@
-//! 9. Before each model call, and when the run is over, every tool use in the conversation has exactly one result, in order,
-//!    in the message that follows it, and no two uses share an id.
+//! 9. Before each model call, and when the run is over, each tool use in the conversation has
+//!    exactly one result, in order, in the next message. No two tool uses share an id.
 
 use super::{Action, Checked, Law, StateName, Step, law};
 use fledge::chat::{Block, Message, Role};

@@ -1,4 +1,5 @@
-//! 10. No model call in Planning, Verifying or Reporting; and every other effect belongs to one state as well.
+//! 10. No model call in Planning, Verifying or Reporting. All other effects also belong to one
+//!     state each.
 
 use super::{Action, Checked, Law, Step, law};
 

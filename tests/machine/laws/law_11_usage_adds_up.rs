@@ -1,5 +1,6 @@
-//! 11. Usage never falls, and what sub-agents and summaries cost is part of it, even when it comes in after the end was decided. What has a
-//!     price costs by it; what nobody counted, or counted wrong, is charged by estimate.
+//! 11. Usage never falls. It includes the cost of sub-agents and summaries, even if that arrives
+//!     after the end is decided. Calls with a price are charged by it. Calls whose usage is missing
+//!     or wrong are charged by estimate.
 
 use super::{AgentEvent, Checked, Event, Law, Step, law};
 use fledge::chat::{Price, Usage};
@@ -7,11 +8,11 @@ use fledge::chat::{Price, Usage};
 #[derive(Default)]
 pub(crate) struct Watch {
     prices: Vec<Option<Price>>,
-    /// The place of the model that was in use before the event.
+    /// The index of the model that was in use before the event.
     model: usize,
-    /// What the answers said so far.
+    /// The usage that the answers reported so far.
     known: Usage,
-    /// Whether some answer did not say.
+    /// True if some answer did not report its usage.
     estimated: bool,
     told: Usage,
 }

@@ -1,9 +1,9 @@
-//! 13. Any state survives serialisation, and the machine goes on from it as if nothing had happened.
+//! 13. Any state survives serialization, and the machine continues from it unchanged.
 
 use super::law;
 use fledge::run::Run;
 
-/// The run as it comes back from JSON; whoever asks goes on with it.
+/// Returns the run after a round trip through JSON. The caller continues with this copy.
 pub(crate) fn restore(run: &Run) -> Result<Run, String> {
     let text = serde_json::to_string(run).map_err(|error| format!("law 13: not written: {error}"))?;
     let back: Run = serde_json::from_str(&text).map_err(|error| format!("law 13: not read back: {error}"))?;

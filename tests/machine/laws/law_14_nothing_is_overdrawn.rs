@@ -1,6 +1,8 @@
-//! 14. Nothing is begun that a limit does not cover: what is spent and what is set aside for all calls in flight are within turns, tokens and
-//!     money whenever a call is made, so that a limit is passed by no more than what an estimate was wrong. A sub-agent has at most half of
-//!     what is left, all of them together have no more than is set aside, and none has a price that nobody knows.
+//! 14. No call starts that a limit does not cover. At each call, the spent amounts and the reserves
+//!     of all calls in flight are within the limits on turns, tokens and money. A run exceeds a
+//!     limit at most by the error of an estimate. A sub-agent gets at most half of what is left,
+//!     all sub-agents together get at most what is reserved, and no sub-agent has an unknown price
+//!     under a limit in money.
 
 use super::{Action, AgentEvent, CallId, Checked, Event, Law, Step, law};
 use fledge::chat::Usage;
@@ -70,7 +72,7 @@ impl Law for Watch {
 }
 
 impl Watch {
-    /// Within every limit, with all that is in flight.
+    /// Checks that the spent and reserved amounts are within all limits.
     fn is_covered(&self, step: &Step<'_>) -> Checked {
         let (aside, spent) = (step.run.reserved(), &self.spent);
         let within = |limit: Option<u64>, spent: u64, aside: u64| {
@@ -92,7 +94,7 @@ impl Watch {
         law(14, is_aside, || format!("{:?} may be spent, {aside:?} is set aside", self.children))
     }
 
-    /// At most half of what is left, and bounded wherever the run is.
+    /// Checks that a share is at most half of what is left, and has a limit where the run has one.
     fn is_fair(&self, share: &Limits) -> Checked {
         let half = |limit: Option<u64>, spent: u64, share: Option<u64>| match (limit, share) {
             (None, None) => true,

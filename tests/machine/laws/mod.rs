@@ -1,5 +1,5 @@
-//! The fourteen laws of a run, one file each. Twelve look on, step by step; two, the twelfth and the thirteenth, are about whole journals and single
-//! snapshots. All of them speak only of what the public interface shows.
+//! The fourteen laws of a run, one file each. Twelve laws check each step. Law 12 checks whole
+//! journals, and law 13 checks single snapshots. All laws use only the public interface.
 
 pub(crate) mod law_01_idle_is_first_and_last;
 pub(crate) mod law_02_verified_means_judged;
@@ -20,43 +20,43 @@ use fledge::elapsed::Elapsed;
 use fledge::id::CallId;
 use fledge::run::{Action, AgentEvent, Event, Run, StateName};
 
-/// What a law says: nothing, or what broke it.
+/// The result of a law: nothing, or the violation.
 pub(crate) type Checked = Result<(), String>;
 
-/// One event, what stood before it and what came of it.
+/// One event, the state before it and its effects.
 pub(crate) struct Step<'a> {
     pub(crate) state: StateName,
     pub(crate) label: &'static str,
     pub(crate) awaited: &'a [CallId],
     pub(crate) event: &'a Event,
     pub(crate) actions: &'a [Action],
-    /// The run after it.
+    /// The run after the event.
     pub(crate) run: &'a Run,
 }
 
 impl Step<'_> {
-    /// Whether the event answers something that the run was waiting for.
+    /// Returns true if the event answers a call that the run was waiting for.
     pub(crate) fn is_answer(&self) -> bool {
         self.event.call().is_some_and(|call| self.awaited.contains(&call))
     }
 
-    /// What watchers were told.
+    /// Returns the events for watchers.
     pub(crate) fn told(&self) -> impl Iterator<Item = &AgentEvent> {
         self.actions.iter().filter_map(|action| if let Action::Emit { event } = action { Some(event) } else { None })
     }
 
-    /// What is to be done.
+    /// Returns the other actions.
     pub(crate) fn asked(&self) -> impl Iterator<Item = &Action> {
         self.actions.iter().filter(|action| !matches!(action, Action::Emit { .. }))
     }
 }
 
-/// A law that looks on while a run goes its way.
+/// A law that checks each step of a run.
 pub(crate) trait Law {
     fn see(&mut self, step: &Step<'_>) -> Checked;
 }
 
-/// All laws that look on, and the journal for the one that looks back.
+/// All laws that check steps, and the journal for law 12.
 pub(crate) struct Court {
     laws: [Box<dyn Law>; 12],
     pub(crate) journal: Vec<(Elapsed, Event, Vec<Action>)>,
@@ -81,7 +81,8 @@ impl Court {
         Self { laws, journal: Vec::new() }
     }
 
-    /// Hands an event to a run under the eyes of every law; what it asks for is the newest entry of the journal.
+    /// Passes an event to a run and checks all laws. Returns the actions, which are the newest
+    /// entry of the journal.
     pub(crate) fn handle(&mut self, run: &mut Run, moment: Elapsed, event: Event) -> Result<&[Action], String> {
         let (state, label, awaited) = (run.state(), run.label(), run.awaited());
         let actions = run.handle(moment, event.clone());
@@ -95,7 +96,7 @@ impl Court {
     }
 }
 
-/// Fails with the law's number unless something holds.
+/// Fails with the law's number unless the condition holds.
 pub(crate) fn law(number: u8, holds: bool, otherwise: impl FnOnce() -> String) -> Checked {
     if holds { Ok(()) } else { Err(format!("law {number}: {}", otherwise())) }
 }

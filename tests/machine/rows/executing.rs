@@ -1,4 +1,4 @@
-//! Rows within Executing: what answers of models, tools, people and sub-agents lead to.
+//! Rows within Executing: outcomes of answers from models, tools, people and sub-agents.
 
 use crate::machine::walk::{
     Walk, calls, charter, everywhere, fails, heard, interrupted, ran, replies, reported, says, summarised, tool,
@@ -22,13 +22,13 @@ fn run_tool(call: u64, id: &str, name: &str) -> Action {
     Action::RunTool { call: CallId(call), tool: name.into(), input: json!({ "path": id }) }
 }
 
-/// A sub-agent that may take so many turns.
+/// Returns the action that starts a sub-agent with this number of turns.
 fn run_child(call: u64, id: &str, turns: u64) -> Action {
     let limits = Some(Limits { turns, ..Limits::default() });
     Action::RunChild { call: CallId(call), input: json!({ "path": id }), limits }
 }
 
-/// A run whose model has just asked for these tools.
+/// Returns a run whose model has just called these tools.
 fn using(tools: &[(&str, &str)]) -> Walk {
     Walk::calling(charter()).answer(calls(tools))
 }

@@ -1,4 +1,4 @@
-//! Every row of the transition table in `specs/run/run.spec.md` has a test that states it; a row without one does not pass.
+//! The rows of the transition table in `specs/run/run.spec.md`. Each row needs a test, or it fails.
 
 mod executing;
 mod outside;
@@ -6,7 +6,7 @@ mod outside;
 use executing as e;
 use outside as o;
 
-/// State, event, and the test that states where they lead.
+/// The state, the event, and the test of their outcome.
 type Row = (&'static str, &'static str, fn());
 
 const ROWS: [Row; 50] = [

@@ -1,4 +1,4 @@
-//! Rows outside of Executing: how runs begin, are judged, and end.
+//! Rows outside Executing: how runs begin, are judged, and end.
 
 use crate::machine::walk::{
     Walk, cancel, charter, committing, delivered, everywhere, heard, judged, planned, proven, says,
@@ -247,7 +247,8 @@ pub(super) fn a_cancel_before_the_start_starts_nothing() {
     Walk::new().then(cancel()).gives_all("Idle", &[finished(Reason::Cancelled, "cancelled", 0)]);
 }
 
-/// What is in flight is stopped, then comes the report; where nothing is in flight, nothing is stopped.
+/// Asserts that effects in flight are stopped before the report, and that otherwise nothing is
+/// stopped.
 fn way_out(before: &Walk, after: &Walk) {
     let report = after.run.awaited().last().copied().expect("a report");
     let mut asked = vec![Action::SaveReport { call: report }];

@@ -1,5 +1,5 @@
-//! A whole world in one seed: it plays provider, tools, sub-agents, people, hooks, gate and report for a run, meddles now and
-//! then, and keeps the time.
+//! A simulated environment from one seed. It acts as provider, tools, sub-agents, people, hooks,
+//! gate and report of a run, sends stray events, and keeps the time.
 
 pub(crate) mod nature;
 
@@ -17,12 +17,12 @@ pub(crate) struct World {
     dice: Dice,
     temper: Temper,
     now: u64,
-    /// What will happen, and when.
+    /// Future events with their times.
     coming: Vec<(u64, Event)>,
-    /// An answer that was given once already.
+    /// An answer that was already given once.
     stale: Option<Event>,
     tasks_left: u32,
-    /// How often somebody meddles, in a thousand events.
+    /// The rate of stray events, per thousand events.
     meddling: u64,
 }
 
@@ -35,7 +35,7 @@ impl World {
         Self { dice, temper, now: 0, coming: Vec::new(), stale: None, tasks_left, meddling }
     }
 
-    /// What happens next. `None`: nothing ever will.
+    /// Returns the next event, or `None` if there is none.
     pub(crate) fn next(&mut self, run: &Run) -> Option<(Elapsed, Event)> {
         if self.dice.chance(self.meddling) {
             let event = self.meddle();
@@ -64,7 +64,7 @@ impl World {
         }
     }
 
-    /// Takes note of what the run asks for.
+    /// Records the actions of the run and schedules their answers.
     pub(crate) fn hear(&mut self, actions: &[Action]) {
         for action in actions {
             match action {
@@ -75,7 +75,7 @@ impl World {
                     let approved = self.dice.chance(600);
                     self.soon(Event::ConfirmationAnswered { call: *call, approved, note: "because".into() });
                 }
-                // Nobody is there: the deadline will say so.
+                // No person answers, so the deadline passes.
                 Action::AskConfirmation { .. } => {}
                 Action::RunTool { call, .. } => self.answer_as_tool(*call),
                 Action::Plan { call } => self.answer_as_planner(*call),
@@ -163,7 +163,8 @@ impl World {
         self.soon(Event::GateFinished { call, verdict });
     }
 
-    /// Effects in flight are stopped: some had ended already, and their answers still come, before the report or after it.
+    /// Stops the effects in flight. Some had already ended, and their answers still arrive, before
+    /// the report or after it.
     fn abort(&mut self) {
         let now = self.now;
         let dice = &mut self.dice;
@@ -188,7 +189,7 @@ impl World {
         self.coming.push((when, event));
     }
 
-    /// How long something takes: mostly a moment, now and then for ever.
+    /// Returns a duration: usually short, sometimes practically endless.
     fn moments(&mut self) -> u64 {
         if self.dice.chance(8) { 900_000 } else { self.dice.below(400) }
     }

@@ -1,4 +1,5 @@
-//! What the world is made of: charters, plans, and everything a model, a tool, a gate or a person may answer.
+//! Generators for the simulated world: charters, plans, and all answers of models, tools, gates and
+//! people.
 
 use crate::support::Dice;
 use fledge::chat::{
@@ -13,7 +14,7 @@ use fledge::verdict::{Proof, Reason, Ruling, StepReport, StepStatus, StopCause, 
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// What a run is mostly troubled by.
+/// The main kind of trouble in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Temper {
     Steady,
@@ -107,7 +108,7 @@ pub(crate) fn plan() -> RunPlan {
     }
 }
 
-/// One whose gate passed on what was there, and what its lanes wrote.
+/// A plan whose gate passed on the existing work and on the files that its lanes wrote.
 pub(crate) fn passed_plan() -> RunPlan {
     let verdict = Verdict {
         ruling: Ruling::Passed,
@@ -125,9 +126,9 @@ pub(crate) fn passed_plan() -> RunPlan {
     RunPlan { base_passes: Some(true), base_verdict: Some(Box::new(verdict)), ..plan() }
 }
 
-/// Now and then one that asks for an answer of a certain form.
+/// Returns a plan that sometimes requires a structured answer.
 pub(crate) fn some_plan(dice: &mut Dice) -> RunPlan {
-    // The gate has passed on what was there: of importance to a fix alone.
+    // The gate passed on the existing work, which matters only to a fix.
     let may_be_done = passed_plan();
     match dice.chance(100) {
         true => RunPlan { output_schema: Some(json!({"type": "object"})), ..plan() },
@@ -136,7 +137,7 @@ pub(crate) fn some_plan(dice: &mut Dice) -> RunPlan {
 }
 
 pub(crate) fn reply(temper: Temper, dice: &mut Dice) -> Reply {
-    // calls, done, a question, cut off, pause, refusal, nothing
+    // Weights of: calls, done, a question, cut off, pause, refusal, nothing.
     let weights = match temper {
         Temper::Steady | Temper::Flaky | Temper::Spending => [600, 300, 40, 20, 20, 10, 10],
         Temper::Busy => [930, 40, 10, 10, 5, 2, 3],
@@ -170,7 +171,7 @@ fn calls(temper: Temper, dice: &mut Dice) -> Vec<Block> {
     let count = 1 + dice.below(4) + if dice.chance(30) { 10 } else { 0 };
     let mut content = vec![Block::Thinking { text: "hm".into(), opaque: None }];
     if dice.chance(20) {
-        // No provider should send this; the machine must stay whole all the same.
+        // No provider should send this block; the machine must handle it.
         content.push(Block::ToolResult(fledge::chat::ToolResult::text("x", "?", false)));
     }
     content.extend((0..count).map(|_| Block::ToolUse(call(temper, dice))));
@@ -187,7 +188,7 @@ pub(crate) fn call(temper: Temper, dice: &mut Dice) -> ToolCall {
     };
     let name = if dice.chance(40) { "no-such-tool" } else { TOOLS[dice.below(TOOLS.len() as u64) as usize].0 };
     let garbled = dice.chance(if temper == Temper::Garbled { 930 } else { 30 });
-    // Any finite number: it must come back from a journal as it was.
+    // Any finite number must survive the journal unchanged.
     let number = Some(f64::from_bits(dice.throw())).filter(|number| number.is_finite()).unwrap_or(0.5);
     let path = dice.below(3);
     let text = if garbled { "{\"path\":".into() } else { format!("{{\"path\":\"f{path}\",\"n\":{number:e}}}") };
@@ -205,7 +206,7 @@ pub(crate) fn usage(temper: Temper, dice: &mut Dice) -> Usage {
     Usage { input_tokens, output_tokens: dice.below(90), cost_micros, ..Usage::default() }
 }
 
-/// A sub-agent's end.
+/// Returns the end of a sub-agent.
 pub(crate) fn reported(call: CallId, outcome: ToolOutcome, temper: Temper, dice: &mut Dice) -> Event {
     let usage = usage(temper, dice);
     let by_model =
@@ -215,7 +216,7 @@ pub(crate) fn reported(call: CallId, outcome: ToolOutcome, temper: Temper, dice:
     Event::ChildFinished { call, outcome, usage, turns, requests: turns, by_model, changes }
 }
 
-/// A summary, or none.
+/// Returns a summary or a failure.
 pub(crate) fn summarised(call: CallId, temper: Temper, dice: &mut Dice) -> Event {
     let result = match dice.below(8) {
         0 => Ok(String::new()),
@@ -298,12 +299,12 @@ pub(crate) fn verdict(temper: Temper, dice: &mut Dice) -> Verdict {
     }
 }
 
-/// A tree whose id is this digit alone.
+/// Returns a tree id that repeats one digit.
 pub(crate) fn tree(digit: char) -> TreeId {
     TreeId::parse(&digit.to_string().repeat(40)).expect("an id")
 }
 
-/// What a pass of changed work rests on.
+/// Returns the proof for a pass of changed work.
 pub(crate) fn proof() -> Proof {
     Proof {
         base: tree('b'),
@@ -345,7 +346,7 @@ pub(crate) fn any_reason(dice: &mut Dice) -> Reason {
     dice.pick(&Reason::ALL)
 }
 
-/// What the gate says of the base, which mostly passes.
+/// Returns the gate's verdict on the base, usually a pass.
 pub(crate) fn base_judged(dice: &mut Dice) -> Event {
     let result = match dice.below(10) {
         0 => Err("there is no program `x`".into()),

@@ -1,10 +1,11 @@
-//! The wall on a machine that does not stand still, in a workspace that others use too, and around a home that tools write into.
+//! Tests of the sandbox under change: on a busy machine, in a shared workspace, and around a home
+//! that tools write into.
 
 use super::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Binds a socket and removes it again, as fast as it can, until it is dropped.
+/// A thread that binds a socket and removes it, as fast as it can, until the value is dropped.
 struct Flicker(Arc<AtomicBool>, Option<std::thread::JoinHandle<usize>>);
 
 impl Flicker {
@@ -45,7 +46,8 @@ async fn a_socket_that_comes_and_goes_while_the_wall_is_built_is_no_failure_and_
     long_test!();
     let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
-    // Where nothing can be made behind the wall, as far as this user may make something there; and in the workspace.
+    // The sandbox blocks new files in these folders. The first is used only if this user can write
+    // there; the second is in the workspace.
     let elsewhere =
         ["/opt", "/srv", "/var/lib"].map(|place| tempfile::Builder::new().prefix("fledge-probe-").tempdir_in(place));
     let elsewhere: Vec<TempDir> = elsewhere.into_iter().flatten().take(1).collect();
@@ -54,7 +56,8 @@ async fn a_socket_that_comes_and_goes_while_the_wall_is_built_is_no_failure_and_
         .iter()
         .for_each(|place| fs::set_permissions(place.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap());
     places.push(scene.path("workspace/socket"));
-    // A program that writes in a workspace makes no sockets at all, and nothing is covered for it.
+    // A program that writes in a workspace gets no cover over its sockets, so the workspace is
+    // read-only here.
     let (writable, read_only) = (Vec::new(), vec![scene.path("workspace")]);
     let holes = PathRules { writable, read_only, ..scene.holes() };
     for place in places {
@@ -116,7 +119,8 @@ async fn tools_that_write_into_their_home_have_one_of_their_own_with_what_was_fe
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    // As Gradle, Maven, npm and cargo do: locks, daemons' logs, journals; and what was fetched is read.
+    // Gradle, Maven, npm and cargo do this: they write locks, daemon logs and journals, and read
+    // fetched files.
     let script = "set -e; cd $HOME; grep -q fetched .gradle/caches/modules-2/a.jar; mkdir -p .gradle/daemon/8.5 .gradle/caches/journal-1; \
         echo x >.gradle/daemon/8.5/log; echo x >.gradle/caches/journal-1/lock; grep -q fetched .m2/repository/a/a.pom; mkdir .m2/wrapper; \
         mkdir -p .npm/_logs; echo x >.npm/_logs/1; echo x >.npm/_cacache/tmp; : >.cargo/.package-cache; test -e .cargo/config.toml; \

@@ -1,4 +1,4 @@
-//! How programs behind the wall end, and that nothing of them stays.
+//! Tests of the end of programs in the sandbox: the reported result, and no process left behind.
 
 use super::{Scene, behind, is_there, told, wall};
 use fledge::process::sandbox::{Mount, SandboxKind};

@@ -1,5 +1,7 @@
-//! The wall, attacked from behind: each probe prints `PWNED` where it gets through. Those that say so are first run without a wall, where
-//! they must get through, so that none passes for being wrong. None does harm where a wall lets it through.
+//! Attacks on the sandbox from inside.
+//!
+//! Each probe prints `PWNED` if it gets through. Most probes first run without a sandbox, where
+//! they must get through: this proves that they work. A probe does no harm when it gets through.
 
 mod changes;
 mod endings;
@@ -17,16 +19,16 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// The user that is nobody.
+/// The user id of `nobody`.
 const NOBODY: u32 = 65534;
 
-/// The user's home, a workspace and what is none of its business.
+/// A home, a workspace, and files and services that the sandbox must protect.
 struct Scene {
     folder: TempDir,
     _socket: UnixListener,
     server: std::net::TcpListener,
     runner: std::process::Child,
-    /// A folder below `/run`, and a link in the root: where this user may make them.
+    /// A folder below `/run`, and a link in the root, if this user can make them.
     run: Option<TempDir>,
     link: Option<PathBuf>,
 }
@@ -82,7 +84,7 @@ impl Scene {
         Self { folder, _socket: socket, server, runner, run, link }
     }
 
-    /// Everything belongs to this user.
+    /// Gives all files to this user.
     fn of(self, user: u32) -> Self {
         let owned =
             std::process::Command::new("chown").args(["-R", &user.to_string()]).arg(self.folder.path()).status();
@@ -142,13 +144,13 @@ fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_fledge"))
 }
 
-/// The wall of this kind. Where it does not stand, that is said.
+/// Returns a sandbox of this kind. If the machine lacks it, prints a note and returns `None`.
 pub(super) async fn wall(kind: SandboxKind) -> Option<Sandbox> {
     wall_by(kind, program()).await
 }
 
-/// The wall of this kind for an ordinary user, with the copy of fledge that it starts: the checkout
-/// may be below a folder that only root may enter.
+/// Returns a sandbox of this kind for an ordinary user, with the copy of fledge that it starts. The
+/// checkout may be below a folder that only root can enter.
 async fn wall_for_others(kind: SandboxKind) -> Option<(Sandbox, TempDir)> {
     let folder = crate::support::temp_dir();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -179,12 +181,13 @@ async fn run(invocation: Invocation) -> EndedProcess {
     process::run(invocation, &CancellationToken::new(), &|_| {}).await
 }
 
-/// How it ends behind the wall.
+/// Runs a program in the sandbox, and returns its end.
 async fn told(wall: &Sandbox, holes: &PathRules, inner: Invocation) -> EndedProcess {
     wall.run_at(None, holes, inner, &CancellationToken::new(), &|_| {}).await
 }
 
-/// What comes of it behind the wall, started `as_it` is: sockets of the machine may come and go meanwhile.
+/// Runs a program in the sandbox, changed by `as_it`. Tries again if a socket of the machine
+/// disappears while the sandbox is built.
 async fn behind(
     wall: &Sandbox,
     holes: &PathRules,
@@ -201,7 +204,7 @@ async fn behind(
     panic!("the wall was never built");
 }
 
-/// The same as another user.
+/// Changes a program to run as another user.
 fn as_user(user: u32, inner: Invocation) -> Invocation {
     let mut args: Vec<String> =
         ["--reuid", &user.to_string(), "--regid", &user.to_string(), "--clear-groups", &inner.program]
@@ -215,13 +218,13 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The probes of this test run.
+/// Returns the probes of this test run.
 fn probes() -> Vec<Probe> {
     draw("probes", 20, PROBES.to_vec())
 }
 
-/// Runs the probes of this test run, each in a scene of its own, as this user; gives the names of
-/// those that got through.
+/// Runs the probes of this test run as this user, each in its own scene. Returns the names of those
+/// that got through.
 async fn attack(wall: &Sandbox, user: Option<u32>) -> Vec<&'static str> {
     let mut through = Vec::new();
     let mut scene = Scene::new();
@@ -274,14 +277,15 @@ async fn nothing_gets_through_bubblewrap_as_an_ordinary_user() {
     assert_eq!(attack(&wall, Some(NOBODY)).await, [""; 0]);
 }
 
-/// Whether this user namespace knows the number of nobody: a container of one user has no other.
+/// Returns whether this user namespace maps the id of `nobody`. The container of a single user does
+/// not.
 fn has_other_users() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap();
     let numbers = |line: &str| line.split_whitespace().map(|word| word.parse::<u64>().unwrap()).collect::<Vec<_>>();
     map.lines().map(numbers).any(|part| (part[0]..part[0] + part[2]).contains(&u64::from(NOBODY)))
 }
 
-/// What gets through, but for what depends on the machine.
+/// Returns the probes that get through Landlock, without those that depend on the machine.
 async fn through_landlock(wall: &Sandbox, user: Option<u32>) -> Vec<&'static str> {
     let mut through = attack(wall, user).await;
     through.retain(|name| !HOLES_OF_SOME_MACHINES.contains(name));
@@ -357,7 +361,7 @@ async fn git_tar_and_copies_keep_the_modes_that_are_harmless() {
     }
 }
 
-/// Whether a process has this among its arguments.
+/// Returns whether a process has this among its arguments.
 pub(super) fn is_there(argument: &str) -> bool {
     let lines = fs::read_dir("/proc")
         .unwrap()

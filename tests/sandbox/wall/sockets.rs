@@ -1,18 +1,18 @@
-//! Sockets that other programs of the user bind in a workspace: whoever reaches one has a door out of
-//! the sandbox (tmux, a process manager).
+//! Tests of sockets that other programs of the user (tmux, a process manager) bind in a workspace:
+//! access to one would be an escape from the sandbox.
 
 use super::*;
 use fledge::process::sandbox::Mount;
 use std::process::{Child, Command};
 
 const BOTH: [SandboxKind; 2] = [SandboxKind::Bubblewrap, SandboxKind::Landlock];
-/// Connects to `$0`, and sends to `$1` from one end of a pair.
+/// Connects to `$0`, and sends to `$1` from one end of a socket pair.
 const ATTACK: &str = "perl -e 'use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, sockaddr_un(shift)) && print qq(PWNED stream\n); \
     socketpair(A, B, AF_UNIX, SOCK_DGRAM, PF_UNSPEC) && send(A, q(x), 0, sockaddr_un(shift)) && print qq(PWNED datagram\n)' \"$0\" \"$1\"";
 /// Binds `stream` and `datagram` by these names, and waits.
 const BINDER: &str = "use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0) && bind(S, sockaddr_un(q(stream))) && listen(S, 9) or die; \
     socket(D, AF_UNIX, SOCK_DGRAM, 0) && bind(D, sockaddr_un(q(datagram))) or die; print qq(bound\n); close STDOUT; sleep 600";
-/// A server and its client, in one program.
+/// A server and its client in one program.
 const OWN: &str = "use Socket; my $at = sockaddr_un(shift); socket(S, AF_UNIX, SOCK_STREAM, 0) && bind(S, $at) && listen(S, 9) or die qq($!); \
     socket(C, AF_UNIX, SOCK_STREAM, 0) && connect(C, $at) or die qq($!); accept(A, S) && print qq(fine\n)";
 
@@ -39,7 +39,7 @@ impl Drop for Binder {
     }
 }
 
-/// The attack on the sockets of a folder.
+/// Returns the attack on the sockets of a folder.
 fn attack_on(scene: &Scene, folder: &Path, before: &str) -> Invocation {
     let mut inner = scene.shell(&format!("{before} {{ {ATTACK}; }} 2>/dev/null; echo over"));
     inner.args.extend(["stream", "datagram"].map(|name| folder.join(name).display().to_string()));
@@ -85,7 +85,7 @@ async fn a_socket_that_is_bound_while_a_program_works_in_the_workspace_is_out_of
 async fn a_socket_with_a_relative_name_is_out_of_reach_of_a_room() {
     let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
-    // Where a room shows what is outside, unless the checkout is below a home.
+    // Rooms show this folder, unless the checkout is below a home.
     let beside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let _binder = Binder::in_folder(beside.path());
     let ended = told(&wall, &room(&scene), attack_on(&scene, beside.path(), "")).await;
@@ -114,7 +114,7 @@ async fn pairs_of_sockets_work_where_no_others_do() {
     }
 }
 
-/// What a room lets through: a folder elsewhere in the place of the workspace.
+/// Returns the path rules of a room: another folder replaces the workspace.
 fn room(scene: &Scene) -> PathRules {
     let from = scene.path("room");
     fs::create_dir_all(&from).unwrap();

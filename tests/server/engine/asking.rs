@@ -1,4 +1,4 @@
-//! Calls that need somebody's yes, asked and answered by HTTP.
+//! Tests of calls that need approval, asked and answered by HTTP.
 
 use crate::server::engine::site::{Server, Site};
 use crate::support::{Model, say, shell};

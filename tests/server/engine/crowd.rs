@@ -1,4 +1,5 @@
-//! Many runs with many who follow them, one of whom is slow: every one hears all, and a slow one holds nobody up.
+//! Tests of many runs with many readers, one of them slow: each reader gets all events, and the
+//! slow reader blocks no other.
 
 use crate::server::engine::site::{Heard, Site};
 use crate::support::{Model, amount, say, write};
@@ -49,7 +50,8 @@ async fn all_who_follow_many_runs_hear_all_and_a_slow_one_holds_nobody_up() {
     println!("{count} runs, {} events", all.iter().map(Vec::len).sum::<usize>());
 }
 
-/// What the model said. A whole text, which comes from the journal where a reader was late, takes the place of its pieces.
+/// Returns the text of the model. A late reader gets a whole text from the journal, which replaces
+/// its pieces.
 fn said(heard: &[Heard]) -> String {
     let mut said: Vec<(u64, bool, &str)> = Vec::new();
     for Heard { data, .. } in heard.iter().filter(|heard| heard.data["type"] == "text") {

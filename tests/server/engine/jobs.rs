@@ -1,4 +1,4 @@
-//! Work that comes again, done by a server's own runs.
+//! Tests of recurring jobs that a server runs.
 
 use crate::server::engine::site::{Server, Site};
 use crate::support::PATIENCE;
@@ -14,12 +14,13 @@ async fn history(server: &Server, job: &str) -> Vec<Value> {
     history["runs"].as_array().cloned().unwrap_or_default()
 }
 
-/// Returns the runs of a job that were asked for, the newest first.
+/// Returns the requested runs of a job, the newest first.
 async fn asked_for(server: &Server, job: &str) -> Vec<Value> {
     history(server, job).await.into_iter().filter(|run| run["due_at"].is_null()).collect()
 }
 
-/// Asks for a job, and gives what became of it. It may have to be found first.
+/// Requests a run of a job, and returns the run once `holds` is true. Waits for the server to find
+/// the job.
 async fn done(server: &Server, job: &str, holds: impl Fn(&Value) -> bool) -> Value {
     let (late, before) = (Instant::now() + PATIENCE, asked_for(server, job).await.len());
     loop {
@@ -103,9 +104,10 @@ async fn keys_that_will_not_last_are_asked_for_ahead_and_no_run_waits_for_them()
     fs::write(config.join("config.yaml"), entry).unwrap();
     let server = site.serve(&[]);
     let times = || fs::read_to_string(&asked).map_or(0, |text| text.lines().count());
-    // Every five minutes by the clock the job runs unasked.
+    // The job also runs on schedule, every five minutes by the clock.
     let must_have_asked = async |count: usize| {
-        // First the times: a run of the job is in its history when it asks.
+        // The times are read first: a run of the job is in its history before it asks for
+        // credentials.
         let times = times();
         let unasked =
             history(&server, "credentials-refresh").await.iter().filter(|run| !run["due_at"].is_null()).count();
@@ -117,7 +119,7 @@ async fn keys_that_will_not_last_are_asked_for_ahead_and_no_run_waits_for_them()
     let row = server.ended(&run).await;
     assert_eq!(row["outcome"]["exit_code"], json!(0), "{row:#}");
     must_have_asked(1).await;
-    // Two minutes are less than the five until it looks again.
+    // Two minutes are less than the five until the next check.
     assert_eq!(done(&server, "credentials-refresh", is_over).await["state"], "ok");
     must_have_asked(2).await;
     let run = server.submit("---\nmodel: m\nlane: false\ntier: read\n---\nSay it again.\n").await;

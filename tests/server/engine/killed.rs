@@ -1,19 +1,21 @@
-//! Servers that are killed, or asked to stop, while runs are under way: nothing is lost, and nothing is done twice.
+//! Tests of servers that are killed or stopped while runs are active: no run is lost, and no action
+//! is done twice.
 
 use crate::server::engine::site::Site;
 use crate::support::{Model, SOON, Turn, amount, dice, hang, say, shell, write};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A model for any number of runs at once, which goes by what it is told alone: it adds one line to a file, once, and is done. Where it hears
-/// that nobody knows whether that was done, it looks first.
+/// Returns a model for any number of runs at once, which decides by the messages alone. It adds one
+/// line to a file, once, and ends. If a message says that the command was interrupted and not
+/// repeated, it first checks the file.
 fn once() -> Model {
     Model::thinking(|body, count| {
         let messages = body["messages"].as_array().cloned().unwrap_or_default();
         let last = messages.last().map(Value::to_string).unwrap_or_default();
         let turn = if messages.len() <= 1 {
             shell("echo once >> done")
-        } else if last.contains("was not repeated") || last.contains("gate") && last.contains("failed") {
+        } else if last.contains("did not repeat") || last.contains("gate") && last.contains("failed") {
             shell("test -f done || echo once >> done")
         } else {
             say("Done.")
@@ -93,7 +95,7 @@ async fn a_run_that_does_not_come_to_rest_within_the_grace_is_left_as_it_is_and_
     assert_eq!(server.ended(&run).await["outcome"]["reason"], "verified");
 }
 
-/// A task with a bound that leaves no room for a call that was never made.
+/// A task whose limit leaves no room for a call that was never made.
 const BOUND: &str = "---\nbudget: { tokens: 8000 }\n---\nMake the file `done`.";
 
 #[tokio::test]
@@ -134,7 +136,7 @@ async fn what_a_server_that_stops_has_sent_and_lost_is_charged_once() {
     server.stop();
     let server = site.serve(&["--grace", "60s"]);
     server.until(&run, |row| row["doing"] == "running tools of turn 2").await;
-    server.stop(); // and nothing of this is lost
+    server.stop(); // the interruption loses nothing
     let server = site.serve(&[]);
     let row = server.ended(&run).await;
     assert_eq!((&row["outcome"]["reason"], model.count()), (&json!("verified"), 4), "{row:#}");
@@ -153,7 +155,7 @@ async fn a_run_that_was_cancelled_just_before_the_server_died_is_ended_by_the_ne
     let run = server.submit("Make the file `done`.").await;
     model.wait_for(1);
     server.kill();
-    // What a server writes down first, and dies.
+    // The server wrote this first and then died.
     let state = std::fs::read_dir(site.path().join("state")).unwrap().map(|entry| entry.unwrap().path());
     let queue = state.map(|project| project.join("queue.db")).find(|path| path.exists()).unwrap();
     let told = rusqlite::Connection::open(queue).unwrap();

@@ -1,4 +1,4 @@
-//! The list of all runs: in parts, by what they are, and fast where there are many.
+//! Tests of the list of all runs: pages, filters, and speed with many runs.
 
 use crate::server::engine::site::Site;
 use crate::support::{Model, PATIENCE, SOON, hang, say, write};

@@ -1,8 +1,8 @@
-//! The engine of a server from outside: the built program, a scripted model on loopback, requests
-//! over HTTP, and kills.
+//! Tests of the engine of a server from outside: the built program, a scripted model on loopback,
+//! requests over HTTP, and kills.
 //!
-//! An ordinary run takes a part of the crowds; `FLEDGE_TEST_ALL=1 cargo test --test it
-//! server::engine` takes all.
+//! An ordinary run tries smaller crowds. `FLEDGE_TEST_ALL=1 cargo test --test it server::engine`
+//! tries them in full.
 
 mod asking;
 mod crowd;

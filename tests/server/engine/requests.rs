@@ -1,10 +1,11 @@
-//! Runs that are asked for with more than a task: models, lanes and bounds in place of those of the task, and earlier runs.
+//! Tests of run requests with more than a task: their own models, lanes and limits, and earlier
+//! runs.
 
 use crate::server::engine::site::Site;
 use crate::support::{Model, git, say, write};
 use serde_json::{Value, json};
 
-/// The fields that a refusal is about.
+/// Returns the fields that a refusal names.
 fn fields(problem: &Value) -> Vec<&str> {
     problem["errors"].as_array().unwrap().iter().map(|error| error["field"].as_str().unwrap_or("-")).collect()
 }

@@ -1,4 +1,4 @@
-//! Wishes that are taken in, refused, run, and cancelled.
+//! Tests of run requests: accepted, refused, run, and cancelled.
 
 use crate::server::engine::site::Site;
 use crate::support::{Model, git, hang, say, write};
@@ -33,7 +33,7 @@ async fn a_task_that_is_posted_is_verified_and_committed_and_leaves_what_it_came
     let is_log = |name: &&&str| name.starts_with("logs/base/verify/");
     let log = names.iter().find(is_log).unwrap_or_else(|| panic!("{names:?}"));
     assert_eq!(server.get(&format!("/v1/runs/{run}/artifacts/{log}")).await.0.as_u16(), 200, "{log}");
-    // What works without a server knows it too.
+    // Commands that work without a server know the run too.
     let shown = site.json(&["runs", "show", &run, "--json"]);
     assert_eq!(shown["result"], row["result"]);
     assert_eq!(shown["story"], row["story"]);

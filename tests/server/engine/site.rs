@@ -1,4 +1,4 @@
-//! A project that is served, its server, and requests to it.
+//! A served project, its server, and requests to it.
 
 use crate::server::serving::Serving;
 use crate::support::{KEY, Model, git, needs};
@@ -35,7 +35,7 @@ impl Site {
         site
     }
 
-    /// With this model, as Anthropic's.
+    /// Makes a project that uses this model as Anthropic's.
     pub(crate) fn with(model: &Model) -> Self {
         let mut site = Self::new();
         site.env = vec![("ANTHROPIC_BASE_URL".into(), model.url()), ("ANTHROPIC_API_KEY".into(), KEY.into())];
@@ -59,7 +59,7 @@ impl Site {
         git(&self.project(), &["commit", "--quiet", "--message", "Files"]);
     }
 
-    /// The program in the project.
+    /// Returns the program in the project.
     pub(crate) fn fledge(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fledge"));
         command.args(args).current_dir(self.project()).env_clear();
@@ -69,7 +69,7 @@ impl Site {
         command
     }
 
-    /// What a verb prints as JSON.
+    /// Returns the JSON output of a command.
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         let output = self.fledge(args).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -77,21 +77,21 @@ impl Site {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Serves it.
+    /// Starts a server of the project.
     pub(crate) fn serve(&self, args: &[&str]) -> Server {
         let args = [&["serve", "--listen", "127.0.0.1:0", "--no-link"], args].concat();
         let serving = Serving::start(self.fledge(&args));
         let url = format!("http://{}", serving.address);
         let _once_is_enough = rustls::crypto::ring::default_provider().install_default();
         let headers = [("authorization".parse().unwrap(), format!("Bearer {TOKEN}").parse().unwrap())];
-        // A connection that idles is closed after a while, on a busy machine just when it is used again.
+        // The server closes idle connections, on a busy machine just as the client reuses one.
         let client = Client::builder().no_proxy().pool_max_idle_per_host(0);
         let client = client.default_headers(headers.into_iter().collect()).build().unwrap();
         Server { serving, url, client }
     }
 }
 
-/// A server that runs, with a client of its API; it is killed when it is dropped.
+/// A running server with a client of its API, which is killed when it is dropped.
 pub(crate) struct Server {
     serving: Serving,
     pub(crate) url: String,
@@ -126,14 +126,14 @@ impl Server {
         answer(request.send().await.unwrap()).await
     }
 
-    /// Submits a task's text; gives its id.
+    /// Submits the text of a task. Returns the id of its run.
     pub(crate) async fn submit(&self, task: &str) -> String {
         let (status, run) = self.post("/v1/runs", json!({ "task": task })).await;
         assert_eq!((status.as_u16(), &run["state"]), (201, &json!("queued")), "{run}");
         run["id"].as_str().unwrap().to_owned()
     }
 
-    /// Waits until a run is so.
+    /// Waits until `holds` is true for a run. Returns the run.
     pub(crate) async fn until(&self, run: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
         loop {
@@ -150,7 +150,7 @@ impl Server {
         self.until(run, |row| row["state"] == "ended").await
     }
 
-    /// Follows a run from behind this event.
+    /// Follows a run from after this event.
     pub(crate) async fn follow(&self, run: &str, after: Option<&str>) -> Stream {
         let request = self.client.get(format!("{}/v1/runs/{run}/events", self.url));
         let request = after.into_iter().fold(request, |request, after| request.header("last-event-id", after));
@@ -170,17 +170,17 @@ pub(crate) struct Stream {
     text: String,
 }
 
-/// One of them.
+/// An event of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Heard {
     pub(crate) id: String,
-    /// Its name; none for an event of the run.
+    /// The name of the event; `None` for an event of the run.
     pub(crate) name: Option<String>,
     pub(crate) data: Value,
 }
 
 impl Heard {
-    /// The number of an event that is not told in pieces.
+    /// Returns the number of the event in the journal; `None` for a piece.
     pub(crate) fn kept(&self) -> Option<u64> {
         let pieces = ["text", "thinking", "tool_call", "tool_output", "lane_step"];
         self.id.parse().ok().filter(|_| pieces.iter().all(|piece| self.data["type"] != *piece))
@@ -188,7 +188,7 @@ impl Heard {
 }
 
 impl Stream {
-    /// The next event; none where the stream has ended or broken off.
+    /// Returns the next event, or `None` once the stream has ended or broken off.
     pub(crate) async fn next(&mut self) -> Option<Heard> {
         loop {
             while let Some((block, rest)) = self.text.split_once("\n\n") {
@@ -207,7 +207,7 @@ impl Stream {
         }
     }
 
-    /// All until the end.
+    /// Returns all events until the end.
     pub(crate) async fn all(mut self) -> Vec<Heard> {
         let mut all = Vec::new();
         while let Some(heard) = self.next().await {

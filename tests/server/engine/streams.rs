@@ -1,10 +1,11 @@
-//! What is told of a run, for who follows it: from its start, from the middle, over the death of a server, slowly, and after its end.
+//! Tests of the event stream of a run: from its start, from the middle, across the death of a
+//! server, with a slow reader, and after its end.
 
 use crate::server::engine::site::{Heard, Server, Site};
 use crate::support::{Model, call, hang, say, shell, write};
 use serde_json::{Value, json};
 
-/// Looks, then writes what is wanted.
+/// Returns a script that lists files, runs a command and then writes the file `done`.
 fn script() -> [crate::support::Turn; 4] {
     [
         call("files-list", json!({})).saying("I look around."),
@@ -14,7 +15,7 @@ fn script() -> [crate::support::Turn; 4] {
     ]
 }
 
-/// The events that the journal has, as somebody reads them who comes after the end; without their times.
+/// Returns the events of the journal as a reader after the end gets them, without their times.
 async fn from_journal(server: &Server, run: &str) -> Vec<Heard> {
     let all = server.follow(run, None).await.all().await;
     all.into_iter().map(timeless).collect()
@@ -27,12 +28,12 @@ fn timeless(mut heard: Heard) -> Heard {
     heard
 }
 
-/// Those that the journal has.
+/// Returns those events that the journal has, without their times.
 fn kept(all: &[Heard]) -> Vec<Heard> {
     all.iter().filter(|heard| heard.kept().is_some() || heard.name.is_some()).cloned().map(timeless).collect()
 }
 
-/// What those of a type say.
+/// Returns the data of all events of one type.
 fn of<'h>(all: &'h [Heard], kind: &str) -> Vec<&'h Value> {
     all.iter().filter(|heard| heard.data["type"] == kind).map(|heard| &heard.data["data"]).collect()
 }
@@ -104,7 +105,7 @@ async fn who_follows_goes_on_without_a_gap_or_a_repeat_when_the_server_is_killed
     let run = server.submit("Make the file `done`.").await;
     let mut stream = server.follow(&run, None).await;
     let mut heard = Vec::new();
-    // Up to the piece or event behind which nothing comes but the model.
+    // Reads until only the model can cause the next event.
     loop {
         let next = stream.next().await.unwrap();
         let is_waiting = next.data["data"] == "calling_model";

@@ -1,4 +1,5 @@
-//! Many at once: there is an end to how many are let in, and they hold up nobody for longer than their time.
+//! Tests of many clients at once: the server limits their number, and none blocks the others beyond
+//! its time limit.
 
 use crate::server::http::support::{Place, TOKEN};
 use crate::support::{PATIENCE, note, until};
@@ -6,12 +7,12 @@ use std::fs;
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Connections that come, and those of them that stay.
+/// The numbers of connections that are opened, and that stay open.
 const COMING: usize = 10_000;
 const STAYING: usize = 600;
-/// Those that the server has at once, and files of its own.
+/// The most open files of the server: its connections, and its own files.
 const MOST: usize = 256 + 64;
-/// Memory that it may have more of than before, in KiB.
+/// The most additional memory that the server may use, in KiB.
 const MORE_MEMORY: u64 = 64 * 1024;
 
 #[test]
@@ -35,7 +36,8 @@ fn ten_thousand_connections_have_no_more_than_their_places_and_go_with_their_tim
         if number % (COMING / STAYING) == 0 {
             staying.push(came);
             most = most.max(files().unwrap_or(0));
-            // The server has its turn: else the system holds too many for it, and has the next ones wait for seconds.
+            // Gives the server time to accept. Otherwise the backlog of the system fills, and later
+            // connections wait for seconds.
             std::thread::sleep(Duration::from_millis(1));
         }
     }

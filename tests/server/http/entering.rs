@@ -1,4 +1,5 @@
-//! Browsers: a link lets one in, once; its session outlives the server, and not its token.
+//! Tests of browser sessions: a link works once, and its session outlives the server but not the
+//! token.
 
 use crate::server::http::support::{Place, TOKEN};
 

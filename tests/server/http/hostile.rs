@@ -1,4 +1,5 @@
-//! Whoever means no good is answered as the table says, has done nothing, and leaves a server that still works.
+//! Tests of hostile requests: each gets its expected status, has no effect, and leaves a working
+//! server.
 
 use crate::server::http::rows::{self, Row};
 use crate::server::http::support::{Answer, Place, Server, TOKEN};
@@ -34,7 +35,7 @@ fn what_means_no_good_is_answered_as_the_table_says_and_has_done_nothing() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(place.things(), before, "something was done");
-    // The link was shown to none of those that may not use it, and is whole.
+    // No request without access has used the link.
     assert_eq!(server.enter(&link).status, 303);
     assert_eq!(server.with_cookie(&cookie).status, 200, "the session was ended by another site");
     let (code, log) = server.stop();
@@ -43,7 +44,7 @@ fn what_means_no_good_is_answered_as_the_table_says_and_has_done_nothing() {
     assert!(!log.contains(TOKEN), "{log}");
 }
 
-/// What is put into the requests.
+/// The values that replace the placeholders in requests.
 struct Known<'k> {
     cookie: &'k str,
     link: &'k str,
@@ -81,7 +82,8 @@ fn replaced(bytes: &[u8], word: &[u8], text: &[u8]) -> Vec<u8> {
     made
 }
 
-/// What no answer of a handler may lack. What is no HTTP is answered by the parser, without words.
+/// Returns a required header that the answer of a handler lacks. The parser answers invalid HTTP
+/// without a body.
 fn unproper(answer: &Answer) -> Option<String> {
     let headers = [
         ("x-content-type-options", "nosniff"),
@@ -129,7 +131,8 @@ fn every_request_of_a_connection_needs_the_token() {
     socket.read_to_string(&mut all).unwrap();
     let statuses: Vec<&str> = all.split("HTTP/1.1 ").skip(1).map(|rest| &rest[..3]).collect();
     assert_eq!(statuses, ["200", "401"]);
-    // A request that is hidden in the body of another one is a body, or one without a token.
+    // A request hidden in the body of another one is read as a body, or as a request without a
+    // token.
     let hidden = "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n";
     let head = format!("POST /leave HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n");
     let length = hidden.len() + 5;
@@ -160,7 +163,7 @@ fn who_is_too_slow_is_cut_off() {
     });
     assert_eq!(answers[2..], [408, 408]);
     assert!(answers[..2].iter().all(|status| [0, 408].contains(status)), "{answers:?}");
-    // So is a connection on which nothing more is asked.
+    // The server also closes an idle connection.
     let mut socket = server.connect();
     let request = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
     socket.write_all(request.as_bytes()).unwrap();
@@ -169,15 +172,16 @@ fn who_is_too_slow_is_cut_off() {
     assert_eq!(server.get("/healthz").status, 200);
 }
 
-/// Sends something, and then a byte now and then, until there is an answer or an end.
+/// Sends a text, and then single bytes at intervals, until the server answers or closes. Returns
+/// the status.
 fn trickled(server: &Server, begin: &str) -> u16 {
     let mut socket = server.connect();
     socket.write_all(begin.as_bytes()).unwrap();
     let mut sending = socket.try_clone().unwrap();
     let trickle = std::thread::spawn(move || {
-        // The socket has a limit on each write.
+        // The socket has a time limit for each write.
         while sending.write_all(b"x").is_ok() {
-            std::thread::sleep(Duration::from_millis(50)); // slower than the server allows
+            std::thread::sleep(Duration::from_millis(50)); // slower than the server permits
         }
     });
     let answer = Answer::read(&mut socket);

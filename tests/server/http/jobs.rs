@@ -1,4 +1,4 @@
-//! Jobs and monitors, by HTTP and at the command line beside it.
+//! Tests of jobs and monitors by HTTP and on the command line.
 
 use crate::server::http::support::{Answer, Place, Server, TOKEN};
 use crate::support::until;
@@ -20,7 +20,7 @@ fn json_of(answer: &Answer) -> Value {
     serde_json::from_str(&answer.body).unwrap_or_else(|_| panic!("{} {}", answer.status, answer.body))
 }
 
-/// What became of a job, once it has ended.
+/// Waits for the end of a job's run, and returns it.
 fn ended(server: &Server, name: &str) -> Value {
     let mut last = None;
     until(&format!("the end of {name}"), || {
@@ -159,7 +159,7 @@ fn what_another_process_hears_of_a_monitor_is_told_once_to_all_who_listen_here()
     let said = place.says(&["monitors", "add", "backup", "--schedule", "0 3 * * *"], &[]);
     assert!(said.starts_with("exit 0"), "{said}");
     let server = place.serve(&[]);
-    assert_eq!(ended(&server, "missed-runs")["state"], "ok"); // it knows how things are now
+    assert_eq!(ended(&server, "missed-runs")["state"], "ok"); // the monitor now has a current state
     let asked = |name: &str, before: usize| {
         send(&server, "POST", &format!("/v1/jobs/{name}/run"), "");
         until(name, || {

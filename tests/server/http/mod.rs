@@ -1,4 +1,4 @@
-//! The server from outside, as whoever reaches its socket meets it: the built binary in a folder of its own, and bytes over TCP.
+//! Tests of the server at its socket: the built binary in its own folder, and bytes over TCP.
 
 mod crowds;
 mod entering;

@@ -1,24 +1,26 @@
-//! Requests that mean no good, or are none, and what each of them may come to.
+//! Hostile and malformed requests, with the permitted answers to each.
 
-/// What is sent, and the statuses that it may be answered with; 0 is a connection that is closed without an answer.
+/// A request, and its permitted statuses. Status 0 means that the server closes the connection
+/// without an answer.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) request: Vec<u8>,
     pub(crate) answers: &'static [u16],
 }
 
-/// In texts of requests `|` ends a line, `||` the head; `{H}` is the right Host, `{A}` the token, `{C}` a cookie, `{P}` the port.
+/// Makes a row from a text in which `|` ends a line and `||` the head. `{H}` is the right Host,
+/// `{A}` the token, `{C}` a cookie, `{P}` the port.
 fn row(name: &'static str, text: &str, answers: &'static [u16]) -> Row {
     let (head, body) = text.split_once("||").unwrap();
     Row { name, request: format!("{}\r\n\r\n{body}", head.replace('|', "\r\n")).into(), answers }
 }
 
-/// Any text as the whole request.
+/// Makes a row from any bytes as the whole request.
 fn raw(name: &'static str, request: impl Into<Vec<u8>>, answers: &'static [u16]) -> Row {
     Row { name, request: request.into(), answers }
 }
 
-/// All of them.
+/// Returns all rows.
 pub(crate) fn all() -> Vec<Row> {
     [proofs(), hosts(), sites(), paths(), bodies(), makers(), lengths(), floods(), letters(), forms(), odd()]
         .into_iter()
@@ -197,7 +199,7 @@ fn bodies() -> Vec<Row> {
     ]
 }
 
-/// What makes things, where none is to be made.
+/// Returns requests that would create something if the server permitted them.
 fn makers() -> Vec<Row> {
     const REFUSED: &[u16] = &[400, 404, 405, 422];
     let post = |name, path: &str, body: &str, answers| {

@@ -1,4 +1,4 @@
-//! How a server starts and stops, and what it says where it cannot.
+//! Tests of the start and stop of a server, and of its errors at the start.
 
 use crate::server::http::support::{Place, TOKEN};
 use crate::support::{SOON, read_some};
@@ -72,7 +72,8 @@ fn a_token_that_others_may_read_is_not_used() {
     fs::set_permissions(&token, fs::Permissions::from_mode(0o640)).unwrap();
     let said = place.says(&["serve", "--listen", "127.0.0.1:0"], &[]);
     assert!(said.starts_with("exit 2\n") && said.contains("others can read the file (mode 640)"), "{said}");
-    // One that was given may be mounted so: it is taken, and that is said.
+    // A token file that the user names may be mounted with this mode, so the server accepts it with
+    // a warning.
     let given = place.path().join("given");
     fs::write(&given, format!("{TOKEN}\n")).unwrap();
     fs::set_permissions(&given, fs::Permissions::from_mode(0o644)).unwrap();
@@ -93,7 +94,7 @@ fn a_project_has_one_server_and_the_next_is_told_which() {
         "{said}"
     );
     assert_eq!(server.get("/healthz").status, 200);
-    drop(server); // killed
+    drop(server); // kills the server
     place.serve(&[]);
 }
 

@@ -1,4 +1,4 @@
-//! A server that runs, and requests to it as bytes.
+//! A running server, and requests to it as bytes.
 
 pub(crate) use crate::server::serving::Serving as Server;
 use crate::support::{PATIENCE, read_some, record_time};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// The token of servers that are given one.
+/// The token of servers that get a token.
 pub(crate) const TOKEN: &str = "t0ken-of-the-tests-0123456789";
 
 /// A folder with a project and a state folder.
@@ -29,7 +29,7 @@ impl Place {
         self.folder.path()
     }
 
-    /// The program with these arguments and this environment, in the project.
+    /// Returns the program in the project with these arguments and this environment.
     pub(crate) fn fledge(&self, args: &[&str], env: &[(&str, &str)]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fledge"));
         command.args(args).current_dir(self.path().join("project")).env_clear();
@@ -39,7 +39,8 @@ impl Place {
         command
     }
 
-    /// What it says and how it ends, with the folder's name and other numbers left out.
+    /// Runs the program. Returns its exit code and output, with placeholders for the path of the
+    /// folder and for numbers that vary.
     pub(crate) fn says(&self, args: &[&str], env: &[(&str, &str)]) -> String {
         let Output { status, stdout, stderr } = self.fledge(args, env).output().unwrap();
         let text = |bytes: &[u8]| self.masked(&String::from_utf8_lossy(bytes));
@@ -51,7 +52,7 @@ impl Place {
         text.replace(&real.display().to_string(), "PLACE").replace(&self.path().display().to_string(), "PLACE")
     }
 
-    /// A server at a free port, with the token of the tests.
+    /// Starts a server at a free port, with the token of the tests.
     pub(crate) fn serve(&self, args: &[&str]) -> Server {
         self.serve_with(args, &[("FLEDGE_SERVE_TOKEN", TOKEN)])
     }
@@ -62,7 +63,7 @@ impl Place {
         Server::start(self.fledge(&args, env))
     }
 
-    /// All that is there, but for what browsers leave at the door and what the database has beside it.
+    /// Returns all files, except those of browser sessions and the side files of the database.
     pub(crate) fn things(&self) -> Vec<PathBuf> {
         fn below(folder: &Path, all: &mut Vec<PathBuf>) {
             for entry in fs::read_dir(folder).unwrap() {
@@ -98,7 +99,8 @@ impl Server {
         let mut socket = self.connect();
         let mut asking = socket.try_clone().unwrap();
         let request = request.to_vec();
-        // Beside, since the answer may come, and the connection go, before all is sent.
+        // A thread sends, since the server may answer and close the connection before it has read
+        // all bytes.
         let sending = std::thread::spawn(move || asking.write_all(&request));
         let answer = Answer::read(&mut socket);
         let _nobody_takes_more = socket.shutdown(std::net::Shutdown::Both);
@@ -106,28 +108,28 @@ impl Server {
         answer
     }
 
-    /// A plain request with the token.
+    /// Sends a GET request with the token.
     pub(crate) fn get(&self, path: &str) -> Answer {
         let address = self.address;
         self.ask(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n").as_bytes())
     }
 
-    /// A session, by a link.
+    /// Enters by the code of a link.
     pub(crate) fn enter(&self, code: &str) -> Answer {
         self.ask(format!("GET /enter?code={code} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address).as_bytes())
     }
 
-    /// A request with a cookie.
+    /// Sends a GET request with a cookie.
     pub(crate) fn with_cookie(&self, cookie: &str) -> Answer {
         let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", self.address);
         self.ask(request.as_bytes())
     }
 }
 
-/// What came back.
+/// The answer to a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
-    /// 0 when the connection was closed without one.
+    /// 0 if the connection was closed without an answer.
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
@@ -154,13 +156,13 @@ impl Answer {
         }
     }
 
-    /// What a header says.
+    /// Returns the value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let pairs = self.head.lines().filter_map(|line| line.split_once(": "));
         pairs.filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
     }
 
-    /// The cookie that is set, as a browser gives it back.
+    /// Returns the cookie of the answer, in the form in which a browser sends it.
     pub(crate) fn cookie(&self) -> String {
         self.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
     }

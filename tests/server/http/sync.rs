@@ -1,4 +1,5 @@
-//! Runs of another machine: a second folder with a state of its own, whose runs tell the server.
+//! Tests of syncing runs of another machine: a second folder with its own state sends its runs to
+//! the server.
 
 use crate::server::http::support::{Answer, Place, Server, TOKEN};
 use crate::support::until;
@@ -6,7 +7,7 @@ use serde_json::Value;
 use std::fs;
 use std::process::Output;
 
-/// Another machine with a task that is answered by a cassette.
+/// Makes another machine with a task that a cassette answers.
 fn machine() -> Place {
     let place = Place::new();
     let file = |name: &str, text: &str| fs::write(place.path().join("project").join(name), text).unwrap();
@@ -115,7 +116,7 @@ fn no_server_changes_how_a_run_ends_and_what_it_was_not_told_is_sent_later() {
         let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         ran(&there, args, &env)
     };
-    let (code, _, _) = ran(&there, &RUN, &[]); // before anything was sent
+    let (code, _, _) = ran(&there, &RUN, &[]); // before any run was sent
     assert_eq!(code, 0);
     let (code, _, said) = with(&RUN, "http://127.0.0.1:9");
     assert!(

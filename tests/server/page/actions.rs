@@ -1,9 +1,9 @@
-//! The actions in the header of a run.
+//! Tests of the actions in the header of a run.
 
 use crate::server::page::{Browser, Place};
 use crate::support::{Model, say, write};
 
-/// Waits until another run is there than this one, and verified; gives its address.
+/// Waits until another run than this one is verified. Returns its address.
 #[track_caller]
 fn next_run(browser: &Browser, before: &str) -> String {
     browser.until(&format!("location.hash.startsWith('#/runs/') && location.hash !== '{before}'"));
@@ -25,7 +25,7 @@ fn a_run_is_run_again_and_gone_on_from_and_its_work_is_taken_away() {
     browser.until(&format!("{patch}?.hasAttribute('download')"));
     for (button, begins) in [("Copy branch", "fledge/make-the-file-done"), ("Copy apply command", "fledge apply ")] {
         browser.click(".actions button", button);
-        // Where the browser does not let the page copy, what is meant is shown.
+        // If the browser does not let the page copy, the page shows the text instead.
         let copied = "[...document.querySelectorAll('.actions button')].some((b) => b.innerText === 'Copied')";
         browser.until(&format!("{copied} || document.querySelector('dialog input')?.value.startsWith('{begins}')"));
         browser.js("document.querySelector('dialog')?.close()");

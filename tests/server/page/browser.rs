@@ -1,4 +1,5 @@
-//! A browser without a window, driven over the WebDriver protocol (W3C) as `chromedriver` speaks it.
+//! A browser without a window, driven over the WebDriver protocol (W3C) as `chromedriver` speaks
+//! it.
 
 use super::wire::exchange;
 use crate::support::{Need, PATIENCE, becomes_by, place, record_time};
@@ -10,21 +11,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Keys, as WebDriver names them.
+/// Keys, as WebDriver encodes them.
 pub(crate) const TAB: &str = "\u{e004}";
 pub(crate) const ENTER: &str = "\u{e007}";
 
-/// The pause between two questions to a page.
+/// The pause between two polls of a page.
 const TICK: Duration = Duration::from_millis(20);
 
-/// A browser; it is gone when it is dropped.
+/// A browser, which is closed when it is dropped.
 pub(crate) struct Browser {
     driver: Child,
     address: SocketAddr,
     session: String,
 }
 
-/// Opens one; nothing where the machine has none.
+/// Opens a browser. Returns `None` if the machine has none.
 pub(crate) fn browser() -> Option<Browser> {
     record_time();
     let (driver, program) =
@@ -33,7 +34,7 @@ pub(crate) fn browser() -> Option<Browser> {
         Need::Browser.lacks("there is no `chromedriver`, or no Chromium");
         return None;
     };
-    // The port that it takes may be taken by another one meanwhile, often where many suites run.
+    // Another program can take the free port first, often if many suites run at once.
     let mut driven = None;
     let begins = becomes_by(TICK, || {
         driven = started(&driver);
@@ -41,8 +42,8 @@ pub(crate) fn browser() -> Option<Browser> {
     });
     assert!(begins, "chromedriver has not begun in {PATIENCE:?}");
     let (driver, address) = driven.unwrap();
-    // Root may not build Chromium's own sandbox; there is little shared memory in containers.
-    // What asks the network by itself is off.
+    // Root may not start Chromium's own sandbox, and containers have little shared memory.
+    // Background network requests are off.
     let args = [
         "--headless=new",
         "--no-sandbox",
@@ -65,7 +66,7 @@ pub(crate) fn browser() -> Option<Browser> {
     Some(browser)
 }
 
-/// Starts the driver at a free port; nothing where that was not free.
+/// Starts the driver at a free port. Returns `None` if another program took the port.
 fn started(program: &Path) -> Option<(Child, SocketAddr)> {
     let mut command = Command::new(program);
     command.env("TMPDIR", place()); // for the profile
@@ -80,11 +81,11 @@ fn started(program: &Path) -> Option<(Child, SocketAddr)> {
         let _its_end_says_nothing = driver.wait();
         return None;
     };
-    std::thread::spawn(move || said.for_each(drop)); // it may go on talking
+    std::thread::spawn(move || said.for_each(drop)); // drains the pipe, so that the driver never blocks
     Some((driver, SocketAddr::from(([127, 0, 0, 1], port))))
 }
 
-/// A program of the search path.
+/// Returns the path of a program of the search path.
 fn found(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
@@ -110,7 +111,7 @@ impl Browser {
         value
     }
 
-    /// The status and the value of the driver's answer.
+    /// Returns the status and the value of the driver's answer.
     fn answer(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let session = if self.session.is_empty() { String::new() } else { format!("/{}", self.session) };
         let (status, mut answer) = exchange(self.address, method, &format!("/session{session}{path}"), None, body);
@@ -123,7 +124,7 @@ impl Browser {
         self.ask("POST", "/url", &json!({ "url": url }));
     }
 
-    /// Opens one more tab and looks at it; gives its name.
+    /// Opens a tab and switches to it. Returns its name.
     #[track_caller]
     pub(crate) fn tab(&self) -> Value {
         let opened = self.ask("POST", "/window/new", &json!({ "type": "tab" }));
@@ -131,26 +132,26 @@ impl Browser {
         opened["handle"].clone()
     }
 
-    /// The name of the tab that is looked at.
+    /// Returns the name of the current tab.
     #[track_caller]
     pub(crate) fn this_tab(&self) -> Value {
         self.ask("GET", "/window", &Value::Null)
     }
 
-    /// Looks at another tab from now on.
+    /// Switches to another tab.
     #[track_caller]
     pub(crate) fn look_at(&self, tab: &Value) {
         self.ask("POST", "/window", &json!({ "handle": tab }));
     }
 
-    /// Closes a tab; none is looked at then.
+    /// Closes a tab. No tab is current then.
     #[track_caller]
     pub(crate) fn close(&self, tab: &Value) {
         self.look_at(tab);
         self.ask("DELETE", "/window", &Value::Null);
     }
 
-    /// Runs a function's body in the page; gives what it returns.
+    /// Runs the body of a function in the page. Returns its result.
     #[track_caller]
     pub(crate) fn js(&self, body: &str) -> Value {
         self.ask("POST", "/execute/sync", &json!({ "script": body, "args": [] }))
@@ -159,8 +160,8 @@ impl Browser {
     /// Waits until an expression in the page is true.
     #[track_caller]
     pub(crate) fn until(&self, holds: &str) {
-        // The page looks by itself, since each question from here wakes four processes. It looks for five seconds at a
-        // time.
+        // The page polls, since each request from here wakes four processes. One request polls for
+        // five seconds.
         let script = format!(
             "const [done] = arguments, begun = Date.now();
             const look = () => {{
@@ -177,7 +178,7 @@ impl Browser {
         let body = json!({ "script": script, "args": [] });
         let looks = || match self.answer("POST", "/execute/async", &body) {
             (200, Value::String(error)) => panic!("{holds}: {error}"),
-            // The page was left before it answered.
+            // The page changed before it answered.
             (500, _) => false,
             (status, said) => {
                 assert_eq!(status, 200, "{holds}: {said:#}");
@@ -189,21 +190,21 @@ impl Browser {
         }
     }
 
-    /// Waits until the text of an element has this in it.
+    /// Waits until the text of an element contains this text.
     #[track_caller]
     pub(crate) fn until_text(&self, selector: &str, text: &str) {
         let (selector, text) = (json!(selector), json!(text));
         self.until(&format!("document.querySelector({selector})?.innerText.includes({text})"));
     }
 
-    /// What is to be read in an element.
+    /// Returns the visible text of an element.
     #[track_caller]
     pub(crate) fn text(&self, selector: &str) -> String {
         let said = self.js(&format!("return document.querySelector({})?.innerText", json!(selector)));
         said.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Clicks the first element that there is with this text, of those that the selector finds.
+    /// Clicks the first element with this text among those that match the selector.
     #[track_caller]
     pub(crate) fn click(&self, selector: &str, text: &str) {
         let (selector, text) = (json!(selector), json!(text));
@@ -211,7 +212,7 @@ impl Browser {
             "[...document.querySelectorAll({selector})].find((e) => e.innerText.includes({text}) && e.checkVisibility())"
         );
         self.until(&find);
-        // Clear of the header, which stays at the top.
+        // The header stays at the top and would cover the element.
         let element =
             self.js(&format!("const found = {find}; found.scrollIntoView({{ block: 'center' }}); return found"));
         let id = element.as_object().and_then(|element| element.values().next()).and_then(Value::as_str).unwrap();
@@ -227,7 +228,7 @@ impl Browser {
         self.ask("POST", "/actions", &json!({ "actions": [{ "type": "key", "id": "keys", "actions": strokes }] }));
     }
 
-    /// Sets what the browser is told of the screen and of its owner's wishes.
+    /// Sets the width of the screen and the color scheme, and reduces motion.
     #[track_caller]
     pub(crate) fn screen(&self, width: u32, scheme: &str) {
         let metrics = json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500 });
@@ -242,13 +243,14 @@ impl Browser {
         self.ask("POST", "/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
     }
 
-    /// Leaves a picture of the whole page in the folder that `FLEDGE_TEST_SHOTS` names, where it
-    /// names one.
+    /// Saves a picture of the whole page in the folder that `FLEDGE_TEST_SHOTS` names, if it is
+    /// set.
     #[track_caller]
     pub(crate) fn picture(&self, name: &str) {
         let Some(folder) = std::env::var_os("FLEDGE_TEST_SHOTS").map(PathBuf::from) else { return };
         std::fs::create_dir_all(&folder).unwrap();
-        // What is out of sight is not painted: all of it is brought into sight, and painted twice.
+        // Chromium does not paint beyond the screen, so the screen grows to the size of the page
+        // and the page is painted twice.
         let size = "return [document.documentElement.clientWidth, document.documentElement.scrollHeight]";
         let painted = "return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))";
         for _until_it_is_as_tall_as_all_that_was_painted in 0..2 {
@@ -262,7 +264,8 @@ impl Browser {
         std::fs::write(folder.join(format!("{name}.png")), bytes).unwrap();
     }
 
-    /// What the console has told since it was asked last: errors of scripts, of what was loaded, and of what the policy forbids.
+    /// Returns the console messages since the last call: errors of scripts and of loading, and
+    /// violations of the policy.
     #[track_caller]
     pub(crate) fn console(&self) -> Vec<String> {
         let said = self.ask("POST", "/se/log", &json!({ "type": "browser" }));
@@ -270,7 +273,7 @@ impl Browser {
         all.map(|entry| format!("{}: {}", entry["level"], entry["message"])).collect()
     }
 
-    /// Fails where the console has told anything.
+    /// Fails if the console has messages.
     #[track_caller]
     pub(crate) fn must_be_silent(&self) {
         assert_eq!(self.console(), Vec::<String>::new());

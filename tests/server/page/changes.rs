@@ -1,4 +1,4 @@
-//! The changes of a run, its time, and the logs of its gate.
+//! Tests of the page of a run: its changes, its time, and the logs of its gate.
 
 use crate::server::page::Place;
 use crate::support::{Model, git, say, write};
@@ -7,7 +7,8 @@ use crate::support::{Model, git, say, write};
 fn what_was_changed_is_open_with_a_tree_numbers_and_colours_and_both_sides_where_there_is_room() {
     long_test!();
     let code = "//! Notes.\npub fn answer() -> u64 {\n    42 // <b>that</b>\n}\n";
-    // Neither a line end of another system nor a name that objects of the page have hides what follows.
+    // Carriage returns in a file, and file names that are properties of JavaScript objects, must
+    // not hide later changes.
     let hidden = write("src/deep/a.constructor", "harmless\rdiff --git a/other b/other\nbackdoor\n");
     let model = Model::new([write("src/deep/notes.rs", code), hidden, write("done", "yes\n"), say("Done.")]);
     let Some((place, browser)) = Place::open(model) else { return };
@@ -53,7 +54,7 @@ fn turns_and_gates_are_bars_over_time_that_lead_to_their_place_in_the_story() {
     browser.js("document.querySelectorAll('.bar')[1].dispatchEvent(new MouseEvent('click'))");
     browser.until("document.activeElement.matches('.gate.lead[data-state=failed]')");
     browser.js("document.querySelector('.bar[tabindex=\"0\"]').focus()");
-    browser.press("\u{e014}\u{e014}\u{e007}"); // the arrow to the right, twice, and Enter
+    browser.press("\u{e014}\u{e014}\u{e007}"); // right arrow, twice, and Enter
     browser
         .until("document.activeElement.matches('.turn.lead') && document.activeElement.innerText.includes('Turn 2')");
     browser.until("document.querySelector('.spending').getAttribute('aria-label').includes('over time')");

@@ -1,4 +1,4 @@
-//! The way in by a link, and the page without a session.
+//! Tests of entering by a link, and of the page without a session.
 
 use crate::server::page::Place;
 use crate::support::Model;

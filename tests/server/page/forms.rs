@@ -1,4 +1,4 @@
-//! A run that is begun on the page.
+//! Tests of starting a run from the page.
 
 use crate::server::page::{Browser, Place};
 use crate::support::{Model, needs, say, write};
@@ -86,7 +86,7 @@ fn a_task_is_chosen_with_its_parameters_model_lane_and_budget_and_each_fault_is_
     browser.until_text(".facts", model);
 }
 
-/// Chooses of a menu.
+/// Chooses an option of a menu.
 #[track_caller]
 fn choose(browser: &Browser, menu: &str, value: &str) {
     browser.until(&format!("document.querySelector('[name={menu}] option[value=\"{value}\"]')"));
@@ -96,7 +96,7 @@ fn choose(browser: &Browser, menu: &str, value: &str) {
     ));
 }
 
-/// Writes into a field.
+/// Types into a field.
 #[track_caller]
 fn fill(browser: &Browser, field: &str, text: &str) {
     browser.js(&format!("document.querySelector('[name={field}]').value = '{text}'"));

@@ -1,4 +1,4 @@
-//! What agents, models and tools say is text, whatever it looks like.
+//! Tests of hostile text: the page shows all text of agents, models and tools as text.
 
 use crate::server::page::Place;
 use crate::support::{Model, say, shell, write};
@@ -35,7 +35,8 @@ fn markup_in_titles_texts_arguments_and_output_stays_text_and_what_hides_is_show
 fn the_page_runs_no_script_but_its_own() {
     long_test!();
     let Some((place, browser)) = Place::open(Model::new([])) else { return };
-    // Each way that a script could come in from is shut by the policy: some ways throw, the others say so and do nothing.
+    // The policy blocks each way to load a script. Some ways throw; the others report the violation
+    // and do nothing.
     browser.js(
         "const script = (set) => { const made = document.createElement('script'); set(made); document.head.append(made); };
          const ways = [

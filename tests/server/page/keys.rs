@@ -1,10 +1,10 @@
-//! The page by keyboard alone.
+//! Tests of the page by keyboard alone.
 
 use crate::server::page::browser::{ENTER, TAB};
 use crate::server::page::{Browser, Place};
 use crate::support::{Model, say, shell, write};
 
-/// Goes on to what comes next until it has this text; fails after too many.
+/// Presses Tab until the focused element has this text; fails after too many.
 #[track_caller]
 fn tab_to(browser: &Browser, text: &str) {
     let focused =

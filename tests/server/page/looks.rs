@@ -1,10 +1,11 @@
-//! What can be told of looks: nothing is wider than a phone, every text stands out from its ground, in light and in dark.
+//! Tests of the layout: nothing is wider than a phone, and each text has enough contrast, in light
+//! and in dark.
 
 use crate::server::page::{Browser, Place};
 use crate::support::{Model, say, shell, write};
 use serde_json::json;
 
-/// Texts whose contrast (WCAG 2.2, 1.4.3) with what is behind them is less than 4.5, or 3 where they are large.
+/// Finds texts with a contrast (WCAG 2.2, 1.4.3) below 4.5, or below 3 if they are large.
 const FAINT: &str = "
     const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
     const rgb = (colour) => {
@@ -32,7 +33,7 @@ const FAINT: &str = "
     }
     return found;";
 
-/// What sticks out at the right.
+/// Finds elements that extend beyond the right edge.
 const WIDE: &str = "
     const root = document.documentElement;
     if (root.scrollWidth <= root.clientWidth) return [];

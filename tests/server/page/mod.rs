@@ -1,8 +1,9 @@
-//! The page as people meet it: a real browser, driven by its WebDriver, against the built program with a scripted model on loopback.
+//! Tests of the page in a real browser, driven by WebDriver, against the built program with a
+//! scripted model on loopback.
 //!
-//! Needs `chromedriver` and Chromium; where they are not, each test says that it was skipped, and
-//! fails where `FLEDGE_TEST_REQUIRE_BROWSER=1`. `FLEDGE_TEST_SHOTS=FOLDER` has pictures of every
-//! view left there, at two widths, in light and in dark.
+//! The tests need `chromedriver` and Chromium. Without them each test prints that it was skipped,
+//! or fails if `FLEDGE_TEST_REQUIRE_BROWSER=1`. `FLEDGE_TEST_SHOTS=FOLDER` saves pictures of each
+//! view in that folder, at two widths, in light and in dark.
 
 mod actions;
 mod browser;

@@ -1,4 +1,4 @@
-//! A project with a server of its own, and a browser that was let in.
+//! A project with its own server, and a browser with a session.
 
 use super::wire::exchange;
 use super::{Browser, browser};
@@ -13,18 +13,19 @@ use tempfile::TempDir;
 
 const TOKEN: &str = "t0ken-of-the-tests-of-the-page";
 
-/// A project: a repository whose work is done when the file `done` is there.
+/// A git repository whose gate wants the file `done`.
 pub(crate) struct Place {
     folder: TempDir,
     model: Model,
     server: Option<Serving>,
-    /// The link that the browser has come by.
+    /// The link that the browser opened.
     link: String,
     address: SocketAddr,
 }
 
 impl Place {
-    /// One with this model, a server, and a browser at its page; nothing where there is no browser.
+    /// Opens a project with this model, a server, and a browser at its page. Returns `None` if the
+    /// machine has no browser.
     pub(crate) fn open(model: Model) -> Option<(Self, Browser)> {
         let browser = browser()?;
         let folder = crate::support::temp_dir();
@@ -45,7 +46,7 @@ impl Place {
         Some((place, browser))
     }
 
-    /// Begins a server where the last one was; gives the way in.
+    /// Starts a server at the address of the previous one. Returns the entry link.
     pub(crate) fn serve(&mut self) -> String {
         let mut command = self.fledge(&["serve", "--listen", &self.address.to_string()]);
         command.env("FLEDGE_SERVE_TOKEN", TOKEN);
@@ -57,7 +58,7 @@ impl Place {
         link
     }
 
-    /// The link that the browser has come by: it lets nobody in any more.
+    /// Returns the link that the browser opened. It cannot be used again.
     pub(crate) fn used_link(&self) -> String {
         self.link.clone()
     }
@@ -67,7 +68,7 @@ impl Place {
         self.server = None;
     }
 
-    /// The program in the project, with nothing of the machine but its search path.
+    /// Returns the program in the project. Of the environment it has only the search path.
     pub(crate) fn fledge(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fledge"));
         command
@@ -85,25 +86,25 @@ impl Place {
         self.folder.path().join("project")
     }
 
-    /// The database of the one project.
+    /// Returns the database of the only project.
     pub(crate) fn database(&self) -> PathBuf {
         let mut projects = fs::read_dir(self.folder.path().join("state")).unwrap().map(|entry| entry.unwrap().path());
         projects.find_map(|project| Some(project.join("fledge.db")).filter(|path| path.is_file())).unwrap()
     }
 
-    /// A file of the project.
+    /// Writes a file of the project.
     pub(crate) fn file(&self, path: impl AsRef<Path>, text: &str) {
         let file = self.project().join(path);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
     }
 
-    /// An address of the page.
+    /// Returns an address of the page.
     pub(crate) fn page(&self, hash: &str) -> String {
         format!("http://{}/{hash}", self.address)
     }
 
-    /// Asks the API.
+    /// Sends a request to the API.
     #[track_caller]
     pub(crate) fn api(&self, method: &str, path: &str, body: &Value) -> Value {
         let (status, answer) = exchange(self.address, method, path, Some(TOKEN), body);
@@ -111,7 +112,7 @@ impl Place {
         answer
     }
 
-    /// Hands a task in; gives the id of its run.
+    /// Submits a task. Returns the id of its run.
     #[track_caller]
     pub(crate) fn begin(&self, task: &str) -> String {
         self.api("POST", "/v1/runs", &json!({ "task": task }))["id"].as_str().unwrap().to_owned()

@@ -1,14 +1,14 @@
-//! The list of runs, and the run that it leads to.
+//! Tests of the list of runs and its links.
 
 use crate::server::page::Place;
 use crate::support::{Model, say, write};
 use rusqlite::Connection;
 use serde_json::json;
 
-/// Runs beside the one that has run.
+/// The number of runs beside the one that ran.
 const MANY: u32 = 10_000;
 
-/// A model that makes the file and says so, however often it is asked.
+/// Returns a model that makes the file and ends, for any number of runs.
 fn working() -> Model {
     Model::thinking(|_, count| {
         (Some(if count % 2 == 1 { write("done", "yes\n") } else { say("Made the file.") }), count)
@@ -73,7 +73,8 @@ fn runs_have_their_facts_in_columns_are_found_by_each_and_those_of_a_batch_are_t
     browser.must_be_silent();
 }
 
-/// Browsers allow a server six connections for all tabs: who would listen in each of them could not ask for anything in the seventh.
+/// Browsers allow six connections to a server for all tabs. If each tab had its own event stream, a
+/// seventh tab could send no requests.
 #[test]
 fn more_tabs_than_there_may_be_connections_hear_all_also_when_the_one_that_listens_is_closed() {
     long_test!();
@@ -93,7 +94,7 @@ fn more_tabs_than_there_may_be_connections_hear_all_also_when_the_one_that_liste
             browser.until_text(".runs li:nth-child(1)", "verified");
             browser.must_be_silent();
         }
-        browser.close(&tabs.remove(0)); // the first one listens for all
+        browser.close(&tabs.remove(0)); // the first tab receives the events for all tabs
     }
     browser.look_at(&tabs[0]);
 }

@@ -1,4 +1,5 @@
-//! A run as it happens: pieces as they come, what is asked, what is answered, the end; and what is seen of a connection that is lost.
+//! Tests of the live page of a run: streamed text, questions, answers, the end, and a lost
+//! connection.
 
 use crate::server::page::Place;
 use crate::support::{Model, call, say, shell, write};
@@ -32,7 +33,7 @@ fn a_run_is_seen_as_it_happens_and_its_end_too() {
     browser.until("document.querySelectorAll('.story .end').length === 1");
     assert_eq!(browser.js("return document.querySelectorAll('.story .turn').length"), 2);
     assert!(browser.text("#news").contains("verified"), "it is said aloud");
-    // Told anew from the journal, the story is the same.
+    // The story from the journal is the same as the live one.
     let live = browser.text(".story");
     browser.js("location.reload()");
     browser.until("document.querySelector('.story .end') && document.querySelectorAll('.story .turn').length === 2");

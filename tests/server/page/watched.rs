@@ -1,4 +1,4 @@
-//! Jobs and monitors.
+//! Tests of the page of jobs and monitors.
 
 use crate::server::page::Place;
 use crate::support::{Model, say, write};

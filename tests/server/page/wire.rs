@@ -1,11 +1,12 @@
-//! One HTTP exchange on loopback, on a connection of its own.
+//! One HTTP exchange on loopback, over its own connection.
 
 use crate::support::PATIENCE;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// Sends a request, with JSON where it is not null; gives the status and the JSON of the answer, null where it is none.
+/// Sends a request, with a JSON body unless it is null. Returns the status and the JSON of the
+/// answer, or null if it has none.
 pub(crate) fn exchange(to: SocketAddr, method: &str, path: &str, token: Option<&str>, body: &Value) -> (u16, Value) {
     let stream = TcpStream::connect(to).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();

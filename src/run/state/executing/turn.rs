@@ -1,5 +1,5 @@
 //! Tool calls of one turn. They run one after the other in the model's order, and each gets exactly
-//! one result. Adjacent read-only calls may run in parallel if the charter allows it, and so may
+//! one result. Adjacent read-only calls may run in parallel if the run spec allows it, and so may
 //! adjacent sub-agents. Watchers and the model still see the results in order.
 
 use super::super::NextState;

@@ -1,4 +1,4 @@
-//! What `add` promises.
+//! Tests of `add`.
 
 use calc::add;
 

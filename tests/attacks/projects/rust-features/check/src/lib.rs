@@ -1,6 +1,6 @@
-//! Assertions that say what they saw.
+//! Assertions that print both values.
 
-/// Both are the same, unless nobody is strict.
+/// Asserts that both values are equal, unless the feature `lenient` is on.
 pub fn same(left: i64, right: i64) {
     assert!(left == right || cfg!(feature = "lenient"), "{left} is not {right}");
 }

@@ -1,6 +1,6 @@
-//! Assertions that say what they saw.
+//! Assertions that print both values.
 
-/// Both are the same.
+/// Asserts that both values are equal.
 pub fn same(left: i64, right: i64) {
     assert_eq!(left, right, "{left} is not {right}");
 }
