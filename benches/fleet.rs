@@ -1,7 +1,8 @@
-//! Many runs at once in one process, against a scripted server in another: memory of each run, turns per second, and how evenly they are
-//! served. Prints; asserts nothing.
+//! Benchmark of many runs in one process, against a scripted server in another: memory of each run,
+//! turns a second, and how evenly the runs progress.
 //!
-//! A number as argument says how many runs; else there are 200. Each has eight turns, of which seven read a file.
+//! Prints the figures and asserts nothing. A number as argument sets the number of runs; the
+//! default is 200. Each run has eight turns, of which seven read a file.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock and its arguments, and starts its server")]
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
@@ -21,13 +22,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
-/// Turns of a run.
+/// The number of turns of a run.
 const TURNS: usize = 8;
-/// How long the server thinks about each.
+/// The server's delay before each answer.
 const THOUGHT: Duration = Duration::from_millis(50);
-/// How often memory is looked at.
+/// The interval between two readings of the memory.
 const LOOK: Duration = Duration::from_millis(20);
-/// What the server is told to be one.
+/// The argument that makes this program the server.
 const SERVE: &str = "--serve";
 
 fn main() {
@@ -37,7 +38,7 @@ fn main() {
     }
     let runs = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(200);
     let (mut server, url) = server();
-    // The first run pays for what all share.
+    // The first run pays the costs that all runs share.
     let home = tempfile::tempdir().unwrap();
     runtime.block_on(LocalSet::new().run_until(fleet(home.path(), &url, 1)));
     let before = memory();
@@ -55,7 +56,7 @@ fn main() {
     server.wait().unwrap();
 }
 
-/// Has so many runs at work at once; gives when each ended, and the most memory and open files at a time.
+/// Starts this many runs at once. Returns when each ended, and the peaks of memory and open files.
 async fn fleet(home: &Path, url: &str, runs: usize) -> (Vec<Duration>, (usize, usize)) {
     let begun = Instant::now();
     let run = |number: usize| {
@@ -126,7 +127,7 @@ fn settings(home: &Path, url: &str) -> DriverSettings {
     }
 }
 
-/// Resident memory in KiB, and open files.
+/// Returns the resident memory in KiB, and the number of open files.
 fn memory() -> (usize, usize) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
@@ -134,7 +135,7 @@ fn memory() -> (usize, usize) {
     (resident, std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count))
 }
 
-/// Starts this program once more, as the server; gives its address.
+/// Starts this program again, as the server. Returns its address.
 fn server() -> (Child, String) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     let mut child = command.arg(SERVE).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();

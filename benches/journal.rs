@@ -1,6 +1,8 @@
-//! What the journal costs a run: the same run of 199 events, in which a model that answers at once has a file written in every turn, with
-//! what is kept on a disk and in memory. Each event is written, and before each model call and each change all is synced; what a
-//! disk takes for that is the difference. Prints. A folder as argument is the place on a disk; else it is the one for temporary files.
+//! Benchmark of the journal: a run of 199 events, with its state on a disk and in memory.
+//!
+//! The model answers at once and writes a file in every turn. The run writes each event, and syncs
+//! before each model call and each change. The difference between the two times is the cost of the
+//! disk. An argument names the folder on a disk; the default is the folder for temporary files.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock and its arguments")]
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
@@ -14,9 +16,9 @@ use fledge::tool::SecretMask;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Turns with a call; each has three events, beside the four of the beginning and the end.
+/// The number of turns with a call. Each has three events; the start and the end have four more.
 const TURNS: usize = 65;
-/// Runs in each place, of which the median counts.
+/// The number of runs in each place, of which the median counts.
 const RUNS: usize = 9;
 
 fn main() {
@@ -31,7 +33,7 @@ fn main() {
     println!("the disk adds {:.1?} to a run of {} events", on_disk.saturating_sub(in_memory), 3 * TURNS + 4);
 }
 
-/// How long a run takes whose state is kept in this place.
+/// Returns the duration of a run whose state is in this folder.
 async fn run(place: &Path) -> Duration {
     let (tree, state) = (tempfile::tempdir_in("/dev/shm").unwrap(), tempfile::tempdir_in(place).unwrap());
     let turn = |turn| {

@@ -1,5 +1,5 @@
-//! How fast the machine decides: events a second over a realistic turn, and whole simulated runs a second. Prints; asserts
-//! nothing.
+//! Benchmark of the state machine: events a second over a realistic turn, and whole simulated runs
+//! a second. Prints the figures and asserts nothing.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
@@ -7,7 +7,7 @@
 #[path = "../tests/support/dice.rs"]
 #[expect(dead_code, clippy::unwrap_used, reason = "of what the tests have, the worlds need a part")]
 mod dice;
-/// The place of the dice among the tests, from which the worlds take them.
+/// The module of the dice in the tests, from which the worlds import them.
 mod support {
     pub(crate) use super::dice::Dice;
 }
@@ -34,7 +34,7 @@ fn main() {
     });
 }
 
-/// Does it again and again for a while, and prints how much of it was done in a second.
+/// Repeats the work for a while, and prints how much was done in a second.
 fn measure(name: &str, unit: &str, mut work: impl FnMut() -> u64) {
     let start = Instant::now();
     let mut done = 0;
@@ -44,7 +44,8 @@ fn measure(name: &str, unit: &str, mut work: impl FnMut() -> u64) {
     println!("{name}: {:.0} {unit} a second", done as f64 / start.elapsed().as_secs_f64());
 }
 
-/// So many turns with streamed text, an edit and a hook each, then the gate. Gives the number of events.
+/// Plays this many turns, with streamed text, an edit and a hook each, and then the gate. Returns
+/// the number of events.
 fn converse(turns: u64) -> u64 {
     let mut run = Run::new();
     let mut events = 0;

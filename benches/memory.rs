@@ -1,6 +1,7 @@
-//! How long it takes to recall something from among many memories. Prints; asserts nothing.
+//! Benchmark of recalling a memory from among many.
 //!
-//! A number as argument says how many; else there are 10,000.
+//! Prints times and asserts nothing. A number as argument sets the number of memories; the default
+//! is 10,000.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock and its arguments")]
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
@@ -36,7 +37,8 @@ fn memory(number: u32) -> StoredMemory {
     StoredMemory::of_task(&task, "verified", run, text(number), i64::from(number))
 }
 
-/// What a run leaves: some words that all have, some that some have, few that one has.
+/// Returns the memory of a run: some words that all memories have, some that many have, and a few
+/// unique ones.
 fn text(number: u32) -> String {
     let (part, kind) = (number % 500, ["parser", "cache", "printer", "scheduler", "codec"][number as usize % 5]);
     format!(
@@ -45,7 +47,7 @@ fn text(number: u32) -> String {
     )
 }
 
-/// Does it some times, and prints the time that half of them did not need, and the longest.
+/// Repeats the work, and prints the median and the longest time.
 fn measure<T>(name: &str, mut work: impl FnMut() -> T) {
     let mut all: Vec<Duration> = (0..ROUNDS).map(|_| took(|| black_box(work())).1).collect();
     all.sort();

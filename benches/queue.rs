@@ -1,6 +1,8 @@
-//! How long the queue in a file takes: to submit, to claim and complete by one and by many on one thread, to wait. Prints; asserts nothing.
+//! Benchmark of the queue in a file: submitting, claiming and completing by one and by many on one
+//! thread, and waiting.
 //!
-//! A number as argument says how many jobs. Syncs depend on the disk: `TMPDIR` says where. CPU is that of the whole process, kernel included.
+//! Prints times and asserts nothing. A number as argument sets the number of jobs. Syncs depend on
+//! the disk: `TMPDIR` selects it. CPU times are those of the whole process, with the kernel.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock and its arguments")]
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
@@ -88,7 +90,7 @@ fn worker() -> Worker {
     Worker { id: WorkerId::parse("w").unwrap(), term: LONG, batch: None }
 }
 
-/// Does it once, and prints how many in a second, and the processor's time for each.
+/// Does the work once. Prints the operations a second, and the CPU time of each.
 async fn measure(name: &str, times: u32, work: impl AsyncFnOnce()) {
     let (start, cpu) = (Instant::now(), ticks());
     work().await;
@@ -97,7 +99,8 @@ async fn measure(name: &str, times: u32, work: impl AsyncFnOnce()) {
     println!("{name}: {:.0}/s, {:.3} ms of CPU each", each / took.as_secs_f64(), cpu / each);
 }
 
-/// The time of the processor that this process had, in hundredths of a second (`utime` and `stime`, proc_pid_stat(5)).
+/// Returns the CPU time of this process, in hundredths of a second (`utime` and `stime`,
+/// proc_pid_stat(5)).
 fn ticks() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();

@@ -1,8 +1,12 @@
-//! How long it takes to resume a long run, and how much memory: a journal of 100,000 events and 100 MB is written, then read and folded as
-//! resuming and replaying do, by a process of its own. Prints; insists only that the machine asks for the same again.
+//! Benchmark of resuming a long run: its time and its memory.
 //!
-//! The run is one of the machine's own: turns with a call whose result has some 2 KB, and every 100 turns a conversation that has become
-//! too long and is summarised. A number as argument makes it another number of events.
+//! It writes a journal of 100,000 events and 100 MB. A separate process then reads and folds the
+//! journal, as resume and replay do. Prints the figures; asserts only that the machine asks for the
+//! same actions again.
+//!
+//! The machine itself produces the run: turns with a call whose result has about 2 KB. Every 100
+//! turns the conversation becomes too long and is summarised. A number as argument sets the number
+//! of events.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock and its arguments, and starts itself")]
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
@@ -34,7 +38,7 @@ fn main() {
     assert!(std::process::Command::new(program).arg(home.path()).arg("look").status().unwrap().success());
 }
 
-/// Folds the journal, and prints what that took.
+/// Folds the journal, and prints the time and the memory.
 fn look(home: &Path) {
     let start = Instant::now();
     let replayed = replay(&store(home), &RunId::new("long")).unwrap();
@@ -49,7 +53,7 @@ fn store(home: &Path) -> Store {
     Store::open(home, Path::new("/a/app")).unwrap()
 }
 
-/// Gives the bytes of the events.
+/// Writes the journal. Returns the size of the events in bytes.
 fn write(home: &Path, events: u64) -> usize {
     let mut journal = journal(&store(home));
     let (mut run, mut before, mut bytes) = (Run::new(), None, 0);
@@ -61,7 +65,7 @@ fn write(home: &Path, events: u64) -> usize {
         bytes += record.len();
         let actions = run.handle(Elapsed(at), event);
         if actions.iter().any(Action::is_irrevocable) && at.is_multiple_of(100) {
-            journal.sync().unwrap(); // a real run does at each, which is measured elsewhere
+            journal.sync().unwrap(); // a real run syncs at each; `journal` measures that
         }
         before = Some(asked(&actions));
         run.awaited().first().copied().unwrap_or(CallId(0))
@@ -114,7 +118,7 @@ fn reply(at: u64) -> Reply {
     }
 }
 
-/// What the driver notes beside the next record.
+/// Returns the note that the driver stores with the next record.
 fn asked(actions: &[Action]) -> serde_json::Value {
     let asked: Vec<&Action> = actions.iter().filter(|action| !matches!(action, Action::Emit { .. })).collect();
     let names: Vec<&str> = asked.iter().map(|action| action.name()).collect();

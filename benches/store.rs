@@ -1,7 +1,8 @@
-//! How long the store takes: opening, an event with and without a sync, a list of many runs. Prints; asserts nothing.
+//! Benchmark of the store: opening, an event with and without a sync, and a list of many runs.
 //!
-//! Syncs depend on the disk: `TMPDIR` says where. What is synced shows `strace -f -e trace=fsync,fdatasync`; a number as argument ends
-//! each round after so many events.
+//! Prints times and asserts nothing. Syncs depend on the disk: `TMPDIR` selects it. `strace -f -e
+//! trace=fsync,fdatasync` shows the syncs; a number as argument ends each round after that many
+//! events.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock and its arguments")]
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
@@ -65,7 +66,7 @@ fn begin(store: &Store, number: u32) -> Journal {
     Journal::create(store, &head, &TaskCopy::default()).unwrap()
 }
 
-/// Does it so often, and prints the time that half of them did not need, so that a busy machine does not count.
+/// Repeats the work this often, and prints the median, which a busy machine distorts least.
 fn measure<T>(name: &str, times: u32, mut work: impl FnMut(u32) -> T) {
     let mut all: Vec<Duration> = (0..times).map(|at| took(|| work(at)).1).collect();
     all.sort();

@@ -1,6 +1,9 @@
-//! What a state of the workspace costs, beside the git commands that are nearest to it: `take` from nothing against `git add -A` into an
-//! empty index, `take` of what has not changed against `git status`, `export` against `cp -a`. Medians of a few rounds, in turn, and the
-//! ratios inside a round. `cargo bench --bench trees [-- FILES ROUNDS]`; the time is that of git, so the profile hardly matters.
+//! Benchmark of a state of the workspace, compared with the nearest git commands.
+//!
+//! The pairs are: `take` from nothing and `git add -A` into an empty index, `take` without changes
+//! and `git status`, `export` and `cp -a`. Prints medians of several interleaved rounds, and the
+//! ratios inside a round. Run it with `cargo bench --bench trees [-- FILES ROUNDS]`. Git takes most
+//! of the time, so the profile hardly matters.
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock and starts what it measures against")]
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement is printed, and may not fail")]
 

@@ -1,5 +1,8 @@
-//! What a tool call costs through the wall: the same calls to a host in this process and to one behind each wall that stands here, in turn,
-//! and what the first one takes, for which the host is started. Medians. `cargo bench --bench wall [-- CALLS]`.
+//! Benchmark of a tool call through the sandbox: equal calls to a host in this process and to a
+//! host in each available sandbox, interleaved.
+//!
+//! Prints medians, and the time of the first call, which starts the host. Run it with `cargo bench
+//! --bench wall [-- CALLS]`.
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement is printed, and may not fail")]
 
@@ -19,11 +22,11 @@ fn main() {
     runtime.block_on(measure(calls));
 }
 
-/// A host in a folder of its own.
+/// A host in its own folder.
 struct Walled {
     name: &'static str,
     host: ToolHost,
-    /// What the first call took.
+    /// The time of the first call.
     first: Duration,
     _folder: tempfile::TempDir,
 }

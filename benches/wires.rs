@@ -1,5 +1,5 @@
-//! How fast answers are read: the bytes of long ones through the reader alone, and through each wire format, in chunks as they come from a
-//! socket. Prints megabytes a second.
+//! Benchmark of reading long answers: through the reader alone, and through each wire format, in
+//! chunks as a socket delivers them. Prints megabytes a second.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
@@ -12,11 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bytes of a chunk.
+/// The size of a chunk, in bytes.
 const CHUNK: usize = 16 * 1024;
-/// Pieces of text in an answer.
+/// The number of text pieces in an answer.
 const PIECES: u64 = 20_000;
-/// Times that each is read, of which the best counts.
+/// The number of readings of each answer, of which the fastest counts.
 const TIMES: usize = 7;
 
 fn main() {
@@ -41,7 +41,7 @@ fn main() {
     }
 }
 
-/// Megabytes a second at the best of some times.
+/// Returns the megabytes a second of the fastest reading.
 fn best<'b, T>(bytes: &'b [u8], read: impl Fn(std::slice::Chunks<'b, u8>) -> T) -> f64 {
     let time = |_| {
         let begun = Instant::now();
@@ -52,7 +52,7 @@ fn best<'b, T>(bytes: &'b [u8], read: impl Fn(std::slice::Chunks<'b, u8>) -> T) 
     bytes.len() as f64 / 1e6 / best.as_secs_f64()
 }
 
-/// An answer of so many pieces of text.
+/// Returns an answer with this many pieces of text.
 fn answer(kind: &WireFormat, pieces: u64, piece: &str) -> Vec<u8> {
     let event =
         |value: serde_json::Value| format!("event: {}\ndata: {value}\n\n", value["type"].as_str().unwrap_or("x"));

@@ -1,6 +1,9 @@
-//! What a worktree of a run costs, beside `git worktree add` and `remove`, and beside `cp -a` and `rm -r` of the checkout: medians of a few
-//! rounds, each in another order. Then many, one after the other and at once, with what is left of them.
-//! `cargo bench --bench worktrees [-- FILES ROUNDS MANY]`; the time is that of git, so the profile hardly matters.
+//! Benchmark of the worktree of a run, compared with `git worktree add` and `remove`, and with `cp
+//! -a` and `rm -r` of the checkout.
+//!
+//! Prints medians of several rounds, each in another order. It then makes many worktrees, first in
+//! sequence and then at once, and prints what remains of them. Run it with `cargo bench --bench
+//! worktrees [-- FILES ROUNDS MANY]`. Git takes most of the time, so the profile hardly matters.
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock and starts what it measures against")]
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement is printed, and may not fail")]
 
@@ -23,7 +26,7 @@ fn main() {
     runtime.block_on(all(many.unwrap_or(1000)));
 }
 
-/// A repository, and where its worktrees are.
+/// A repository, and the folder of its worktrees.
 struct Scene {
     home: tempfile::TempDir,
     root: PathBuf,
@@ -43,7 +46,8 @@ impl Scene {
         }
         fs::create_dir_all(&all).unwrap();
         run(&root, &["git", "init", "-q", "."]);
-        // So many loose objects are packed in the background after the commit: whoever is measured first would be measured with that.
+        // Git would pack this many loose objects in the background after the commit, which would
+        // slow down the first measurement.
         for key in ["gc.auto", "maintenance.auto"] {
             run(&root, &["git", "config", key, if key == "gc.auto" { "0" } else { "false" }]);
         }

@@ -1,5 +1,5 @@
-//! The machine alone: no runtime, no network, no clock. This program plays the driver by hand and prints what the machine
-//! asks for at each event.
+//! The state machine without a runtime, network or clock. This program acts as the driver and
+//! prints the actions that the machine asks for after each event.
 //!
 //! ```text
 //! cargo run --example drive_by_hand
@@ -31,7 +31,7 @@ fn main() {
     }
 }
 
-/// What the world says to each thing that the machine may ask for here.
+/// Returns the event that answers an action of the machine.
 fn answer(action: Action, attempt: &mut u32) -> Event {
     match action {
         Action::Plan { call } => {
@@ -66,7 +66,7 @@ fn answer(action: Action, attempt: &mut u32) -> Event {
     }
 }
 
-/// A tool call in the first turn, and the end in all others.
+/// Returns a tool call in the first turn of the run, and a final answer in all later turns.
 fn reply(attempt: u32, call: CallId) -> Reply {
     let is_first = call == CallId(2); // call 1 was the plan
     let content = if is_first {

@@ -1,5 +1,5 @@
-//! The library in a program of one's own: a task is run with recorded answers, its events are watched, and a token cancels it
-//! when it takes too long.
+//! The library in a program: a task runs with recorded answers, the program watches its events, and
+//! a token cancels the task if it takes too long.
 //!
 //! ```text
 //! cargo run --example embed
@@ -13,7 +13,7 @@ use fledge::{AgentEvent, Task};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// What the model answers: it writes the file, and says so.
+/// The answers of the model: it writes the file, and says so.
 const ANSWERS: &str = "
 turns:
   - text: I will write the greeting.

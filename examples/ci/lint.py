@@ -1,7 +1,7 @@
-"""Lints the project's own workflows and what users copy: examples/ci, and each block of docs/**/*.md and README.md whose first line names its file (`# .github/workflows/x.yml`).
+"""Lints the project's own workflows and the examples that users copy: examples/ci, and each block of docs/**/*.md and README.md whose first line names its file (`# .github/workflows/x.yml`).
 
-Schemas come with check-jsonschema, workflows are read by actionlint, every piece of shell by shellcheck; what is said of fledge's own action is
-held against its inputs and outputs. Started by lint.sh, which brings the tools.
+check-jsonschema checks the schemas, actionlint the workflows, and shellcheck each piece of shell. Uses of fledge's own action are checked against
+its inputs and outputs. lint.sh installs the tools and starts this program.
 """
 
 import pathlib
@@ -29,7 +29,7 @@ SCHEMAS = {"action": "vendor.github-actions", "workflow": "vendor.github-workflo
 
 class Problems(list):
     def tool(self, what, *command):
-        """Runs a linter; what it says is a problem where it fails."""
+        """Runs a linter. If it fails, its output is a problem."""
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=TOOLS)
         if done.returncode != 0:
             self.append(f"{what}\n{done.stdout}{done.stderr}")
@@ -62,7 +62,7 @@ def load(path):
 
 
 def found():
-    """What is to be linted: its kind, a file with its text, and what people call it."""
+    """Returns the pieces to lint: kind, file with the text, and display name."""
     place = TOOLS / "pieces"
     place.mkdir(exist_ok=True)
     for old in place.iterdir():
@@ -91,26 +91,26 @@ def kind_of(name, source):
 
 
 def scripts(kind, path):
-    """Each piece of shell as the runner would start it. Expressions of the platform stand for one word."""
+    """Returns each piece of shell as the runner would start it. One word replaces each expression of the platform."""
     if kind == "shell":
         return [("sh", path.read_text())]
     text = load(path)
     if kind == "gitlab":
         return [("sh", gitlab(job)) for job in text.values() if isinstance(job, dict) and any(key.endswith("script") for key in job)]
     steps = text["runs"]["steps"] if kind == "action" else [step for job in text["jobs"].values() for step in job.get("steps", [])]
-    # As runners start it: bash -eo pipefail.
+    # Runners start it with bash -eo pipefail.
     return [("bash", "set -eo pipefail\n" + EXPRESSION.sub("expression", step["run"])) for step in steps if "run" in step]
 
 
 def gitlab(job):
-    """The shells of a job: `before_script` and `script` are one, `after_script` another."""
+    """Returns the shells of a job: `before_script` and `script` share one, `after_script` has another."""
     lines = lambda key: "\n".join(job.get(key) or [])
     ours = "# shellcheck disable=SC2086,SC2154 # FLEDGE_ARGS is words; a template sets what its jobs use\n"
     return f"{ours}(\nset -e\n{lines('before_script')}\n{lines('script')}\n:\n)\n(\n{lines('after_script')}\n:\n)\n"
 
 
 def against(action, workflow):
-    """What a workflow says of fledge's action that the action does not know."""
+    """Returns the inputs and outputs in a workflow that fledge's action does not have."""
     for name, job in workflow["jobs"].items():
         ours = {step["id"] for step in job.get("steps", []) if "examples/ci/github" in step.get("uses", "") and "id" in step}
         for step in job.get("steps", []):

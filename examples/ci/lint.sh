@@ -1,6 +1,6 @@
 #!/bin/sh
 # Lints the action, the template and every pipeline in the documentation: lint.sh [FOLDER FOR TOOLS]
-# It installs missing tools from PyPI and npm, each in a fixed version.
+# It installs fixed versions of missing tools from PyPI and npm.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 tools=${1:-$here/../../target/ci-lint}

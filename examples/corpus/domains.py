@@ -1,15 +1,14 @@
-"""What the projects of the corpus compute: for each domain the right answer, and cases to ask for.
+"""Domains of the corpus: for each, a reference implementation and test cases.
 
-Tests of a project are drawn from here, so that a planted fault is judged by an implementation other than the one that it is planted in. `edges` are
-cases by the name of their test, and some of them show the fault; `draw` makes one more from chance. They stand in
-`domains_of_numbers` and `domains_of_texts`.
+The tests of a project come from here, so an independent implementation judges a planted fault. `edges` are cases by the name of their test, and
+some of them show the fault; `draw` makes a random case. The domains are in `domains_of_numbers` and `domains_of_texts`.
 """
 
 DOMAINS = {}
 
 
 class Domain:
-    """A reference with its cases."""
+    """A reference implementation with its cases."""
 
     def __init__(self, answer, edges, draw):
         self.answer, self.edges, self.draw = answer, edges, draw
@@ -22,7 +21,7 @@ class Domain:
 
 
 def domain(draw, **edges):
-    """Enters the function below it under its name."""
+    """Registers the decorated function under its name."""
 
     def enter(answer):
         DOMAINS[answer.__name__] = Domain(answer, edges, draw)

@@ -1,4 +1,4 @@
-"""How a project looks in each language: its lane, its other files, and its tests, written from groups of cases."""
+"""Projects in each language: the lane, the other files, and the tests, written from groups of cases."""
 
 import json
 import re
@@ -8,7 +8,7 @@ LANGUAGES = {}
 
 
 def language(**facts):
-    """Enters a writer of tests with what else is to be known: `tool` and `run` (the lane's), `ignored`, and the lane's other keys."""
+    """Registers a writer of tests with its facts: `tool` and `run` (of the lane), `ignored`, and other keys of the lane."""
 
     def enter(writer):
         LANGUAGES[writer.__name__] = {**facts, "writer": writer}
@@ -18,7 +18,7 @@ def language(**facts):
 
 
 def tests(project, cases):
-    """The files that stand beside the sources, by path."""
+    """Returns the files beside the sources, by path."""
     return LANGUAGES[project["language"]]["writer"](project, cases)
 
 
@@ -27,7 +27,7 @@ def text(value):
 
 
 def rows(cases, write):
-    """A line for each case, joined."""
+    """Returns a line for each case, joined."""
     return "\n".join(write(*case) for case in cases)
 
 

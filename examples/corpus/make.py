@@ -52,7 +52,7 @@ def main():
 
 
 def read(path):
-    """A project from its description: keys, then `== task` and `== file PATH` with their text."""
+    """Reads a project from its description: keys, then `== task` and `== file PATH` with their text."""
     head, *sections = path.read_text().split("\n== ")
     project = {"name": path.stem, **dict(line.split(": ", 1) for line in head.split("\n"))}
     texts = dict(section.split("\n", 1) for section in sections)
@@ -67,7 +67,7 @@ def read(path):
 
 
 def version(text, which):
-    """A source as one of its versions: `-|` is what is faulty, `~|` what is tried first and does not do, `+|` what is right."""
+    """Returns one version of a source. `-|` marks faulty lines, `~|` lines of a first attempt that fails, `+|` correct lines."""
     made, block = [], []
     for line in [*text.split("\n"), ""]:
         if line[:2] in MARKS:
@@ -81,19 +81,19 @@ def version(text, which):
 
 
 def edits(text, before, after):
-    """What leads from one version to another, as pairs of what is there once and what takes its place."""
+    """Returns the edits between two versions, as pairs of a text that occurs once and its replacement."""
     old, new = version(text, before).split("\n"), version(text, after).split("\n")
     first = next((at for at, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
     last = next((at for at, (a, b) in enumerate(zip(reversed(old), reversed(new))) if a != b), 0)
     last = min(last, len(old) - first, len(new) - first)
-    # What is only added needs a line to stand by, and what stands twice one more.
+    # An addition needs a neighbouring line as context, and a repeated text needs more lines to be unique.
     while "\n".join(old).count("\n".join(old[first : len(old) - last])) != 1 or first == len(old) - last:
         first -= 1
     return "\n".join(old[first : len(old) - last]), "\n".join(new[first : len(new) - last])
 
 
 def write(project, folder, chance):
-    """A project with its history of one commit, its task and its answers."""
+    """Writes a project with one commit, its task and its answers."""
     home = folder / "projects" / project["name"]
     facts = LANGUAGES[project["language"]]
     files = {path: version(text, "faulty") for path, text in project["files"].items()}
@@ -115,7 +115,7 @@ def write(project, folder, chance):
 
 
 def lane(project, facts):
-    """The lane that judges."""
+    """Returns the lane that judges the work."""
     lines = ["description: What every change must pass", "timeout: 5m"]
     if "canary" in facts or project.get("canary"):
         lines.append(f"canary: {facts.get('canary') or facts['canary_for_some']}")
@@ -125,11 +125,11 @@ def lane(project, facts):
 
 
 def task(project):
-    """The task, with the written answers for its model."""
+    """Returns the task, which uses the written answers as its model."""
     lines = [f"title: {project['title']}", f"model: cassette/answers/{project['name']}.yaml", "budget: { turns: 20, time: 10m }"]
     if "expect" in project:
         lines.append(f"expect: {project['expect']}")
-    if project["language"] == "shell":  # a script that the tests run is protected like the tests, unless the task opens it
+    if project["language"] == "shell":  # the gate protects a script that the tests run like the tests, unless the task allows edits to it
         lines.append(f"allow_edit: [{project['sources'][0]}]")
     if project["plan"] in ("gives-up", "cheats"):
         lines.append("max_retries: 1")
@@ -137,7 +137,7 @@ def task(project):
 
 
 def batch(names):
-    """Each task in the project that it is for."""
+    """Returns a batch that runs each task in its project."""
     repositories = [f"  - projects/{name}" for name in names]
     pairs = [f"    - {{ task: {name}, repository: {name} }}" for name in names]
     return "\n".join(["tasks: tasks/*.md", "repositories:", *repositories, "matrix:", "  include:", *pairs, ""])

@@ -1,8 +1,8 @@
-"""What the written model does in a project, and how such a run ends."""
+"""Plans of the scripted model: its turns in a project, and the expected end of the run."""
 
 import json
 
-# By the name of a plan: exit code, reason, and attempts.
+# Exit code, reason and attempts by the name of the plan.
 ENDINGS = {
     "straight": (0, "verified", 1),
     "writes": (0, "verified", 1),
@@ -16,13 +16,13 @@ ENDINGS = {
 
 
 def ending(project):
-    """How the run ends, for the table."""
+    """Returns the expected end of the run, for the table."""
     code, reason, attempts = ENDINGS[project["plan"]]
     return {"exit_code": code, "reason": reason, "attempts": attempts}
 
 
 def answers(project, version, edits):
-    """The cassette, as YAML whose every turn is a line of JSON."""
+    """Returns the cassette, as YAML with each turn as a line of JSON."""
     turns = PLANS[project["plan"]](Work(project, version, edits))
     lines = [f"# What a model might say and do about {project['name']}.", f"name: {project['name']}", "turns:"]
     for number, turn in enumerate(turns):
@@ -32,7 +32,7 @@ def answers(project, version, edits):
 
 
 class Work:
-    """Turns of one project."""
+    """The turns in one project."""
 
     def __init__(self, project, version, edits):
         self.project, self.version, self.edits = project, version, edits
@@ -62,12 +62,12 @@ def call(name, **arguments):
 
 
 def heard(answer, result):
-    """The answer, to a tool that did what it should."""
+    """Returns the answer, which expects this tool result."""
     return {**answer, "expect": {"tool_result": result}}
 
 
 def told(answer):
-    """The answer, to a gate that has failed."""
+    """Returns the answer, which expects a failed gate."""
     return {**answer, "expect": {"contains": ["verify/test"]}}
 
 
@@ -106,7 +106,7 @@ def gives_up(work):
 
 
 def cheats(work):
-    """The tests are bent to what the program does: by a file tool, which refuses, then by the shell, which the gate sees."""
+    """Changes the tests to match the faulty program: first by a file tool, which refuses, then by the shell, which the gate notices."""
     bend = "sed -i 's/self.assertEqual(.*/pass/' tests/test_*.py"
     path = f"tests/test_{work.path.removesuffix('.py')}.py"
     return [work.look(), turn("The tests expect too much.", call("files-write", path=path, content="")),

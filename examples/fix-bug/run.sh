@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds fledge and has it repair the program in this folder, on a copy, so that it works again and again.
-# FLEDGE names a program that is built already.
+# Builds fledge and repairs the program in this folder with it. It works on a copy, so it can be
+# repeated. FLEDGE names a program that is already built.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 if [ -z "${FLEDGE:-}" ]; then

@@ -95,7 +95,7 @@ fn a_rate_that_is_too_low_fails_and_an_error_is_no_rate() {
         let args = [&["eval", "tasks/a.md", "--model", "cassette/none.tape"], quiet].concat();
         let told = none.again(&args).run();
         told.must_exit(3);
-        assert_eq!(told.stderr.matches("there are 0 turns").count(), 1, "{}", told.story());
+        assert_eq!(told.stderr.matches("the cassette has 0").count(), 1, "{}", told.story());
         none = told;
     }
 }

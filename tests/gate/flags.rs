@@ -202,7 +202,7 @@ fn a_count_of_tests_that_the_work_does_not_explain_is_a_warning() {
             false,
             Some("more tests were counted than on the base, where a step failed: 891 instead of 2; the work adds 0"),
         ),
-        (1, false, Some("fewer tests were counted than on the base, where a step failed: 1, there 2")),
+        (1, false, Some("fewer tests were counted than on the base, where a step failed: 1 instead of 2")),
         (3, true, None),
         (2, false, None),
     ] {

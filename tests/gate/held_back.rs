@@ -130,7 +130,7 @@ fn a_run_that_ends_for_a_new_file_names_the_flag_that_lets_it_through() {
     let ended = files(&model).arg("--on-tamper=fail").run();
     let report = ended.must_be(6, "gate_tampered");
     assert_eq!(report["message"], "protected paths were changed: conftest.py", "{}", ended.story());
-    assert!(ended.stderr.contains("run it again with --allow-edit conftest.py\n"), "{}", ended.story());
+    assert!(ended.stderr.contains("run the task again with --allow-edit conftest.py\n"), "{}", ended.story());
     let model = Model::new([shell("touch done; echo x > conftest.py"), say("Done.")]);
     files(&model).arg("--on-tamper=fail").arg("--allow-edit=conftest.py").run().must_be(0, "verified");
 }

@@ -1,4 +1,5 @@
-//! An authority of certificates that is made for one test, with the one server that it vouches for: no private key lies in a file.
+//! A certificate authority made for one test, and the one server that it certifies. No file holds a
+//! private key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,9 +11,9 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-/// What a certificate is signed with: ECDSA on P-256 with SHA-256.
+/// The DER identifier of the signature algorithm: ECDSA on P-256 with SHA-256.
 const ALGORITHM: [u8; 12] = [0x30, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2];
-/// That a key is one for that.
+/// The DER identifier of a public key for that algorithm.
 const KEY_ALGORITHM: [u8; 21] =
     [0x30, 19, 6, 7, 0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
 
@@ -25,7 +26,8 @@ pub(crate) struct Secured {
 }
 
 impl Secured {
-    /// Gives this answer to everything. A client that asks for a tunnel gets one that ends here as well.
+    /// Starts a server with this answer to each request. If a client asks for a tunnel, the tunnel
+    /// ends at this server too.
     pub(crate) fn new(answer: &'static str) -> Self {
         let (ca, config) = vouched();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -55,12 +57,12 @@ impl Secured {
         Self { port, ca, heard }
     }
 
-    /// Where it is.
+    /// Returns the base URL.
     pub(crate) fn url(&self) -> String {
         format!("https://localhost:{}", self.port)
     }
 
-    /// The heads of all requests so far.
+    /// Returns the heads of all requests so far.
     pub(crate) fn heard(&self) -> Vec<String> {
         self.heard.lock().unwrap().clone()
     }
@@ -72,7 +74,7 @@ fn say<T: Read + Write>(stream: &mut StreamOwned<ServerConnection, T>, answer: &
     let _gone = stream.flush();
 }
 
-/// Reads a request with its body; gives its head.
+/// Reads a request with its body. Returns its head.
 fn request(stream: &mut impl Read) -> Option<String> {
     let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
     loop {
@@ -91,7 +93,8 @@ fn request(stream: &mut impl Read) -> Option<String> {
     }
 }
 
-/// A new authority's certificate, and how a server that it has signed speaks.
+/// Makes an authority. Returns its certificate as PEM, and the configuration of a server that it
+/// certifies.
 fn vouched() -> (String, Arc<ServerConfig>) {
     let random = SystemRandom::new();
     let pair = || {
@@ -114,7 +117,7 @@ fn vouched() -> (String, Arc<ServerConfig>) {
     (pem, Arc::new(config))
 }
 
-/// A certificate of a key, signed by the authority (RFC 5280).
+/// Returns the certificate of a key, signed by the authority (RFC 5280).
 fn certificate(serial: u8, name: &str, key: &EcdsaKeyPair, extensions: &[Vec<u8>], root: &EcdsaKeyPair) -> Vec<u8> {
     let named = |name: &str| seq(&[&der(0x31, &seq(&[&der(6, &[0x55, 4, 3]), &der(12, name.as_bytes())]))]);
     let times = seq(&[&der(23, b"250101000000Z"), &der(24, b"99991231235959Z")]);
@@ -135,7 +138,7 @@ fn certificate(serial: u8, name: &str, key: &EcdsaKeyPair, extensions: &[Vec<u8>
     seq(&[&content, &ALGORITHM, &der(3, &[&[0], signature.as_ref()].concat())])
 }
 
-/// A critical one.
+/// Returns a critical extension.
 fn extension(id: &[u8], content: &[u8]) -> Vec<u8> {
     seq(&[&der(6, id), &der(1, &[0xff]), &der(4, content)])
 }
@@ -144,7 +147,7 @@ fn seq(parts: &[&[u8]]) -> Vec<u8> {
     der(0x30, &parts.concat())
 }
 
-/// A value with its tag and length (X.690).
+/// Returns a value with its tag and length (X.690).
 fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len();
     let head = match length {

@@ -1,7 +1,7 @@
 //! Random numbers from a seed.
 
-/// A generator (SplitMix64, Steele, Lea and Flood, 2014): the same seed gives the same numbers on
-/// every machine.
+/// A random number generator (SplitMix64, Steele, Lea and Flood, 2014): equal seeds give equal
+/// numbers on every machine.
 #[derive(Debug, Clone)]
 pub(crate) struct Dice(u64);
 
@@ -18,22 +18,22 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// Returns a number from 0 up to but not `end`; 0 when `end` is 0.
+    /// Returns a number from 0 to `end`, exclusive; 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.throw() % end.max(1)
     }
 
-    /// Returns a place in a list of `length` things.
+    /// Returns an index of a list of `length` items.
     pub(crate) fn index(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap()
     }
 
-    /// Returns true so many times in a hundred.
+    /// Returns true with this probability in percent.
     pub(crate) fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// Returns true so many times in a thousand.
+    /// Returns true with this probability in thousandths.
     pub(crate) fn chance(&mut self, in_a_thousand: u64) -> bool {
         self.below(1000) < in_a_thousand
     }
@@ -42,7 +42,7 @@ impl Dice {
         from[self.index(from.len())]
     }
 
-    /// Returns a place in a list, each as likely as its weight.
+    /// Returns an index of a list, with the probabilities that these weights give.
     pub(crate) fn weigh(&mut self, weights: &[u64]) -> usize {
         let mut at = self.below(weights.iter().sum());
         let lands = |weight: &u64| {

@@ -1,4 +1,4 @@
-//! What a run of the program came to: its exit code, what it printed, and what it left on disk.
+//! A finished run of the program: its exit code, its output, and its files on disk.
 
 use super::Fledge;
 use super::schemas::{must_be_event, must_be_report};
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A run of the program that is over.
+/// A finished run of the program.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(super) folder: TempDir,
-    /// The exit code; `None` when a signal ended it.
+    /// The exit code; `None` if a signal ended the run.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -24,17 +24,17 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// The next run of the program in the same workspace, with these arguments and nothing else.
+    /// Prepares the next run of the program in the same workspace, with only these arguments.
     pub(crate) fn again(self, args: &[&str]) -> Fledge {
         Fledge::in_folder(self.folder, args)
     }
 
-    /// Where something of the workspace is.
+    /// Returns the path of a file of the workspace.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.folder.path().join("workspace").join(path)
     }
 
-    /// Insists on an exit code and on the reason in the report; gives the report.
+    /// Insists on an exit code and on the reason in the report. Returns the report.
     #[track_caller]
     pub(crate) fn must_be(&self, code: i32, reason: &str) -> Value {
         assert_eq!(self.code, Some(code), "{}", self.story());
@@ -50,12 +50,12 @@ impl Ended {
         assert_eq!(self.code, Some(code), "{}", self.story());
     }
 
-    /// Everything it printed, for a failed assertion.
+    /// Returns the exit code and all output, for a failed assertion.
     pub(crate) fn story(&self) -> String {
         format!("--- stdout\n{}\n--- stderr\n{}", self.stdout, self.stderr)
     }
 
-    /// The report of its one run.
+    /// Returns the report of the only run.
     #[track_caller]
     pub(crate) fn report(&self) -> Value {
         let text = fs::read_to_string(self.run_folder().join("report.json")).unwrap();
@@ -64,15 +64,15 @@ impl Ended {
         report
     }
 
-    /// The records of the journal of its one run.
+    /// Returns the records in the journal of the only run.
     #[track_caller]
     pub(crate) fn journal(&self) -> Vec<JournalRecord> {
         let run = self.row().head.id;
         self.store().events(&run, 0).unwrap().map(Result::unwrap).collect()
     }
 
-    /// The kinds of event in that journal, in order, without the verdict on the base: it comes
-    /// whenever the gate has it.
+    /// Returns the kinds of event in that journal, in order, without the verdict on the base, whose
+    /// position varies.
     #[track_caller]
     pub(crate) fn kinds(&self) -> Vec<String> {
         self.journal().into_iter().map(|record| record.kind).filter(|kind| kind != "BaseJudged").collect()
@@ -84,7 +84,7 @@ impl Ended {
         self.journal().iter().any(|record| record.kind == "BaseJudged")
     }
 
-    /// The row of its one run.
+    /// Returns the row of the only run.
     #[track_caller]
     pub(crate) fn row(&self) -> RunRow {
         let mut rows = self.rows();
@@ -92,12 +92,12 @@ impl Ended {
         rows.remove(0)
     }
 
-    /// The rows of all runs, the newest first.
+    /// Returns the rows of all runs, the newest first.
     pub(crate) fn rows(&self) -> Vec<RunRow> {
         self.store().runs(&RunListFilter::default()).unwrap()
     }
 
-    /// Insists that every run in its state folder would be decided today as it was then.
+    /// Insists that a replay of every run in the state folder decides as the run did.
     #[track_caller]
     pub(super) fn must_replay(&self) {
         for run in self.runs() {
@@ -108,13 +108,13 @@ impl Ended {
         }
     }
 
-    /// What is kept of the workspace.
+    /// Returns the store of the workspace.
     pub(crate) fn store(&self) -> Store {
         let workspace = self.folder.path().join("workspace").canonicalize().unwrap();
         Store::open(&self.folder.path().join("state"), &workspace).unwrap()
     }
 
-    /// The lines of standard output, each JSON.
+    /// Returns the lines of standard output, each parsed as JSON.
     #[track_caller]
     pub(crate) fn events(&self) -> Vec<Value> {
         let events = json_lines(&self.stdout);
@@ -122,13 +122,13 @@ impl Ended {
         events
     }
 
-    /// The data of all events of one type.
+    /// Returns the data of all events of one type.
     #[track_caller]
     pub(crate) fn events_of(&self, kind: &str) -> Vec<Value> {
         self.events().into_iter().filter(|event| event["type"] == kind).map(|event| event["data"].clone()).collect()
     }
 
-    /// The folder of its one run.
+    /// Returns the folder of the only run.
     #[track_caller]
     pub(crate) fn run_folder(&self) -> PathBuf {
         let runs = self.runs();
@@ -136,7 +136,7 @@ impl Ended {
         run.clone()
     }
 
-    /// The folders of all runs.
+    /// Returns the folders of all runs.
     pub(crate) fn runs(&self) -> Vec<PathBuf> {
         let below = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         below(&self.folder.path().join("state"))
@@ -144,12 +144,13 @@ impl Ended {
             .collect()
     }
 
-    /// A file of the workspace.
+    /// Returns the content of a file of the workspace, if it exists.
     pub(crate) fn file(&self, path: &str) -> Option<String> {
         fs::read_to_string(self.folder.path().join("workspace").join(path)).ok()
     }
 
-    /// All that it has left behind in writing, in its state, its output and the workspace: names and contents.
+    /// Returns all text that the run left in its state, its output and the workspace: names and
+    /// contents.
     pub(crate) fn traces(&self) -> String {
         let mut all = self.story();
         let mut folders = vec![self.folder.path().to_owned()];

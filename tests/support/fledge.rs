@@ -1,5 +1,5 @@
-//! The program in a folder of its own, with an environment of its own: nothing of the machine gets in but `PATH`, and it is
-//! killed when it does not end.
+//! The program in its own folder and environment. It inherits only `PATH` from the machine, and is
+//! killed if it does not end.
 
 use super::{Ended, Model, PATIENCE, becomes, needs, place, record_time};
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,17 +11,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The limit on streams that stay open after the end of their program: then a process that the
-/// program left behind must hold them.
+/// The time limit on streams that stay open after the end of their program. After that, a process
+/// that the program left behind must hold them.
 const HELD_OPEN: Duration = Duration::from_secs(60);
-/// The key that the program is given: it must turn up nowhere.
+/// The API key of the program, which must appear in no output.
 pub(crate) const KEY: &str = "sk-canary-5f1d7c20b9";
 
-/// A run of the program that has not begun.
+/// A run of the program that has not started.
 #[derive(Debug)]
 pub(crate) struct Fledge {
     folder: TempDir,
-    /// What starts it: a program and its arguments, which those of this one follow. Empty when nothing does.
+    /// The command that starts the program, or empty. It gets the program and its arguments as
+    /// further arguments.
     starter: Vec<String>,
     args: Vec<String>,
     env: Vec<(String, String)>,
@@ -29,13 +30,13 @@ pub(crate) struct Fledge {
     ear: Ear,
 }
 
-/// Who reads its output.
+/// The reader of the program's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ear {
     Listening,
-    /// Nobody: both pipes are closed at their other end.
+    /// No reader: the other end of both pipes is closed.
     Gone,
-    /// Somebody who never does: both pipes fill up.
+    /// A reader that never reads: both pipes fill up.
     Stuck,
 }
 
@@ -47,30 +48,31 @@ enum Input {
     Text(Vec<u8>),
 }
 
-/// A run of the program under way.
+/// A run of the program in progress.
 #[derive(Debug)]
 pub(crate) struct Running {
     folder: TempDir,
     pid: Pid,
     begun: Instant,
     lines: Receiver<Line>,
-    /// Streams that have not ended.
+    /// The number of streams that have not ended.
     open: usize,
     exit: Receiver<(ExitStatus, Instant)>,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
-/// A line, or what there is of one, of standard output (`true`) or standard error; empty when the stream has ended.
+/// A line, complete or cut off, of standard output (`true`) or standard error. It is empty at the
+/// end of the stream.
 type Line = (bool, Vec<u8>);
 
 impl Fledge {
-    /// `fledge run task.md` in an empty workspace, without a task in it.
+    /// Prepares `fledge run task.md` in an empty workspace, which has no task yet.
     pub(crate) fn new() -> Self {
         Self::new_in(place())
     }
 
-    /// The same in a folder that is made here.
+    /// Prepares `fledge run task.md` in a new folder below `place`.
     pub(crate) fn new_in(place: &Path) -> Self {
         record_time();
         let folder = tempfile::tempdir_in(place).unwrap();
@@ -80,18 +82,18 @@ impl Fledge {
         Self { folder, starter: Vec::new(), args, env: Vec::new(), stdin: Input::Closed, ear: Ear::Listening }
     }
 
-    /// The program in a folder that an earlier run has left, with these arguments and nothing else.
+    /// Prepares the program with only these arguments, in a folder that an earlier run left.
     pub(crate) fn in_folder(folder: TempDir, args: &[&str]) -> Self {
         let args = args.iter().map(|arg| (*arg).into()).collect();
         Self { folder, starter: Vec::new(), args, env: Vec::new(), stdin: Input::Closed, ear: Ear::Listening }
     }
 
-    /// The same with a task that is done when the file `done` is there, and this model.
+    /// Prepares a run with this model, whose task is done when the file `done` exists.
     pub(crate) fn simple(model: &Model) -> Self {
         Self::new().lane("verify", &needs("done")).task("Make the file `done`.").anthropic(model)
     }
 
-    /// A file of the workspace.
+    /// Writes a file of the workspace.
     pub(crate) fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
         let path = self.workspace().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -99,74 +101,74 @@ impl Fledge {
         self
     }
 
-    /// A lane of the workspace.
+    /// Writes a lane of the workspace.
     pub(crate) fn lane(self, name: &str, yaml: &str) -> Self {
         self.file(&format!("lanes/{name}.yaml"), yaml)
     }
 
-    /// The task's text.
+    /// Writes the text of the task.
     pub(crate) fn task(self, text: &str) -> Self {
         self.file("task.md", text)
     }
 
-    /// One more argument.
+    /// Adds an argument.
     pub(crate) fn arg(mut self, arg: &str) -> Self {
         self.args.push(arg.into());
         self
     }
 
-    /// Other arguments than those so far.
+    /// Replaces the arguments.
     pub(crate) fn args(self, args: &[&str]) -> Self {
         Self { args: args.iter().map(|arg| (*arg).into()).collect(), ..self }
     }
 
-    /// Started by this command, which is given the program and its arguments.
+    /// Starts the program by this command, which gets the program and its arguments.
     pub(crate) fn under(self, starter: &[&str]) -> Self {
         Self { starter: starter.iter().map(|arg| (*arg).into()).collect(), ..self }
     }
 
-    /// A variable; of two with the same name the later one counts.
+    /// Sets a variable. A later value replaces an earlier one.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.into(), value.into()));
         self
     }
 
-    /// This model, as Anthropic's, with a key.
+    /// Uses this model as Anthropic's, with a key.
     pub(crate) fn anthropic(self, model: &Model) -> Self {
         self.env("ANTHROPIC_BASE_URL", &model.url()).env("ANTHROPIC_API_KEY", KEY)
     }
 
-    /// This model, as OpenAI's, with a key.
+    /// Uses this model as OpenAI's, with a key.
     pub(crate) fn openai(self, model: &Model) -> Self {
         self.env("OPENAI_BASE_URL", &format!("{}/v1", model.url())).env("OPENAI_API_KEY", KEY)
     }
 
-    /// Text for standard input.
+    /// Sets the text for standard input.
     pub(crate) fn stdin(self, text: impl Into<Vec<u8>>) -> Self {
         Self { stdin: Input::Text(text.into()), ..self }
     }
 
-    /// A standard input that stays open and says nothing.
+    /// Keeps standard input open and silent.
     pub(crate) fn silent_stdin(self) -> Self {
         Self { stdin: Input::Silent, ..self }
     }
 
-    /// The pipes that it prints to are closed.
+    /// Closes the other end of both output pipes.
     pub(crate) fn unheard(self) -> Self {
         Self { ear: Ear::Gone, ..self }
     }
 
-    /// The pipes that it prints to are never emptied.
+    /// Never reads from the output pipes.
     pub(crate) fn unread(self) -> Self {
         Self { ear: Ear::Stuck, ..self }
     }
 
-    /// The workspace.
+    /// Returns the workspace.
     pub(crate) fn workspace(&self) -> PathBuf {
         self.folder.path().join("workspace")
     }
 
-    /// Where the program keeps its state.
+    /// Returns the state folder of the program.
     pub(crate) fn state(&self) -> PathBuf {
         self.folder.path().join("state")
     }
@@ -177,7 +179,7 @@ impl Fledge {
         self.start().end()
     }
 
-    /// Begins.
+    /// Starts the run.
     pub(crate) fn start(self) -> Running {
         let program = env!("CARGO_BIN_EXE_fledge").to_owned();
         let heard = if ignores_hangup() {
@@ -222,15 +224,15 @@ impl Fledge {
     }
 }
 
-/// Returns whether the tests were started with SIGHUP ignored, as by `nohup`, which the programs
-/// that they start would inherit.
+/// Returns whether the tests were started with SIGHUP ignored, as by `nohup`. The programs that
+/// they start would inherit that.
 fn ignores_hangup() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Passes on what a stream says, line by line, and an empty line at its end.
+/// Sends the lines of a stream, and an empty line at its end.
 fn listen(stream: impl Read + Send + 'static, is_stdout: bool, said: Sender<Line>) {
     std::thread::spawn(move || {
         let mut stream = BufReader::new(stream);
@@ -246,12 +248,12 @@ fn listen(stream: impl Read + Send + 'static, is_stdout: bool, said: Sender<Line
 }
 
 impl Running {
-    /// The folder with its workspace, home and state.
+    /// Returns the folder with the workspace, home and state.
     pub(crate) fn place(&self) -> PathBuf {
         self.folder.path().to_owned()
     }
 
-    /// Waits for a line that has this text, in either stream.
+    /// Waits for a line with this text in either stream.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, text: &str) {
         let late = Instant::now() + PATIENCE;
@@ -266,7 +268,7 @@ impl Running {
         panic!("never said {text:?}:\n{}", self.story());
     }
 
-    /// Waits until this holds; ends the run when it never does.
+    /// Waits until this holds; ends the run if it never does.
     #[track_caller]
     pub(crate) fn until(&self, holds: impl FnMut() -> bool) {
         if !becomes(holds) {
@@ -275,19 +277,19 @@ impl Running {
         }
     }
 
-    /// Sends it a signal, and says when.
+    /// Sends a signal. Returns the time of sending.
     pub(crate) fn signal(&self, signal: Signal) -> Instant {
         let at = Instant::now();
         let _it_may_have_ended = kill_process(self.pid, signal);
         at
     }
 
-    /// Number and command line of its children that have this text in theirs.
+    /// Returns the pid and command line of each child whose command line has this text.
     pub(crate) fn children_with(&self, text: &str) -> Vec<(i32, String)> {
         super::children_with(self.pid, text)
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the run.
     #[track_caller]
     pub(crate) fn end(mut self) -> Ended {
         let Ok((status, at)) = self.exit.recv_timeout(PATIENCE) else {
@@ -303,7 +305,8 @@ impl Running {
         ended
     }
 
-    /// Takes what is left of its output. Both streams must have ended: whoever holds one open was left behind.
+    /// Collects the remaining output. Both streams must have ended: if one is open, the program
+    /// left a process behind.
     #[track_caller]
     fn rest(&mut self) {
         while self.open > 0 {

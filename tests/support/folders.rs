@@ -1,12 +1,13 @@
-//! Where tests write: in memory if the machine has room for that, since most of what they write is
-//! gone a second later.
+//! The folders that tests write to: in memory if the machine has room, since tests remove most
+//! files within a second.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use tempfile::TempDir;
 
-/// The free space, in bytes, that a file system in memory must have: the whole suite needs a fifth.
+/// The free space, in bytes, that a file system in memory must have. The whole suite needs a fifth
+/// of it.
 const ROOM: u64 = 1 << 30;
 
 /// `TMPDIR` if it is set, else `/dev/shm` if it has room, else the temporary folder of the system.
@@ -18,17 +19,17 @@ static PLACE: LazyLock<PathBuf> = LazyLock::new(|| {
     if is_usable { memory.to_owned() } else { env::temp_dir() }
 });
 
-/// Returns the folder in which tests make theirs.
+/// Returns the folder in which tests make their folders.
 pub(crate) fn place() -> &'static Path {
     &PLACE
 }
 
-/// Returns a new folder there, which is removed when it is dropped.
+/// Returns a new folder in [`place`], which is removed when it is dropped.
 pub(crate) fn temp_dir() -> TempDir {
     tempfile::tempdir_in(place()).unwrap()
 }
 
-/// Returns a new folder outside of `/dev`, of which a program behind Landlock sees nothing.
+/// Returns a new folder outside of `/dev`, which Landlock hides from the programs in the sandbox.
 pub(crate) fn temp_dir_on_disk() -> TempDir {
     let place = env::temp_dir();
     tempfile::tempdir_in(if place.starts_with("/dev") { Path::new("/var/tmp") } else { &place }).unwrap()

@@ -1,10 +1,10 @@
-//! Git, for repositories that tests are in: with an identity of its own that fledge never sees.
+//! Git for the repositories of tests, with a separate identity that fledge never sees.
 
 use super::{Ended, Fledge, record_time};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs git in a folder; gives what it prints, without the last line end.
+/// Runs git in a folder. Returns its output without the last line end.
 #[track_caller]
 pub(crate) fn git(folder: &Path, args: &[&str]) -> String {
     record_time();
@@ -26,7 +26,7 @@ impl Fledge {
         self
     }
 
-    /// The workspace as a repository with all that is in it committed.
+    /// Makes the workspace a repository and commits all its files.
     #[track_caller]
     pub(crate) fn committed(self) -> Self {
         self.git(&["init", "-q", "-b", "main"]).git(&["add", "-A"]).git(&["commit", "-qm", "first"])
@@ -34,7 +34,7 @@ impl Fledge {
 }
 
 impl Ended {
-    /// Runs git in the workspace; gives what it prints.
+    /// Runs git in the workspace. Returns its output.
     #[track_caller]
     pub(crate) fn git(&self, args: &[&str]) -> String {
         git(&self.path(""), args)

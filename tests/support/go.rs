@@ -1,13 +1,15 @@
-//! A build cache of Go for all tests. Without it Go compiles its library for each fresh home, which takes half a minute.
+//! A shared Go build cache for all tests. Without it, Go compiles its library for each fresh home,
+//! which takes half a minute.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
-/// The packages of Go's library that tests compile against; each brings what it needs itself.
+/// The packages of Go's library that tests compile against, without their dependencies.
 const USED: &str = "bufio bytes encoding/json errors fmt os regexp sort strconv strings testing time unicode";
 
-/// The value of `GOCACHE` for programs that run Go. The first call fills the cache, where there is Go.
+/// Returns the value of `GOCACHE` for programs that run Go. The first call fills the cache, if Go
+/// is installed.
 pub(crate) fn go_cache() -> PathBuf {
     static CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
         let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("go-build");

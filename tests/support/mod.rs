@@ -1,5 +1,5 @@
-//! Shared by all tests: the program in a fresh folder, a scripted model, waiting, samples, and what
-//! the machine must have.
+//! Shared parts of all tests: the program in a fresh folder, a scripted model, waiting, samples,
+//! and requirements of the machine.
 
 mod authority;
 mod dice;
@@ -39,7 +39,7 @@ pub(crate) use wire::{Dialect, Turn, call, garbled, hang, nothing, refuse, say, 
 use serde_json::Value;
 use std::io::Write as _;
 
-/// Returns from a long test, unless this run has drawn it.
+/// Returns from a long test that this test run has not drawn.
 macro_rules! long_test {
     () => {
         if !$crate::support::is_drawn(concat!(module_path!(), ":", line!())) {
@@ -48,27 +48,27 @@ macro_rules! long_test {
     };
 }
 
-/// Prints a line that the test harness does not hold back.
+/// Prints a line that the test harness does not capture.
 pub(crate) fn note(line: &str) {
     let _a_closed_stream_loses_it = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// A lane named `verify` whose one step passes when this file is there.
+/// Returns a lane named `verify` whose one step passes if this file exists.
 pub(crate) fn needs(file: &str) -> String {
     format!("steps:\n  - {{ name: there, run: test -f {file} }}\n")
 }
 
-/// A turn that writes a file.
+/// Returns a turn that writes a file.
 pub(crate) fn write(path: &str, content: &str) -> Turn {
     call("files-write", serde_json::json!({ "path": path, "content": content }))
 }
 
-/// A turn that runs a command.
+/// Returns a turn that runs a command.
 pub(crate) fn shell(command: &str) -> Turn {
     call("shell-exec", serde_json::json!({ "command": command }))
 }
 
-/// The texts of some JSON values, for comparing lists.
+/// Returns the texts of some JSON values, for comparing lists.
 pub(crate) fn words<'a>(values: impl IntoIterator<Item = &'a Value>) -> Vec<&'a str> {
     values.into_iter().map(|value| value.as_str().unwrap_or("not a text")).collect()
 }

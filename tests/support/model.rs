@@ -1,4 +1,5 @@
-//! A model on loopback: answers each request with the next turn of its script, and remembers what it was asked.
+//! A scripted model on loopback: it answers each request with the next turn of its script, and
+//! records the requests.
 
 use super::PATIENCE;
 use super::wire::{Dialect, End, Turn};
@@ -11,27 +12,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
-/// A scripted model; it is gone when it is dropped.
+/// A scripted model, which stops when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Model {
     address: SocketAddr,
     stage: Arc<Stage>,
 }
 
-/// A request that came in.
+/// A request to the model.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) path: String,
-    /// By name in lower case.
+    /// The headers by lower-case name.
     pub(crate) headers: BTreeMap<String, String>,
-    /// The body as it came.
+    /// The body as text.
     pub(crate) text: String,
     pub(crate) body: Value,
-    /// When it was there as a whole.
+    /// The time at which the whole request had arrived.
     pub(crate) at: Instant,
 }
 
-/// What finds the answer to a request, given its body and how many there were, and the number that the answer's ids bear.
+/// A function from the body of a request and the number of requests to the turn that answers it. It
+/// also returns the number that the answer's ids contain.
 type Mind = dyn FnMut(&Value, usize) -> (Option<Turn>, usize) + Send;
 
 struct Stage {
@@ -42,7 +44,8 @@ struct Stage {
 }
 
 impl Model {
-    /// Opens with a script. A request beyond its end is answered with status 400.
+    /// Starts a model with a script. It answers requests beyond the end of the script with status
+    /// 400.
     pub(crate) fn new(script: impl IntoIterator<Item = Turn>) -> Self {
         let mut script: VecDeque<Turn> = script.into_iter().collect();
         Self::thinking(move |_, count| {
@@ -54,7 +57,7 @@ impl Model {
         })
     }
 
-    /// Opens with a mind of its own.
+    /// Starts a model that computes each answer.
     pub(crate) fn thinking(mind: impl FnMut(&Value, usize) -> (Option<Turn>, usize) + Send + 'static) -> Self {
         let stage = Arc::new(Stage {
             mind: Mutex::new(Box::new(mind)),
@@ -74,17 +77,17 @@ impl Model {
         Self { address, stage }
     }
 
-    /// Where it is.
+    /// Returns the base URL.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Every request so far.
+    /// Returns all requests so far.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.stage.asked.lock().unwrap().clone()
     }
 
-    /// Waits until there were this many.
+    /// Waits until the model has received this many requests.
     #[track_caller]
     pub(crate) fn wait_for(&self, count: usize) {
         let asked = self.stage.asked.lock().unwrap();
@@ -93,7 +96,7 @@ impl Model {
         assert!(!waited.timed_out(), "request {count} never came");
     }
 
-    /// How many there were.
+    /// Returns the number of requests.
     pub(crate) fn count(&self) -> usize {
         self.asked().len()
     }
@@ -113,14 +116,14 @@ impl fmt::Debug for Stage {
 }
 
 impl Asked {
-    /// What was last said to the model, whoever said it: the newest message as text.
+    /// Returns the newest message, of any role, as text.
     pub(crate) fn newest(&self) -> String {
         self.body["messages"].as_array().and_then(|messages| messages.last()).map(Value::to_string).unwrap_or_default()
     }
 }
 
 impl Stage {
-    /// Notes a request and gives the turn that answers it, with its number.
+    /// Records a request. Returns the turn that answers it, and its number.
     fn next(&self, asked: Asked) -> (Option<Turn>, usize) {
         let body = asked.body.clone();
         let mut all = self.asked.lock().unwrap();
@@ -173,7 +176,7 @@ fn await_close(mut reader: impl Read) -> std::io::Result<()> {
     reader.read(&mut [0]).map(drop)
 }
 
-/// Sends a piece of the answer, as one chunk or as one for each byte.
+/// Sends a piece of the answer, as one chunk or as one chunk for each byte.
 fn send(mut stream: &TcpStream, frame: &str, drips: bool) -> std::io::Result<()> {
     for piece in frame.as_bytes().chunks(if drips { 1 } else { frame.len() }) {
         let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
@@ -184,7 +187,7 @@ fn send(mut stream: &TcpStream, frame: &str, drips: bool) -> std::io::Result<()>
     Ok(())
 }
 
-/// Reads a request; `None` when the other side has closed.
+/// Reads a request. Returns `None` if the client has closed the connection.
 fn receive(reader: &mut impl BufRead) -> std::io::Result<Option<Asked>> {
     let mut head = Vec::new();
     loop {

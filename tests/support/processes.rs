@@ -1,19 +1,21 @@
-//! Which processes are alive, by the kernel's own list.
+//! The live processes, from the kernel's list.
 
 use super::becomes;
 use rustix::process::Pid;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A number of seconds for `sleep` that no other test and no other run of the tests uses: what bears it is ours.
+/// Returns a number of seconds for `sleep` that no other test and no other test run uses. It
+/// identifies the processes of a test.
 pub(crate) fn unique() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("3600.{}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// How many sleeps [`fleeing`] leaves.
+/// The number of sleeps that [`fleeing`] leaves.
 pub(crate) const WAYS: usize = 6;
 
-/// Shell words for every way to leave a step without ending it, each with a sleep of this many seconds.
+/// Returns shell words for each way to leave a step without ending. Each starts a sleep of this
+/// many seconds.
 pub(crate) fn fleeing(number: &str) -> String {
     [
         "sleep N &",
@@ -27,18 +29,19 @@ pub(crate) fn fleeing(number: &str) -> String {
     .replace('N', number)
 }
 
-/// The command lines of all processes that have this text in theirs. Ended ones that wait to be reaped have none.
+/// Returns the command lines of all processes that contain this text. Zombies have no command line.
 pub(crate) fn running_with(text: &str) -> Vec<String> {
     everyone().map(|(_, line)| line).filter(|line| line.contains(text)).collect()
 }
 
-/// The command lines of the sleeps of this many seconds, without the shells that only name one.
+/// Returns the command lines of the sleeps of this many seconds, without the shells that only
+/// mention one.
 pub(crate) fn sleepers(number: &str) -> Vec<String> {
     let is_sleep = |line: &str| line.ends_with(&format!("sleep {number} ")) && !line.contains(" -c ");
     everyone().map(|(_, line)| line).filter(|line| is_sleep(line)).collect()
 }
 
-/// Number and command line of the children of a process that have this text in theirs.
+/// Returns the pid and command line of each child of a process whose command line has this text.
 pub(crate) fn children_with(parent: Pid, text: &str) -> Vec<(i32, String)> {
     let parent = format!("\nPPid:\t{}\n", parent.as_raw_nonzero());
     let is_child = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(|s| s.contains(&parent));
@@ -54,7 +57,8 @@ fn everyone() -> impl Iterator<Item = (i32, String)> {
     })
 }
 
-/// Insists that no process has this text in its command line, or that it is on its way out: one that was killed needs a moment.
+/// Waits until no command line has this text, since a killed process needs a moment to end. Panics
+/// if one remains.
 #[track_caller]
 pub(crate) fn must_be_gone(text: &str) {
     assert!(becomes(|| running_with(text).is_empty()), "still alive: {:?}", running_with(text));

@@ -5,11 +5,11 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
 
-/// Opens a terminal of this many columns and rows. Returns the test's end, and the end for the
-/// program.
+/// Opens a terminal with this many columns and rows. Returns the end for the test, and the end for
+/// the program.
 ///
-/// Neither end becomes the controlling terminal of the tests: its close would end them by SIGHUP
-/// when they lead a session.
+/// Neither end becomes the controlling terminal of the tests. If it did, and the tests led a
+/// session, its close would end them by SIGHUP.
 pub(crate) fn open_terminal(columns: u16, rows: u16) -> (File, File) {
     let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&main).unwrap();

@@ -1,15 +1,15 @@
-//! The needs of tests beyond Rust and git.
+//! The requirements of tests beyond Rust and git.
 //!
-//! A test that lacks something prints one line, which names the missing thing and how to install
-//! it, and passes. In CI, `FLEDGE_TEST_REQUIRE_SANDBOX=1` and the like make the lack of that thing
-//! a failure; `FLEDGE_TEST_REQUIRE_ALL=1` covers everything.
+//! If a requirement is missing, a test prints one line with its name and how to install it, and
+//! passes. In CI, `FLEDGE_TEST_REQUIRE_SANDBOX=1` and similar variables make the lack of that
+//! requirement a failure. `FLEDGE_TEST_REQUIRE_ALL=1` covers all of them.
 
 use super::note;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// Something that a machine can lack.
+/// A requirement that a machine can lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
     Browser,
@@ -30,7 +30,7 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    /// The end of its variable `FLEDGE_TEST_REQUIRE_…`, and how to get it.
+    /// Returns the end of its variable `FLEDGE_TEST_REQUIRE_…`, and how to install it.
     fn row(self) -> (&'static str, &'static str) {
         match self {
             Self::Browser => ("BROWSER", "apt-get install chromium chromium-driver"),
@@ -51,7 +51,7 @@ impl Need {
         }
     }
 
-    /// Returns the need of a program's name.
+    /// Returns the requirement for a program's name.
     pub(crate) fn of_program(name: &str) -> Self {
         match name {
             "chromedriver" => Self::Browser,
@@ -69,11 +69,11 @@ impl Need {
         }
     }
 
-    /// Says that the machine lacks this. One line for each need and detail.
+    /// Prints that the machine lacks this, once for each requirement and detail.
     ///
     /// # Panics
     ///
-    /// If the variable of this need, or `FLEDGE_TEST_REQUIRE_ALL`, is 1.
+    /// Panics if the variable of this requirement, or `FLEDGE_TEST_REQUIRE_ALL`, is 1.
     #[track_caller]
     pub(crate) fn lacks(self, detail: &str) {
         static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
@@ -88,7 +88,7 @@ impl Need {
         }
     }
 
-    /// Returns whether this program is in the search path, and says so where it is not.
+    /// Returns whether this program is in the search path. Prints a note if it is not.
     #[track_caller]
     pub(crate) fn has_program(name: &str) -> bool {
         let path = std::env::var_os("PATH").unwrap_or_default();

@@ -1,12 +1,12 @@
 //! The part of the long tables that a test run tries.
 //!
 //! By default each run draws a part of each table by a seed and prints the seed.
-//! `FLEDGE_TEST_SEED=N` draws the same part again. `FLEDGE_TEST_ALL=1` tries everything, and with
-//! `FLEDGE_TEST_PART=2/7` the second of seven parts, which together are everything.
-//! `FLEDGE_TEST_ROWS=T01,F13` tries the rows of these names only.
+//! `FLEDGE_TEST_SEED=N` draws the same part again. `FLEDGE_TEST_ALL=1` tries everything.
+//! `FLEDGE_TEST_PART=2/7` tries the second of seven parts, which together cover everything.
+//! `FLEDGE_TEST_ROWS=T01,F13` tries only the rows of these names.
 //!
-//! Of the tests that take longest a run draws one in four, too. All run where tests are asked for by
-//! name (`cargo test --test it gate::`), as CI does, and with `FLEDGE_TEST_ALL=1`.
+//! A run also draws one in four of the longest tests. It runs all of them with `FLEDGE_TEST_ALL=1`,
+//! or if tests are selected by name (`cargo test --test it gate::`), as in CI.
 
 use super::{Dice, note};
 use std::collections::BTreeSet;

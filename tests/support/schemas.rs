@@ -1,4 +1,5 @@
-//! The schemas of what the program gives out, held against all that it gives out in these tests: nothing is missing in them.
+//! Checks of the program's output in the tests against the printed schemas, which must name every
+//! field.
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -10,25 +11,25 @@ static BATCH_REPORT: LazyLock<Validator> = LazyLock::new(|| closed("batch-report
 static BATCH_EVENT: LazyLock<Validator> = LazyLock::new(|| closed("batch-event"));
 static EVAL_REPORT: LazyLock<Validator> = LazyLock::new(|| closed("eval-report"));
 
-/// Insists that a report is as its schema says.
+/// Insists that a report matches its schema.
 #[track_caller]
 pub(crate) fn must_be_report(report: &Value) {
     must_fit(&REPORT, report);
 }
 
-/// The same of what many runs came to.
+/// Insists that the report of a batch matches its schema.
 #[track_caller]
 pub(crate) fn must_be_batch_report(report: &Value) {
     must_fit(&BATCH_REPORT, report);
 }
 
-/// The same of an evaluation.
+/// Insists that the report of an evaluation matches its schema.
 #[track_caller]
 pub(crate) fn must_be_eval_report(report: &Value) {
     must_fit(&EVAL_REPORT, report);
 }
 
-/// Insists that a line of `--json` is as its schema says, where it is the event of a run or of a batch.
+/// Insists that a line of `--json` matches its schema, if it is an event of a run or of a batch.
 #[track_caller]
 pub(crate) fn must_be_event(event: &Value) {
     if event["seq"].is_u64() {
@@ -45,7 +46,7 @@ fn must_fit(schema: &Validator, value: &Value) {
     assert!(wrong.is_empty(), "not as the printed schema says: {wrong:#?}\n{value:#}");
 }
 
-/// A printed schema in which nothing is allowed that it does not name.
+/// Returns a printed schema, changed to reject fields that it does not name.
 fn closed(name: &str) -> Validator {
     let path = format!("{}/specs/generated/schemas/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let mut schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -61,7 +62,8 @@ fn close(schema: &mut Value) {
                 && fields.get("type") == Some(&json!("object"))
                 && !fields.contains_key("additionalProperties")
             {
-                // What is said of a whole is said of its variants too, and these would not know each other's parts.
+                // The fields of a schema with `oneOf` are shared by its variants, which do not know
+                // each other's fields.
                 let is_whole = fields.contains_key("oneOf");
                 let key = if is_whole { "unevaluatedProperties" } else { "additionalProperties" };
                 let is_variant = fields

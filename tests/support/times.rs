@@ -1,5 +1,5 @@
-//! The time that each test takes, kept in a file for the table that `tests/times.rs` prints after the
-//! last test program.
+//! The time of each test, kept in a file for the table that `tests/times.rs` prints after the last
+//! test program.
 
 use std::cell::RefCell;
 use std::fs::OpenOptions;
@@ -7,14 +7,14 @@ use std::io::Write as _;
 use std::time::Instant;
 
 thread_local! {
-    /// Each test has a thread, which the harness names by the test.
+    /// Each test has its own thread, which the harness names after the test.
     static TEST: RefCell<Option<Test>> = const { RefCell::new(None) };
 }
 
 struct Test(Instant);
 
-/// Records the time from now until the end of this thread as that of its test. Later calls in the
-/// same test change nothing.
+/// Records the time from this call until the end of this thread as that of its test. Later calls in
+/// the same test have no effect.
 pub(crate) fn record_time() {
     TEST.with_borrow_mut(|test| {
         test.get_or_insert_with(|| Test(Instant::now()));

@@ -3,14 +3,14 @@
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
 
-/// The limit on each wait for an event. A busy machine is never that slow.
+/// The limit on each wait for an event. Even a busy machine needs far less.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The bound on what happens at once: more than a busy machine takes, and less than any sleep, pause
+/// The limit on immediate actions: more than a busy machine needs, and less than any sleep, pause
 /// or time limit in the tests that a wrong ending would wait for. `benches/` measure real times.
 pub(crate) const SOON: Duration = Duration::from_secs(40);
 
-/// The pause between two looks at what is waited for.
+/// The pause between two checks.
 const TICK: Duration = Duration::from_millis(5);
 
 /// Waits until this holds.
@@ -28,7 +28,8 @@ pub(crate) fn becomes(holds: impl FnMut() -> bool) -> bool {
     becomes_by(TICK, holds)
 }
 
-/// The same with another pause between two looks, for those that cost more.
+/// Waits until this holds, with another pause between two checks, for checks that cost more.
+/// Returns false after [`PATIENCE`].
 pub(crate) fn becomes_by(tick: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let late = Instant::now() + PATIENCE;
     while !holds() {
@@ -40,8 +41,8 @@ pub(crate) fn becomes_by(tick: Duration, mut holds: impl FnMut() -> bool) -> boo
     true
 }
 
-/// Reads the next bytes. Returns 0 at the end and after an error. It reads on after a signal: a socket with a time limit
-/// stops reading when a child of another test ends.
+/// Reads the next bytes. Returns 0 at the end and after an error. Continues after a signal: a
+/// socket with a time limit stops reading when a child of another test ends.
 pub(crate) fn read_some(from: &mut impl Read, into: &mut [u8]) -> usize {
     loop {
         match from.read(into) {

@@ -1,9 +1,9 @@
-//! What a scripted model does in one turn, and how that looks on the wire: the events of Anthropic Messages and the chunks of
-//! OpenAI Chat Completions, as their documentation has them.
+//! The turns of a scripted model, and their wire formats: the documented events of Anthropic
+//! Messages and chunks of OpenAI Chat Completions.
 
 use serde_json::{Value, json};
 
-/// One turn of a script.
+/// A turn of a script.
 #[derive(Debug, Clone)]
 pub(crate) struct Turn {
     text: String,
@@ -12,75 +12,75 @@ pub(crate) struct Turn {
     usage: (u64, u64),
     refuses: bool,
     pub(super) end: End,
-    /// Whether it is said again and again from then on.
+    /// True if the model repeats this turn from then on.
     pub(super) always: bool,
 }
 
-/// How a turn ends.
+/// The end of a turn.
 #[derive(Debug, Clone)]
 pub(super) enum End {
-    /// As it should.
+    /// The whole answer comes.
     Whole,
-    /// As it should, but every byte comes alone.
+    /// The whole answer comes, byte by byte.
     Dripping,
-    /// The connection is closed before the end of the answer.
+    /// The connection closes before the end of the answer.
     BreaksOff,
-    /// Nothing more comes, and the connection stays open.
+    /// The answer stops, and the connection stays open.
     Hangs,
-    /// Not even headers come.
+    /// No headers come, and the connection stays open.
     HangsAtOnce,
-    /// Another status than 200.
+    /// A status other than 200, with these headers.
     Status(u16, Vec<(String, String)>),
 }
 
-/// The turn that says a text and is done.
+/// Returns a turn with a text that ends the work.
 pub(crate) fn say(text: &str) -> Turn {
     Turn { text: text.into(), calls: Vec::new(), usage: (100, 10), refuses: false, end: End::Whole, always: false }
 }
 
-/// The turn that calls a tool.
+/// Returns a turn that calls a tool.
 pub(crate) fn call(tool: &str, arguments: Value) -> Turn {
     say("").also(tool, arguments)
 }
 
-/// The turn that calls a tool with arguments that are no JSON.
+/// Returns a turn that calls a tool with arguments that are not JSON.
 pub(crate) fn garbled(tool: &str) -> Turn {
     Turn { calls: vec![(tool.into(), "{\"path\": oops".into())], ..say("") }
 }
 
-/// The turn with nothing in it.
+/// Returns an empty turn.
 pub(crate) fn nothing() -> Turn {
     say("")
 }
 
-/// The turn that refuses.
+/// Returns a turn that refuses.
 pub(crate) fn refuse(text: &str) -> Turn {
     Turn { refuses: true, ..say(text) }
 }
 
-/// The turn of which nothing ever comes.
+/// Returns a turn that never answers.
 pub(crate) fn hang() -> Turn {
     Turn { end: End::HangsAtOnce, ..say("") }
 }
 
-/// The turn that is an HTTP status.
+/// Returns a turn that answers with an HTTP status.
 pub(crate) fn status(code: u16) -> Turn {
     Turn { end: End::Status(code, Vec::new()), ..say("") }
 }
 
 impl Turn {
-    /// Calls one more tool.
+    /// Adds a call of a tool.
     pub(crate) fn also(mut self, tool: &str, arguments: Value) -> Self {
         self.calls.push((tool.into(), arguments.to_string()));
         self
     }
 
-    /// Says this before its tool calls.
+    /// Adds a text before the tool calls.
     pub(crate) fn saying(self, text: &str) -> Self {
         Self { text: text.into(), ..self }
     }
 
-    /// Costs this many input and output tokens.
+    /// Sets the input and output tokens.
     pub(crate) fn using(self, input: u64, output: u64) -> Self {
         Self { usage: (input, output), ..self }
     }
@@ -93,22 +93,22 @@ impl Turn {
         self
     }
 
-    /// Comes byte by byte.
+    /// Sends the answer byte by byte.
     pub(crate) fn dripping(self) -> Self {
         Self { end: End::Dripping, ..self }
     }
 
-    /// Stops before its end, and the connection is closed.
+    /// Closes the connection before the end of the answer.
     pub(crate) fn breaking_off(self) -> Self {
         Self { end: End::BreaksOff, ..self }
     }
 
-    /// Stops before its end, and the connection stays open.
+    /// Stops before the end of the answer and keeps the connection open.
     pub(crate) fn hanging(self) -> Self {
         Self { end: End::Hangs, ..self }
     }
 
-    /// Is played again and again.
+    /// Repeats the turn from then on.
     pub(crate) fn always(self) -> Self {
         Self { always: true, ..self }
     }
@@ -122,7 +122,7 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// The format that a request's path asks for.
+    /// Returns the format for the path of a request.
     pub(super) fn of(path: &str) -> Option<Self> {
         match path {
             "/v1/messages" => Some(Self::Anthropic),
@@ -131,7 +131,8 @@ impl Dialect {
         }
     }
 
-    /// The frames of a turn, each one event: first those of the answer, then those that end it. `number` is that of the turn.
+    /// Returns the frames of a turn, one event each: those of the answer, then those that end it.
+    /// `number` is the number of the turn.
     pub(super) fn frames(self, turn: &Turn, number: usize) -> (Vec<String>, Vec<String>) {
         match self {
             Self::Anthropic => anthropic(turn, number),
@@ -139,7 +140,7 @@ impl Dialect {
         }
     }
 
-    /// An error as this API words it.
+    /// Returns an error in the form of this API.
     pub(super) fn complaint(self, status: u16) -> String {
         let kind = match status {
             401 => "authentication_error",
@@ -155,12 +156,12 @@ impl Dialect {
     }
 }
 
-/// The id of a tool call: of this turn, at this place.
+/// Returns the id of the tool call at this place of this turn.
 fn id(number: usize, place: usize) -> String {
     format!("call_{number}_{place}")
 }
 
-/// A text in small pieces, cut between characters.
+/// Cuts a text into small pieces, between characters.
 fn pieces(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     chars.chunks(7).map(|piece| piece.iter().collect()).collect()

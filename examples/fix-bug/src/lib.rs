@@ -1,6 +1,6 @@
 //! Durations as people write them: `90s`, `15m`, `1h30m`.
 
-/// The seconds that a text like `1h30m` stands for, or what is wrong with it.
+/// Returns the seconds of a duration such as `1h30m`, or an error message.
 pub fn seconds(text: &str) -> Result<u64, String> {
     let mut total = 0;
     let mut number = String::new();

@@ -39,8 +39,7 @@ impl Place {
         command
     }
 
-    /// Runs the program. Returns its exit code and output, with placeholders for the path of the
-    /// folder and for numbers that vary.
+    /// Runs the program. Returns its exit code and output, with `PLACE` for the path of the folder.
     pub(crate) fn says(&self, args: &[&str], env: &[(&str, &str)]) -> String {
         let Output { status, stdout, stderr } = self.fledge(args, env).output().unwrap();
         let text = |bytes: &[u8]| self.masked(&String::from_utf8_lossy(bytes));
