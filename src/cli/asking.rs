@@ -30,8 +30,8 @@ const LONGEST: usize = 16 * 1024;
 /// When standard input or standard error is no terminal, or the answer cannot be read.
 pub(super) fn confirm(what: &str) -> Result<bool, CliError> {
     if !is_somebody_there() {
-        let nobody = anyhow!("{what}: cannot ask for confirmation without a terminal");
-        return Err(CliError::input(nobody).hint("pass --yes to confirm"));
+        let error = anyhow!("{what}: cannot ask for confirmation without a terminal");
+        return Err(CliError::input(error).hint("pass --yes to confirm"));
     }
     paint::write(&[(Tone::Plain, &format!("{what}; continue? [y/N] "))]);
     let mut answer = String::new();

@@ -79,8 +79,6 @@ pub(super) struct SchedulerShared {
     entries: Mutex<BTreeMap<String, Entry>>,
     /// The time of the newest pass of the main loop.
     beat: Mutex<Option<Timestamp>>,
-    /// Wakes the main loop. Nothing notifies it at present.
-    hired: Notify,
 }
 
 /// A job and its state.
@@ -109,8 +107,8 @@ impl Scheduler {
     pub fn new(terms: SchedulerSettings) -> Self {
         let SchedulerSettings { ledger, clock, builtin, workspace, submit, tell } = terms;
         let entries = builtin.into_iter().map(|job| (job.name().to_owned(), Entry::new(job))).collect();
-        let (stop, beat, hired) = (CancellationToken::new(), Mutex::default(), Notify::new());
-        let crew = SchedulerShared { ledger, clock, stop, tell, entries: Mutex::new(entries), beat, hired };
+        let (stop, beat) = (CancellationToken::new(), Mutex::default());
+        let crew = SchedulerShared { ledger, clock, stop, tell, entries: Mutex::new(entries), beat };
         Self { crew: Arc::new(crew), submit, workspace }
     }
 
@@ -134,7 +132,6 @@ impl Scheduler {
                 biased;
                 () = stop.cancelled() => break,
                 Some(_over) = tenders.join_next() => {}
-                () = self.crew.hired.notified() => {}
                 () = changed(folder.as_mut()) => {}
                 () = sleep(SCAN) => {}
             }
