@@ -190,7 +190,7 @@ impl From<Arc<dyn Provider>> for DriverModel {
 /// Runs tasks, one at a time.
 ///
 /// ```no_run
-/// # async fn example(settings: fledge::driver::Settings) {
+/// # async fn example(settings: fledge::driver::DriverSettings) {
 /// use fledge::{AgentEvent, driver::Agent, task::Task};
 /// let mut agent = Agent::new(settings);
 /// agent.on_event(|event| if let AgentEvent::Text(text) = event { print!("{text}") });
