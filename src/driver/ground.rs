@@ -133,9 +133,10 @@ impl RunGround {
         stop: &CancellationToken,
     ) -> Result<Self, PlanError> {
         enclosure::must_be_hideable(settings)?;
-        let wall = enclosure::raise(settings).await?;
+        let (wall, trees) = futures_util::join!(enclosure::raise(settings), trees_of(settings, stop));
+        let wall = wall?;
         enclosure::must_be_writable(settings, &wall)?;
-        let trees = trees_of(settings, stop).await.map_err(no_trees)?;
+        let trees = trees.map_err(no_trees)?;
         let origin = worktree.map_or_else(|| settings.workspace.clone(), |worktree| worktree.origin.clone());
         Ok(Self { wall, trees, origin, dependencies: DependencyFolders::default() })
     }
@@ -223,13 +224,16 @@ impl RunGround {
     ) -> Result<StartingPoint, PlanError> {
         let take = async {
             let git = self.trees.freeze_ignores(&settings.env, stop).await?;
-            let repository = SourceRepository::read(&self.trees, &self.origin, &settings.env, stop).await?;
             let tree = self.trees.take(stop).await?.tree;
-            self.trees.keep(&kept_as(run, "base"), &tree, stop).await?;
-            let paths = self.trees.paths(&tree, stop).await?;
-            Ok(StartingPoint { tree, paths, git, origin: self.origin.clone(), repository })
+            let name = kept_as(run, "base");
+            let (kept, paths) = futures_util::join!(self.trees.keep(&name, &tree, stop), self.trees.paths(&tree, stop));
+            kept.and(paths).map(|paths| (git, tree, paths))
         };
-        take.await.map_err(no_trees)
+        let repository = SourceRepository::read(&self.trees, &self.origin, &settings.env, stop);
+        let (taken, repository) = futures_util::join!(take, repository);
+        let (git, tree, paths) = taken.map_err(no_trees)?;
+        let repository = repository.map_err(no_trees)?;
+        Ok(StartingPoint { tree, paths, git, origin: self.origin.clone(), repository })
     }
 
     /// Keeps the agent's final files: the tree that was judged, else the current workspace. Returns

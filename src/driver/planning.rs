@@ -128,8 +128,10 @@ impl Planner {
     async fn plan(self) -> Result<RunPlan, PlanError> {
         let made = worktree::make(self.worktree.as_deref(), &self.settings, &self.run_dir, &self.stop).await?;
         let mut ground = RunGround::make(&self.settings, self.worktree.as_deref(), &self.stop).await?;
-        ground.forget_gone(&self.settings, &self.stop).await;
-        let start = ground.base(&self.settings, &self.run_dir.run(), &self.stop).await?;
+        let run = self.run_dir.run();
+        let forget_gone = ground.forget_gone(&self.settings, &self.stop);
+        let ((), start) = futures_util::join!(forget_gone, ground.base(&self.settings, &run, &self.stop));
+        let start = start?;
         let (base, tree) = (start.tree.clone(), start.tree.clone());
         let head = self.head(&ground, &base).await?;
         self.note_standing(&ground).await;
@@ -169,10 +171,13 @@ impl Planner {
         }
         // Find out before spending anything if the sandbox works around this workspace.
         let unwalled = |error| PlanError::new(Reason::NoSandbox, chain(&error));
-        host.ready(&self.stop).await.map_err(unwalled)?;
-        if self.task.gate != GateChoice::Skip {
+        if self.task.gate == GateChoice::Skip {
+            host.ready(&self.stop).await.map_err(unwalled)?;
+        } else {
             let site = ground.site(&self.settings, &self.task, &self.run_dir, &plan.tools);
-            if let Some(why) = gate.unreached(&site, &self.stop).await {
+            let (ready, unreached) = futures_util::join!(host.ready(&self.stop), gate.unreached(&site, &self.stop));
+            ready.map_err(unwalled)?;
+            if let Some(why) = unreached {
                 return Err(PlanError::new(Reason::GateErrored, why));
             }
             self.ask_base(&gate, &ground, &mut plan).await?;

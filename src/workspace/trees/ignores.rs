@@ -61,7 +61,10 @@ pub(super) async fn frozen(
         let answer = git.run(args, b"", usize::MAX, stop).await?;
         Ok(if answer.code == 0 { String::from_utf8_lossy(&answer.output).into_owned() } else { String::new() })
     };
-    let set = ConfiguredPaths::read(&git, stop).await?;
+    // Paths without line breaks; git prints them one per line.
+    let places = ["rev-parse", "--show-toplevel", "--show-prefix", "--git-path", "info/exclude"];
+    let (set, places) = futures_util::join!(ConfiguredPaths::read(&git, stop), told(&places));
+    let (set, places) = (set?, places?);
     let own = set.last("core.excludesfile").filter(|path| !path.is_empty());
     let home = |name: &str| env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);
     let usual = || match (home("XDG_CONFIG_HOME"), home("HOME")) {
@@ -70,13 +73,13 @@ pub(super) async fn frozen(
         (None, None) => None,
     };
     let mut files: Vec<(PathBuf, String)> = Vec::new();
-    let line = async |args: &[&str]| Ok::<_, TreesError>(told(args).await?.trim_end_matches('\n').to_owned());
-    let top = Some(line(&["rev-parse", "--show-toplevel"]).await?).filter(|top| !top.is_empty()).map(PathBuf::from);
-    let prefix = line(&["rev-parse", "--show-prefix"]).await?.trim_end_matches('/').to_owned();
+    let mut lines = places.lines();
+    let top = lines.next().map(PathBuf::from);
+    let prefix = lines.next().unwrap_or_default().trim_end_matches('/').to_owned();
     files.extend(own.map(|path| root.join(path)).or_else(usual).map(|path| (path, prefix.clone())));
     let mut programs = GitPrograms::default();
     if let Some(top) = &top {
-        let exclude = root.join(line(&["rev-parse", "--git-path", "info/exclude"]).await?);
+        let exclude = root.join(lines.next().unwrap_or_default());
         let hooks = exclude.ancestors().nth(2).unwrap_or(top).join("hooks");
         programs = GitPrograms::read(&git, &set, root, (top, &prefix, &hooks), stop).await?;
         files.push((exclude, prefix.clone()));

@@ -183,8 +183,9 @@ impl Trees {
         env: &[(String, String)],
         stop: &CancellationToken,
     ) -> Result<GitPrograms, TreesError> {
-        let found = self.0.look_first().await?;
-        let frozen = ignores::frozen(&self.0.root, self.0.scratch.path(), env, stop).await?;
+        let frozen = ignores::frozen(&self.0.root, self.0.scratch.path(), env, stop);
+        let (found, frozen) = futures_util::join!(self.0.look_first(), frozen);
+        let (found, frozen) = (found?, frozen?);
         scratch::write(&self.0.git_dir.join("info/exclude"), frozen.lines.as_bytes())?;
         let mut state = self.0.state.lock().await;
         (state.tracked, state.found) = (Some(frozen.tracked), Some(found));
