@@ -15,36 +15,40 @@ use serde_json::{Value, json};
 
 /// Returns the schema of `fledge.yaml`, `fledge.local.yaml` and `~/.config/fledge/config.yaml`.
 pub(crate) fn schema() -> Value {
-    let what = "Settings of fledge: `fledge.yaml` in a project, `fledge.local.yaml` beside it, `~/.config/fledge/config.yaml` for all projects.";
+    let what = "The configuration of fledge: `fledge.yaml` in a project, `fledge.local.yaml` beside it, and `~/.config/fledge/config.yaml` for all projects.";
     let root = map(means().into_iter().chain(defaults()).chain(safety()));
     document("config", "A fledge configuration", what, with(root, json!({ "type": ["object", "null"] })))
 }
 
 fn means() -> Vec<KeyRow> {
     let memory = map([
-        ("ephemeral_ttl", duration(), "How long what runs leave in memory lives."),
-        ("recall_tokens", int(RECALLED), "Tokens of memories in the first message, of four bytes each. Default: 500."),
+        ("ephemeral_ttl", duration(), "How long fledge keeps the notes that runs leave in memory."),
+        (
+            "recall_tokens",
+            int(RECALLED),
+            "The most tokens of memories in the first message, at four bytes per token. Default: 500.",
+        ),
     ]);
     vec![
         (
             "default_model",
             like(text(), "claude"),
-            "The model of tasks that name none: a name under `models`, or `provider/model`.",
+            "The model of tasks that do not name one: a name under `models`, or `provider/model`.",
         ),
         (
             "models",
             with(names_to(model()), json!({ "propertyNames": { "pattern": "^[A-Za-z0-9._-]+$" } })),
-            "Models by the names that tasks have for them.",
+            "Models, by the names that tasks use.",
         ),
         (
             "mcp",
             with(names_to(server()), json!({ "propertyNames": { "pattern": "^[A-Za-z0-9_-]{1,32}$" } })),
-            "MCP servers by the names that tasks have for them.",
+            "MCP servers, by the names that tasks use.",
         ),
-        ("hooks", hooks(), "Commands that follow what the agent does."),
-        ("tasks", tasks_schema(), "Commands that the steps of lanes refer to, by name."),
-        ("memory", memory, "What is remembered of earlier runs."),
-        ("sync", sync(), "A server that runs are told of. Only in your own configuration."),
+        ("hooks", hooks(), "Commands that fledge runs after turns of the agent."),
+        ("tasks", tasks_schema(), "Commands that steps of lanes can name."),
+        ("memory", memory, "Settings of the memory of earlier runs."),
+        ("sync", sync(), "A fledge server to which this machine sends its runs. Only in your own configuration."),
     ]
 }
 
@@ -53,59 +57,67 @@ fn defaults() -> Vec<KeyRow> {
     let share =
         like(json!({ "type": "number", "minimum": COMPACT_AT[0] / 100.0, "maximum": COMPACT_AT[1] / 100.0 }), 0.7);
     vec![
-        ("lane", text_or_texts("verify"), "The lane that is the gate, or a list of lanes. Default: `verify`."),
-        ("max_retries", int(0..=100), "Further attempts after the first one when the gate says no. Default: 3."),
-        ("stuck_after", int(STUCK_AFTER), "So many equal failures in a row end a run early. Default: off."),
+        ("lane", text_or_texts("verify"), "The lanes that judge the work, in this order. Default: `verify`."),
+        ("max_retries", int(0..=100), "Further attempts after the gate failed. Default: 3."),
+        ("stuck_after", int(STUCK_AFTER), "Ends a run after this many equal gate failures in a row. Default: off."),
         (
             "tier",
             one_of(&Tier::WORDS),
-            "Which tools there are: to read, to change files, to run commands. Default: `code`.",
+            "The set of tools: `read` reads, `tool` also changes files, `code` also runs commands. Default: `code`.",
         ),
-        ("commit", one_of(&Commit::WORDS), "What becomes a commit. Default: `none`."),
+        ("commit", one_of(&Commit::WORDS), "What fledge commits. Default: `none`; in a worktree, `on-success`."),
         (
             "isolation",
             one_of(&Isolation::WORDS),
-            "Where agents work; in a batch the default is a worktree. Default: `in-place`.",
+            "Where agents work: in the checkout, or in a git worktree. Default: `in-place`; in a batch, `worktree`.",
+        ),
+        ("baseline", one_of(&Baseline::WORDS), "When the gate judges the base. Default: `auto`."),
+        ("budget", budget_schema(), "The limits on what a run may spend."),
+        (
+            "parallel_reads",
+            flag(),
+            "Whether fledge runs consecutive calls that only read in parallel. Default: `false`.",
         ),
         (
-            "baseline",
-            one_of(&Baseline::WORDS),
-            "Whether the gate judges the base before the first model call. Default: `auto`.",
+            "loop_threshold",
+            int(LOOP_THRESHOLD),
+            "The number of similar calls that count as a loop, which ends the run. Default: 8.",
         ),
-        ("budget", budget_schema(), "What a run may spend."),
-        ("parallel_reads", flag(), "Whether neighbouring calls that only read may overlap in time. Default: `false`."),
-        ("loop_threshold", int(LOOP_THRESHOLD), "So many alike calls make a loop, which ends the run. Default: 8."),
-        ("compact_at", share, "The share of the model's window at which a conversation is made shorter. Default: 0.7."),
-        ("confirm_within", duration(), "How long a person has to agree to a call."),
-        ("max_tries", int(MAX_TRIES), "How often one model call is tried. Default: 4."),
-        ("max_wait", duration(), "The longest pause that a provider may ask for. Default: `2m`."),
+        (
+            "compact_at",
+            share,
+            "The share of the model's context window at which fledge shortens a conversation. Default: 0.7.",
+        ),
+        ("confirm_within", duration(), "How long fledge waits for a person to approve a call."),
+        ("max_tries", int(MAX_TRIES), "The most tries of one model call. Default: 4."),
+        ("max_wait", duration(), "The longest pause that a provider may request. Default: `2m`."),
     ]
 }
 
 fn safety() -> Vec<KeyRow> {
     vec![
-        ("protect", texts("CODEOWNERS"), "Globs of more paths that no agent may change."),
+        ("protect", texts("CODEOWNERS"), "Globs of more protected paths."),
         (
             "on_tamper",
             one_of(&OnTamper::WORDS),
-            "What happens when a protected path was changed: it is put back, or the run fails. Default: `restore`.",
+            "What fledge does when the work changed a protected path: restore the path, or fail the run. Default: `restore`.",
         ),
-        ("approve", approve_schema(), "Calls that a person must agree to; where nobody is there, they are denied."),
+        ("approve", approve_schema(), "Calls that a person must approve. Without a person, fledge denies them."),
         (
             "sandbox",
             word_of(SandboxChoice::NAMES),
-            "The wall around agents and gates: the best there is, bubblewrap or nothing, or none. Default: `auto`.",
+            "The sandbox of agents and gates: the best one here, only bubblewrap, or none. Default: `auto`.",
         ),
-        ("network", word_of(["deny", "allow"]), "Whether agents reach the network. Default: `deny`."),
+        ("network", word_of(["deny", "allow"]), "Whether agents have network access. Default: `deny`."),
         (
             "limits",
             limits(),
-            "What one call of a tool, and one step of a gate, may use up. A project's own files can only lower it.",
+            "What one tool call or one gate step may use. A project's own files can only lower these limits.",
         ),
         (
             "trust",
             texts("/home/me/project"),
-            "Projects whose own files may say everything, by their whole paths. Only in your own configuration.",
+            "Absolute paths of projects whose own files may set every key. Only in your own configuration.",
         ),
     ]
 }
@@ -116,9 +128,9 @@ fn limits() -> Value {
         (
             "memory",
             like(text(), "4GiB"),
-            "The most memory, of all its processes together. Default: three quarters of the machine's.",
+            "The most memory of all its processes together. Default: three quarters of the machine's memory.",
         ),
-        ("file_size", like(text(), "1GiB"), "The largest file that it may write. Default: 16GiB."),
+        ("file_size", like(text(), "1GiB"), "The largest file that a process may write. Default: 16GiB."),
     ])
 }
 
@@ -126,57 +138,65 @@ fn sync() -> Value {
     map_with(
         &["url"],
         [
-            ("url", url(), "The address of its `fledge serve`."),
-            ("token_env", variable("MY_TOKEN"), "The environment variable with its token."),
-            ("token_file", path("~/.keys/fledge"), "The file with its token."),
-            ("token_command", text_or_texts("pass show fledge"), "A command that prints its token."),
-            ("machine", like(text(), "ci-7"), "What this machine is called there. Default: its own name."),
-            ("ca_file", path("~/ca.pem"), "Certificates that it is trusted by, beside the system's."),
+            ("url", url(), "The address of the server."),
+            ("token_env", variable("MY_TOKEN"), "The environment variable with the server's token."),
+            ("token_file", path("~/.keys/fledge"), "The file with the server's token."),
+            ("token_command", text_or_texts("pass show fledge"), "A command that prints the server's token."),
+            ("machine", like(text(), "ci-7"), "The name of this machine on the server. Default: its host name."),
+            (
+                "ca_file",
+                path("~/ca.pem"),
+                "Certificates (PEM) that are trusted for the server, in addition to the system's.",
+            ),
         ],
     )
 }
 
 fn model() -> Value {
     let timeouts = map([
-        ("first_byte", duration(), "Until the answer begins."),
-        ("idle", duration(), "Between two pieces of the answer."),
-        ("turn", duration(), "For the whole answer."),
+        ("first_byte", duration(), "The time until the first byte of the answer."),
+        ("idle", duration(), "The time between two parts of the answer."),
+        ("turn", duration(), "The time for the whole answer."),
     ]);
     let price = map_with(
         &["input", "output"],
         [
-            ("input", dollars(), "What is read."),
-            ("output", dollars(), "What is written."),
-            ("cached_input", dollars(), "What is read from the cache."),
-            ("cache_write", dollars(), "What is written to the cache."),
+            ("input", dollars(), "Input tokens."),
+            ("output", dollars(), "Output tokens."),
+            ("cached_input", dollars(), "Input tokens from the cache."),
+            ("cache_write", dollars(), "Input tokens that are written to the cache."),
         ],
     );
     map_with(
         &["provider", "model"],
         [
-            ("provider", one_of(&ProviderKind::WORDS), "Whose interface it has."),
-            ("model", like(text(), "claude-sonnet-4-5"), "The provider's name for it."),
-            ("base_url", url(), "Where it is, if not at its provider's own address."),
-            ("api_key_env", variable("MY_API_KEY"), "The environment variable with its key."),
-            ("api_key_file", path("~/.keys/model"), "The file with its key."),
-            ("api_key_command", text_or_texts("pass show model"), "A command that prints its key."),
-            ("api_key_ttl", duration(), "How long a key is good that `api_key_command` gave."),
-            ("tier", one_of(&Tier::WORDS), "The tier of tasks that take this model by themselves."),
+            ("provider", one_of(&ProviderKind::WORDS), "The API that the model speaks."),
+            ("model", like(text(), "claude-sonnet-4-5"), "The provider's name of the model."),
+            ("base_url", url(), "The address of the API, if not the provider's own."),
+            ("api_key_env", variable("MY_API_KEY"), "The environment variable with the API key."),
+            ("api_key_file", path("~/.keys/model"), "The file with the API key."),
+            ("api_key_command", text_or_texts("pass show model"), "A command that prints the API key."),
+            ("api_key_ttl", duration(), "How long a key from `api_key_command` is valid."),
+            ("tier", one_of(&Tier::WORDS), "The tier of tasks that use this model if they name none."),
             ("price", price, "US dollars per million tokens."),
-            ("max_context_tokens", int(CONTEXT_TOKENS), "The tokens that a conversation may have."),
-            ("max_output_tokens", int(OUTPUT_TOKENS), "The tokens that one answer may have."),
-            ("max_requests_per_minute", int(PER_MINUTE), "Requests within a minute, of all runs of this process."),
-            ("max_concurrent", int(AT_ONCE), "Requests at once, of all runs of this process."),
-            ("headers", headers(), "What is sent beside each request, by the names of headers."),
-            ("ca_file", path("~/.keys/ca.pem"), "Certificates that are trusted for it, as PEM."),
-            ("proxy", like(text(), "http://proxy.example:3128"), "The proxy that leads to it."),
-            ("reasoning", one_of(&EFFORTS), "How much it thinks before it answers."),
+            ("max_context_tokens", int(CONTEXT_TOKENS), "The most tokens of a conversation."),
+            ("max_output_tokens", int(OUTPUT_TOKENS), "The most tokens of one answer."),
+            (
+                "max_requests_per_minute",
+                int(PER_MINUTE),
+                "The most requests per minute, over all runs of this process.",
+            ),
+            ("max_concurrent", int(AT_ONCE), "The most concurrent requests, over all runs of this process."),
+            ("headers", headers(), "HTTP headers that are sent with each request."),
+            ("ca_file", path("~/.keys/ca.pem"), "Certificates (PEM) that are trusted for the model's server."),
+            ("proxy", like(text(), "http://proxy.example:3128"), "The proxy for requests to the model."),
+            ("reasoning", one_of(&EFFORTS), "How much the model reasons before it answers."),
             (
                 "tools_mode",
                 one_of(&TOOLS_MODES),
-                "Whether it calls tools by its provider's interface, or in its text. Default: `native`.",
+                "How the model calls tools: by the provider's API, or in its text. Default: `native`.",
             ),
-            ("timeouts", timeouts, "How long a turn may take."),
+            ("timeouts", timeouts, "Time limits of a turn."),
             ("max_response", like(text(), "16MB"), "The most bytes of one answer, from `4KB` to `1GB`."),
         ],
     )
@@ -187,22 +207,26 @@ fn headers() -> Value {
         ("env", variable("MY_TOKEN"), "The environment variable with the value."),
         ("file", path("~/.keys/token"), "The file with the value."),
         ("command", text_or_texts("pass show token"), "A command that prints the value."),
-        ("ttl", duration(), "How long a value is good that `command` gave."),
+        ("ttl", duration(), "How long a value from `command` is valid."),
     ]);
     names_to(any_of([any_text(), at]))
 }
 
 fn server() -> Value {
     let rows = [
-        ("command", text_or_texts("docs-server"), "The program that is started, and its arguments."),
-        ("url", url(), "The address of one that is there already."),
+        ("command", text_or_texts("docs-server"), "The program that fledge starts, with its arguments."),
+        ("url", url(), "The address of a running server."),
         ("env", map_of_text(), "The environment of the program."),
-        ("headers", map_of_text(), "What is sent beside each request to the address."),
-        ("sandbox", word_of(["auto", "off"]), "Whether it stands inside of the agent's wall. Default: `auto`."),
-        ("network", word_of(["deny", "allow"]), "Whether it reaches the network from there. Default: `deny`."),
-        ("tier", one_of(&Tier::WORDS), "The lowest tier whose tasks may have its tools. Default: `tool`."),
+        ("headers", map_of_text(), "HTTP headers that are sent with each request."),
+        ("sandbox", word_of(["auto", "off"]), "Whether the server runs in the agent's sandbox. Default: `auto`."),
+        (
+            "network",
+            word_of(["deny", "allow"]),
+            "Whether the server has network access in the sandbox. Default: `deny`.",
+        ),
+        ("tier", one_of(&Tier::WORDS), "The lowest tier of tasks that may use the server's tools. Default: `tool`."),
         ("timeout", duration(), "How long one call may take."),
-        ("required", flag(), "Whether no run may begin without it. Default: `false`."),
+        ("required", flag(), "Whether a run fails if the server does not start. Default: `false`."),
     ];
     with(map(rows), json!({ "oneOf": [{ "required": ["command"] }, { "required": ["url"] }] }))
 }
@@ -212,14 +236,14 @@ fn hooks() -> Value {
         (
             "run",
             like(text(), "cargo fmt"),
-            "The command, for the shell. The turn is on its standard input and in FLEDGE_ variables.",
+            "The shell command. It gets the turn as JSON on standard input and in FLEDGE_ variables.",
         ),
-        ("name", text(), "What it is called. Default: its command."),
-        ("timeout", duration(), "How long it may take."),
+        ("name", text(), "The name of the hook. Default: its command."),
+        ("timeout", duration(), "The time limit of the hook."),
         (
             "tell_model",
             flag(),
-            "Whether the model is told of its failure, with its output, and of what it changed. Default: `false`.",
+            "Whether the model sees the hook's failures, their output, and the files that the hook changed. Default: `false`.",
         ),
     ];
     let each = any_of([like(text(), "cargo fmt"), map_with(&["run"], rows)]);
@@ -227,7 +251,7 @@ fn hooks() -> Value {
     map([(
         "post_tools",
         after,
-        "Commands that follow every turn in which something may have changed. Each reads a JSON object about the turn.",
+        "Commands that run after each turn in which files may have changed. Each gets a JSON object about the turn.",
     )])
 }
 

@@ -13,16 +13,16 @@ const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
 /// Builds the schema of `lanes/<name>.yaml`.
 pub(crate) fn schema() -> Value {
-    let what = "A graph of commands, by hand or as the gate of a task: `lanes/<name>.yaml`.";
+    let what = "A lane, `lanes/<name>.yaml`: steps that check the project, by hand or as the gate of a task.";
     let steps = |of: &str| json!({ "type": "array", "minItems": 1, "items": defined(of) });
     let rows = vec![
-        ("description", any_text(), "What the lane is for."),
-        ("fail_fast", flag(), "Whether the first failure ends the lane. Default: `true`."),
-        ("timeout", duration(), "The time of the whole lane. Default: `30m`."),
-        ("env", variables(), "Variables for every step."),
-        ("jobs", int(1..=MOST_JOBS), "How many steps run at once at most. Default: as many as there are cores."),
-        ("tasks", tasks(), "Commands that steps refer to, by name."),
-        ("steps", steps("step"), "What is run: one after the other, unless `needs` says otherwise."),
+        ("description", any_text(), "An explanation for people."),
+        ("fail_fast", flag(), "Whether the first failed step ends the lane. Default: `true`."),
+        ("timeout", duration(), "The time limit of the whole lane. Default: `30m`."),
+        ("env", variables(), "Environment variables of all steps."),
+        ("jobs", int(1..=MOST_JOBS), "The most steps that run at once. Default: the number of cores."),
+        ("tasks", tasks(), "Commands that steps can name."),
+        ("steps", steps("step"), "The steps. They run one after the other, except for steps with `needs`."),
     ];
     let root = map_with(&["steps"], rows.into_iter().chain(terms()));
     let parallel = ("parallel", steps("member"), "Steps that may run at the same time.");
@@ -37,11 +37,11 @@ pub(crate) fn schema() -> Value {
 /// Builds the schema of `tasks`, which `fledge.yaml` also uses.
 pub(crate) fn tasks() -> Value {
     let rows = [
-        ("cmd", like(text(), "make all"), "The command, for the shell."),
-        ("deps", texts("build"), "Tasks that must run before it."),
-        ("env", variables(), "Variables for it."),
-        ("dir", like(text(), "web"), "The folder it runs in, below the project's root."),
-        ("description", any_text(), "What it is for."),
+        ("cmd", like(text(), "make all"), "The shell command."),
+        ("deps", texts("build"), "Tasks that must run first."),
+        ("env", variables(), "Environment variables of the task."),
+        ("dir", like(text(), "web"), "The working folder, relative to the project's root."),
+        ("description", any_text(), "An explanation for people."),
     ];
     let whole = with(map(rows), json!({ "anyOf": [{ "required": ["cmd"] }, { "required": ["deps"] }] }));
     names_to(any_of([like(text(), "make all"), whole]))
@@ -52,9 +52,9 @@ fn terms() -> Vec<KeyRow> {
     let own = map_with(
         &["file", "text"],
         [
-            ("file", like(text(), "tests/canary.rs"), "Where the failing test is put, below the project's root."),
+            ("file", like(text(), "tests/canary.rs"), "The path of the failing test, relative to the project's root."),
             ("text", text(), "The text of the failing test."),
-            ("run", like(text(), "test"), "The step that must fail. Default: any of them."),
+            ("run", like(text(), "test"), "The step that must fail. Default: any step."),
         ],
     );
     let setup = json!({ "type": "array", "minItems": 1, "items": defined("command") });
@@ -62,27 +62,27 @@ fn terms() -> Vec<KeyRow> {
         (
             "room",
             one_of(&ROOMS),
-            "Where the lane runs as a gate: in a fresh copy of the tree, or in the workspace. Default: `clean`.",
+            "Where the gate runs the lane: in a fresh copy of the tree, or in the workspace. Default: `clean`.",
         ),
-        ("setup", setup, "Commands that make the room ready, on the base and with network, one after the other."),
-        ("cache", texts("target"), "Folders that are built on the base and copied for each run as a gate."),
-        ("network", flag(), "Whether the steps have a network in the room. Default: `false`."),
-        ("writes", flag(), "Whether the steps may change the sources in the room. Default: `false`."),
+        ("setup", setup, "Commands that prepare the room, on the base and with network, one after the other."),
+        ("cache", texts("target"), "Folders that are built once on the base and copied for each gate run."),
+        ("network", flag(), "Whether the steps have network access in the room. Default: `false`."),
+        ("writes", flag(), "Whether the steps may change sources in the room. Default: `false`."),
         (
             "canary",
             any_of([one_of(&CanaryTerms::WORDS), own]),
-            "A planted failure that the lane must see, or its pass proves nothing.",
+            "A failing test that the gate plants. The lane must report it; otherwise a pass proves nothing.",
         ),
-        ("flaky", one_of(&FLAKY), "What a pass is worth that needed another try. Default: `pass`."),
-        ("include_ignored", texts(".env.test"), "Files and folders that git ignores and the room needs."),
+        ("flaky", one_of(&FLAKY), "How the gate counts a step that passed only after a retry. Default: `pass`."),
+        ("include_ignored", texts(".env.test"), "Ignored files and folders that the room needs."),
     ]
 }
 
 fn kinds() -> Vec<KeyRow> {
     vec![
-        ("run", like(text(), "cargo test"), "A command, for the shell."),
-        ("task", like(text(), "build"), "A task, by its name."),
-        ("lane", like(text(), "spec-check"), "Another lane, whose steps stand here."),
+        ("run", like(text(), "cargo test"), "A shell command."),
+        ("task", like(text(), "build"), "The name of a task."),
+        ("lane", like(text(), "spec-check"), "The name of another lane, whose steps are inserted here."),
     ]
 }
 
@@ -97,14 +97,18 @@ fn step(kinds: Vec<KeyRow>) -> Value {
         closed["parallel"] = json!({ "properties": none("") });
     }
     let rows =
-        kinds.into_iter().chain([name(), ("needs", texts("build"), "Steps that must have ended before it starts.")]);
+        kinds.into_iter().chain([name(), ("needs", texts("build"), "Steps that must end before this step starts.")]);
     with(map(rows.chain(options())), json!({ "oneOf": one, "dependentSchemas": closed }))
 }
 
 /// Describes a step of `setup`.
 fn command() -> Value {
     let kinds = kinds().into_iter().filter(|(kind, ..)| *kind != "lane");
-    let needs = ("needs", with(texts("build"), json!({ "maxItems": 0 })), "Nothing: these run one after the other.");
+    let needs = (
+        "needs",
+        with(texts("build"), json!({ "maxItems": 0 })),
+        "Always empty: setup commands run one after the other.",
+    );
     with(
         map(kinds.chain([name(), needs]).chain(options())),
         json!({ "oneOf": [{ "required": ["run"] }, { "required": ["task"] }] }),
@@ -112,26 +116,26 @@ fn command() -> Value {
 }
 
 fn name() -> KeyRow {
-    ("name", with(text(), json!({ "maxLength": LONGEST_NAME })), "What the step is called. Default: its command.")
+    ("name", with(text(), json!({ "maxLength": LONGEST_NAME })), "The name of the step. Default: its command.")
 }
 
 /// Lists the settings of a command.
 fn options() -> [KeyRow; OPTIONS.len()] {
     [
         ("shell", like(text(), "bash -c"), "The shell and its arguments before the command. Default: `/bin/sh -c`."),
-        ("dir", like(text(), "web"), "The folder it runs in, below the project's root."),
-        ("env", variables(), "Variables for this step; they win over the lane's."),
-        ("timeout", duration(), "The time of each try, within that of the lane."),
-        ("retries", int(0..=MOST_RETRIES), "How often it is tried again when it fails. Default: 0."),
-        ("retry_delay", duration(), "The pause before it is tried again."),
+        ("dir", like(text(), "web"), "The working folder, relative to the project's root."),
+        ("env", variables(), "Environment variables of this step; they override those of the lane."),
+        ("timeout", duration(), "The time limit of each try, within that of the lane."),
+        ("retries", int(0..=MOST_RETRIES), "How often a failed step is retried. Default: 0."),
+        ("retry_delay", duration(), "The pause before a retry."),
         (
             "when",
             like(text(), "CI,!FAST=1"),
-            "Runs only where all of these hold: `VAR`, `VAR=value`, `!VAR`, `!VAR=value`, with commas between them.",
+            "Conditions for the step, separated by commas: `VAR`, `VAR=value`, `!VAR`, `!VAR=value`. All must hold.",
         ),
-        ("changed", texts("src/**"), "Runs only where the run has changed a path that one of these globs fits."),
-        ("allow_failure", flag(), "Whether its failure is only reported. Default: `false`."),
-        ("junit", like(text(), "target/junit.xml"), "The test report that it writes, in JUnit's form."),
+        ("changed", texts("src/**"), "Globs; the step runs only if the run changed a matching path."),
+        ("allow_failure", flag(), "Whether a failure of the step is only reported. Default: `false`."),
+        ("junit", like(text(), "target/junit.xml"), "The JUnit report that the step writes."),
     ]
 }
 

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 /// Returns the schema of a task's front matter.
 pub(crate) fn schema() -> Value {
-    let what =
-        "What stands between the `---` lines at the top of a task; the text below is what the agent is asked to do.";
+    let what = "The front matter of a task, between the `---` lines. The text below it is the prompt.";
     let root = map(gate().into_iter().chain(paths()).chain(means()));
     document("task", "A fledge task", what, with(root, json!({ "type": ["object", "null"] })))
 }
@@ -17,22 +16,26 @@ pub(crate) fn schema() -> Value {
 fn gate() -> Vec<crate::yaml::schema::KeyRow> {
     let lane = any_of([json!({ "const": false }), text_or_texts("verify")]);
     vec![
-        ("title", text(), "What the task is called; else its first heading, or the file's name."),
-        ("lane", lane, "The lane that is the gate, or a list of lanes; `false` skips verification. Default: `verify`."),
-        ("max_retries", int(0..=100), "Further attempts after the first one when the gate says no. Default: 3."),
-        ("stuck_after", int(STUCK_AFTER), "So many equal failures in a row end the run early. Default: off."),
+        (
+            "title",
+            text(),
+            "A one-line title for people and for the commit. Default: the first heading, else the file name.",
+        ),
+        ("lane", lane, "The lanes that judge the work, in this order; `false` skips verification. Default: `verify`."),
+        ("max_retries", int(0..=100), "Further attempts after the gate failed. Default: 3."),
+        ("stuck_after", int(STUCK_AFTER), "Ends the run after this many equal gate failures in a row. Default: off."),
         (
             "on_tamper",
             one_of(&OnTamper::WORDS),
-            "What happens when a protected path was changed: it is put back, or the run fails. Default: `restore`.",
+            "What fledge does when the work changed a protected path: restore the path, or fail the run. Default: `restore`.",
         ),
-        ("expect", one_of(&Expect::WORDS), "What the gate must say about the base, before the agent begins."),
         (
-            "baseline",
-            one_of(&Baseline::WORDS),
-            "Whether the gate judges the base before the first model call. Default: `auto`.",
+            "expect",
+            one_of(&Expect::WORDS),
+            "The verdict that the gate must give on the base before the first model call.",
         ),
-        ("commit", one_of(&Commit::WORDS), "What becomes a commit. Default: `none`."),
+        ("baseline", one_of(&Baseline::WORDS), "When the gate judges the base. Default: `auto`."),
+        ("commit", one_of(&Commit::WORDS), "What fledge commits. Default: `none`; in a worktree, `on-success`."),
     ]
 }
 
@@ -42,103 +45,103 @@ fn paths() -> Vec<crate::yaml::schema::KeyRow> {
         (
             "files",
             some_texts("src/**"),
-            "Globs of the only paths that the agent may change. Default: all but protected ones.",
+            "Globs of the only paths that file tools may change. Default: all unprotected paths.",
         ),
-        ("protect", texts("fixtures/**"), "Globs of more paths that the agent may not change."),
-        (
-            "allow_edit",
-            texts("tests/dates.rs"),
-            "Protected paths that this task may change, as globs; always reported.",
-        ),
-        ("context", texts("docs/dates.md"), "Files that are put into the first message."),
+        ("protect", texts("fixtures/**"), "Globs of more protected paths."),
+        ("allow_edit", texts("tests/dates.rs"), "Globs of protected paths that this task may change."),
+        ("context", texts("docs/dates.md"), "Files whose text goes into the first message, up to 64 KiB each."),
         (
             "output_schema",
             like(text(), "report.schema.json"),
-            "A file with the JSON Schema that the final answer must fit.",
+            "The file of a JSON Schema that the final answer must match.",
         ),
         (
             "specs",
             specs,
-            "Which of the project's specs go into the context: `auto`, `all`, `none`, or modules by name. Default: `auto`.",
+            "The specs that go into the prompt: `auto`, `all`, `none`, or names of modules. Default: `auto`.",
         ),
     ]
 }
 
 fn means() -> Vec<crate::yaml::schema::KeyRow> {
     let tools = map([
-        ("allow", texts("files-*"), "Globs of the tools that there are. Default: all of the tier's."),
-        ("deny", texts("shell-exec"), "Globs of tools that are taken away."),
+        ("allow", texts("files-*"), "Globs of the available tools. Default: all tools of the tier."),
+        ("deny", texts("shell-exec"), "Globs of tools that the task may not use."),
     ]);
     vec![
         (
             "model",
             text_or_texts("anthropic/claude-sonnet-4-5"),
-            "`provider/model`, or a name from the configuration; of a list, each stands in for the one before it.",
+            "`provider/model` or a configured name. The next model of a list replaces a model that fails for good.",
         ),
         (
             "tier",
             one_of(&Tier::WORDS),
-            "Which tools there are: to read, to change files, to run commands. Default: `code`.",
+            "The set of tools: `read` reads, `tool` also changes files, `code` also runs commands. Default: `code`.",
         ),
-        ("tools", tools, "Which tools of the tier there are."),
-        ("approve", approve(), "Calls that a person must agree to; where nobody is there, they are denied."),
-        ("mcp", texts("docs"), "MCP servers whose tools there are, by their names in the configuration."),
+        ("tools", tools, "Globs that select tools of the tier."),
+        ("approve", approve(), "Calls that a person must approve. Without a person, fledge denies them."),
+        ("mcp", texts("docs"), "Configured MCP servers whose tools the task may use."),
         ("budget", budget(), "What the run may spend."),
         (
             "candidates",
             any_of([int(CANDIDATES), some_texts("claude")]),
-            "So many runs of the task race, or one with each of these models; the first one that is verified counts.",
+            "Several runs of the task race: this many, or one for each of these models. The first verified run wins.",
         ),
-        ("params", params(), "Parameters of the text, where `{{ name }}` stands for the value."),
+        ("params", params(), "Parameters of the text; `{{ name }}` inserts a value."),
         (
             "isolation",
             one_of(&Isolation::WORDS),
-            "Where the agent works: in the workspace itself, or in a worktree of its own, on a branch of its own.",
+            "Where the agent works: in the checkout, or in a git worktree with its own branch. Default: `in-place`.",
         ),
         (
             "base",
             like(text(), "origin/main"),
-            "The commit that the worktree is made from. Default: the newest one of the checkout.",
+            "The commit from which fledge makes the worktree. Default: the newest commit of the checkout.",
         ),
-        (
-            "schedule",
-            any_of([like(text(), "0 3 * * *"), schedule()]),
-            "When the task comes again by itself, as long as `fledge serve` serves its project.",
-        ),
-        ("needs", texts("bump-deps"), "Other tasks of the same batch that must be verified first, by their names."),
+        ("schedule", any_of([like(text(), "0 3 * * *"), schedule()]), "When `fledge serve` starts the task."),
+        ("needs", texts("bump-deps"), "Names of tasks of the same batch that must be verified first."),
     ]
 }
 
 fn schedule() -> Value {
     let monitor = map([
-        ("margin", duration(), "How late it may begin. Default: `5m`."),
-        ("max_runtime", duration(), "How long it may take. Default: as long as it likes."),
+        ("margin", duration(), "How late a run may start before its monitor reports a missed run. Default: `5m`."),
+        ("max_runtime", duration(), "How long a run may take before its monitor reports it. Default: no limit."),
     ]);
     map([
         (
             "cron",
             like(text(), "0 3 * * *"),
-            "Five fields (minute, hour, day, month, weekday), or `@daily` and its like.",
+            "Five fields (minute, hour, day, month, weekday), or a shorthand such as `@daily`.",
         ),
-        ("every", duration(), "An interval."),
+        ("every", duration(), "The interval between two starts."),
         ("zone", like(text(), "Europe/Berlin"), "The time zone of `cron`. Default: `UTC`."),
-        ("jitter", duration(), "How long it may be put off, so that not all begin at once. Default: not at all."),
-        ("monitor", any_of([json!({ "const": false }), monitor]), "What its monitor expects; `false`: it has none."),
+        (
+            "jitter",
+            duration(),
+            "Delays each start by a random time up to this, so that not all tasks start at once. Default: no delay.",
+        ),
+        (
+            "monitor",
+            any_of([json!({ "const": false }), monitor]),
+            "The limits of the task's monitor; `false` for no monitor.",
+        ),
     ])
 }
 
 fn params() -> Value {
     names_to(map([
-        ("required", flag(), "Whether a value must be given. Default: where there is no `default`."),
-        ("default", any_text(), "The value when none is given."),
-        ("choices", texts("minimal"), "The only values that there are."),
-        ("description", text(), "What it is for."),
+        ("required", flag(), "Whether a value must be given. Default: `true` without a `default`."),
+        ("default", any_text(), "The value if none is given."),
+        ("choices", texts("minimal"), "The only allowed values."),
+        ("description", text(), "An explanation for people."),
     ]))
 }
 
 /// Returns the schema of `approve`, in tasks and in the configuration.
 pub(crate) fn approve() -> Value {
-    map([("ask", texts("shell-exec:git push*"), "Tools, as globs, or commands: `shell-exec:git push*`.")])
+    map([("ask", texts("shell-exec:git push*"), "Globs of tools, or of commands of a tool: `shell-exec:git push*`.")])
 }
 
 /// Returns the schema of `budget`, in tasks and in the configuration.
