@@ -23,7 +23,7 @@ pub(super) struct CompletionArguments {
     after_help = "Examples:\n  fledge man | man -l -\n  fledge man lanes run | man -l -\n  fledge man --out ~/.local/share/man/man1"
 )]
 pub(super) struct ManArguments {
-    /// The verb to print the page of [default: the program itself]
+    /// Print the page of this verb [default: fledge itself]
     verb: Vec<String>,
     /// Write all pages to this folder, one per verb, instead of printing one
     #[arg(long, value_name = "DIR", conflicts_with = "verb")]

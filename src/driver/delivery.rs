@@ -89,7 +89,7 @@ impl EffectRunner {
                     delivered(Ok(Delivery { commit, branch: head.branch, tree, notes }))
                 }
                 Some(Err(fault)) => {
-                    let ways = Some(fault.ways(result.run.as_str()));
+                    let ways = Some(fault.next_step(result.run.as_str()));
                     Event::Delivered { call, result: Err(chain(&fault)), ways }
                 }
                 None => delivered(Err("the commit was stopped, and its outcome is unknown".to_owned())),

@@ -26,12 +26,12 @@ impl GateSite {
             by_lane || !self.variable(name).is_empty()
         };
         let is_wanted = self.wall.kind() == SandboxKind::Bubblewrap && may_start(lane, &["go "]);
-        is_wanted && !["GOFLAGS", "GOENV"].into_iter().any(is_set) && self.go_settings().is_some()
+        is_wanted && !["GOFLAGS", "GOENV"].into_iter().any(is_set) && self.go_settings_path().is_some()
     }
 
     /// Puts the settings into a room, if its lane's tests can be named.
     pub(super) fn bring_go_settings(&self, lane: &Lane, room: &mut LaneRoom) {
-        let (Some(at), Some(behind)) = (self.go_settings(), room.behind.as_mut()) else { return };
+        let (Some(at), Some(behind)) = (self.go_settings_path(), room.behind.as_mut()) else { return };
         if !self.names_tests(lane) {
             return;
         }
@@ -43,8 +43,8 @@ impl GateSite {
         }
     }
 
-    /// Returns the path of the settings file in the user's home.
-    fn go_settings(&self) -> Option<PathBuf> {
+    /// Returns the path of the user's `go env -w` file, if it is below an absolute `HOME`.
+    fn go_settings_path(&self) -> Option<PathBuf> {
         let home = Path::new(self.variable("HOME"));
         let folder = Some(self.variable("XDG_CONFIG_HOME")).filter(|folder| !folder.is_empty());
         let folder = folder.map_or_else(|| home.join(".config"), PathBuf::from);

@@ -72,7 +72,7 @@ impl GateRun<'_> {
         let also = manifests.clone();
         let (taken, looked) = tokio::join!(
             candidate::take_candidate(self.gate, self.site, self.stop),
-            self.look(move |seal| seal.found_stamped(wall, &also))
+            self.with_seal(move |seal| seal.found_stamped(wall, &also))
         );
         let (mut findings, before) = match looked {
             Ok(looked) => looked,
@@ -98,7 +98,7 @@ impl GateRun<'_> {
             changed.retain(|finding| !candidate::is_in(&settled, &finding.path));
             (seal.heeded(wall, touched), aside.map_or(Vec::new(), |aside| seal.restore(&changed, &aside)))
         };
-        match self.look(look).await {
+        match self.with_seal(look).await {
             Ok((touched, left)) => written_meanwhile(verdict, touched, left),
             Err(why) => self.errored(&record, why),
         }
@@ -280,7 +280,7 @@ impl GateRun<'_> {
     async fn tampered(&self, findings: Vec<TamperFinding>) -> Verdict {
         let verdict = self.verdict(Ruling::Tampered, &JudgeRecord::default());
         if !self.puts_back() {
-            return Verdict { findings, feedback: "Nothing was put back.\n".into(), ..verdict };
+            return Verdict { findings, feedback: "fledge restored no file.\n".into(), ..verdict };
         }
         let (aside, changed) = (self.aside(), findings.clone());
         let kept = aside.clone();
@@ -289,7 +289,7 @@ impl GateRun<'_> {
             left.extend(seal.restore(&changed, &aside));
             left
         };
-        let mut notes = self.look(work).await.unwrap_or_else(|why| vec![why]);
+        let mut notes = self.with_seal(work).await.unwrap_or_else(|why| vec![why]);
         let paths: Vec<String> = findings.iter().map(|finding| finding.path.clone()).collect();
         let is_in_trees = |path: &&String| !self.gate.seal.is_git(Path::new(path));
         let own: Vec<String> = paths.iter().filter(is_in_trees).cloned().collect();
@@ -299,16 +299,19 @@ impl GateRun<'_> {
                 Ok(_) if path.len() == own.len() => break,
                 Ok(_) => {}
                 Err(fault) if path.len() > 1 || own.len() == 1 => {
-                    notes.push(format!("cannot put changed files back: {}", chain(&fault)))
+                    notes.push(format!("cannot restore changed files: {}", chain(&fault)))
                 }
                 Err(_) => {}
             }
         }
         let wall = self.site.wall.kind();
-        let mut still = self.look(move |seal| seal.found(wall)).await.unwrap_or_default();
+        let mut still = self.with_seal(move |seal| seal.found(wall)).await.unwrap_or_else(|why| {
+            notes.push(why);
+            findings.clone()
+        });
         match candidate::take_candidate(self.gate, self.site, self.stop).await {
             Ok(candidate) => candidate.add_to(&mut still),
-            Err(fault) => notes.push(format!("cannot check the files that were put back: {}", chain(&fault))),
+            Err(fault) => notes.push(format!("cannot check the restored files: {}", chain(&fault))),
         }
         if kept.exists() {
             notes.push(format!("the changes to protected files are kept in {}", kept.display()));
@@ -324,11 +327,11 @@ impl GateRun<'_> {
         if self.gate.is_clean() { BTreeSet::new() } else { self.gate.watched_manifests(&self.gate.lanes) }
     }
 
-    /// Runs work on protected files on a thread that may block.
-    async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Seal) -> T + Send + 'static) -> Result<T, String> {
+    /// Runs a blocking operation on the protected files.
+    async fn with_seal<T: Send + 'static>(&self, work: impl FnOnce(&Seal) -> T + Send + 'static) -> Result<T, String> {
         let seal = Arc::clone(&self.gate.seal);
-        let looked = tokio::task::spawn_blocking(move || work(&seal)).await;
-        looked.map_err(|_| "the check of protected files panicked".into())
+        let done = tokio::task::spawn_blocking(move || work(&seal)).await;
+        done.map_err(|_| "an operation on protected files panicked".into())
     }
 }
 

@@ -258,7 +258,7 @@ async fn a_lane_that_changes_what_it_judges_fails_unless_it_may_and_then_it_must
     let court = self::court(&[("text", "a\n")], &[("verify", &never)], None).await;
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Errored);
-    assert!(verdict.feedback.contains("changes files on each run"), "{}", verdict.feedback);
+    assert!(verdict.feedback.contains("changes files on every run"), "{}", verdict.feedback);
 }
 
 #[tokio::test]

@@ -2,7 +2,8 @@
 
 use std::{error::Error, time::Duration};
 
-/// The reason why a request got no answer. It names only the host of an address, and no header.
+/// An error of an HTTP request. Messages contain at most the host of an address, and no value of a
+/// header.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// The address cannot be used.

@@ -74,7 +74,7 @@ pub(super) fn threads_of_machine() -> Option<u64> {
 /// process's children if it adopts orphans, else all processes.
 pub(super) fn candidates() -> Vec<i32> {
     if !adopt_orphans() {
-        return everyone().map(|process| process.pid).collect();
+        return all_processes().map(|process| process.pid).collect();
     }
     let Some(list) = OWN_CHILDREN.as_ref() else {
         return children(own_pid()).iter().map(|process| process.pid).collect();
@@ -94,7 +94,7 @@ pub(super) fn candidates() -> Vec<i32> {
 /// Returns the children of a process, adopted ones included.
 pub(super) fn children(parent: i32) -> Vec<Process> {
     if OWN_CHILDREN.is_none() {
-        return everyone().filter(|process| process.parent == parent).collect();
+        return all_processes().filter(|process| process.parent == parent).collect();
     }
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
     let lists = threads.flatten().map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default());
@@ -105,9 +105,9 @@ fn numbers(list: &str) -> impl Iterator<Item = i32> {
     list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok())
 }
 
-/// Returns every process. This takes milliseconds, so it serves only kernels without lists of
-/// children.
-fn everyone() -> impl Iterator<Item = Process> {
+/// Returns all processes. This takes milliseconds, so it is only a fallback for kernels without
+/// lists of children or without subreapers.
+fn all_processes() -> impl Iterator<Item = Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| look(entry.file_name().to_str()?.parse().ok()?))
 }
@@ -123,7 +123,8 @@ pub(super) fn adopt_orphans() -> bool {
     *ADOPTS
 }
 
-/// Sends a signal to the process that was read, and to no other.
+/// Sends a signal to the process that was read. Without a handle on the process (`pidfd_open`
+/// failed), a new process with the same number could get the signal.
 pub(super) fn signal(process: &Process, signal: Signal) {
     let Some(pid) = Pid::from_raw(process.pid) else { return };
     #[cfg(target_os = "linux")]
@@ -176,7 +177,7 @@ mod tests {
         assert!(
             is_first || children(found.parent).iter().any(|child| child.pid == me && child.started == found.started)
         );
-        assert!(everyone().any(|process| process.pid == me));
+        assert!(all_processes().any(|process| process.pid == me));
         assert_eq!(look(i32::MAX), None);
     }
 }

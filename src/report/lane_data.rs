@@ -13,7 +13,7 @@ pub const LANE_SCHEMA_VERSION: u32 = 1;
 /// The maximum number of commands listed as predecessors of a command. With two large groups in
 /// sequence, complete lists would contain millions of names.
 const NAMED: usize = 100;
-/// The reason that those scripts know for a skipped step before the requested first one.
+/// The reason of steps that `--from` skips. Existing scripts expect this word.
 const BEFORE: &str = "--from";
 
 /// Describes one lane for `lanes list`. `source` is the origin of an imported lane. Nobody has
@@ -46,9 +46,8 @@ pub fn listed(lane: &Lane, is_detected: bool, source: Option<&str>) -> Value {
     value
 }
 
-/// Describes what a run of the lane would do, for `--dry-run --json`. `left_out` holds by command
-/// number the reason why the command would not run. `from` is the number of the first entry to run,
-/// from 0.
+/// Describes what a run of the lane would do, for `--dry-run --json`. `left_out[n]` is the reason why
+/// command `n` would not run; `None` if it would. `from` is the index of the first entry to run.
 pub fn planned(lane: &Lane, left_out: &[Option<String>], from: Option<usize>) -> Value {
     let why = |number: &usize| left_out.get(*number).and_then(Option::as_ref);
     let steps = lane.entries.iter().enumerate().map(|(number, entry)| {
@@ -131,7 +130,8 @@ pub fn ended(lane: &Lane, outcome: &LaneOutcome, result: &str, exit_code: u8, fr
     value
 }
 
-/// Describes a lane that did not end and of which only the reason is known, for `lanes run --json`.
+/// Describes a lane without an outcome, by its result word, exit code and error, for
+/// `lanes run --json`.
 pub fn unbegun(lane: &str, result: &str, exit_code: u8, error: &str) -> Value {
     json!({
         "schema_version": LANE_SCHEMA_VERSION,

@@ -228,7 +228,8 @@ impl Run {
         matches!(self.state.name(), StateName::Executing | StateName::Verifying) && self.context.awaits_base()
     }
 
-    /// Returns true if the run has begun and has not reached its report.
+    /// Returns true while the run plans, works or is verified. Returns false while it is idle,
+    /// delivers or reports.
     fn is_active(&self) -> bool {
         match self.state.name() {
             StateName::Idle | StateName::Reporting => false,

@@ -1,9 +1,9 @@
 //! Cron expressions in a time zone whose clocks change.
 //!
-//! As in Vixie cron, if hour and minute are both fixed, each time of the wall clock is due once. A
-//! time in a gap is due at the end of the gap; a time that a fold shows twice is due the first
-//! time. If the hour or the minute is a `*`, the expression follows elapsed time, and the wall
-//! clock only shows which moments match.
+//! As in Vixie cron, if neither the hour nor the minute contains `*`, each time of the wall clock is
+//! due once. A time in a gap is due at the end of the gap; a time that occurs twice (a fold) is due
+//! the first time. If the hour or the minute contains `*`, the expression follows elapsed time, and
+//! the wall clock only decides which moments match.
 
 use croner::Cron;
 use jiff::civil::DateTime;
@@ -40,8 +40,8 @@ impl Calendar {
             let found = self.cron.find_next_occurrence(&from, false).ok()?.timestamp();
             return (found > after).then_some(found);
         }
-        // Wall-clock times up to this one map to moments no later than `after`, since both have the
-        // same order.
+        // `moment` keeps the order of wall-clock times, so no time up to this one maps to a moment
+        // after `after`.
         let mut civil = from.datetime();
         loop {
             civil = self.cron.find_next_occurrence(&civil, false).ok()?;

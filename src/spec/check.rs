@@ -118,7 +118,11 @@ impl SpecCheck {
         let (path, name) = (spec.path.clone(), spec.module.as_str());
         if !path.ends_with(&format!("/{name}/{name}.spec.md")) {
             let problem = Problem::at(module, format!("`{name}` does not match the names of its folder and file"));
-            let hint = format!("write `module: {}`, or move it to specs/{name}/{name}.spec.md", folder(&path));
+            let move_it = format!("move the spec to specs/{name}/{name}.spec.md");
+            let hint = match folder(&path) {
+                own if own == name => move_it,
+                own => format!("write `module: {own}`, or {move_it}"),
+            };
             self.say(Severity::Error, &path, problem.hint(hint));
         } else if let Some(twin) = self.specs.iter().find(|placed| placed.spec.module == name) {
             let problem = Problem::at(module, format!("`{name}` is also the module of {}", twin.spec.path));
@@ -137,7 +141,7 @@ impl SpecCheck {
                 self.say(
                     Severity::Warning,
                     &path,
-                    problem.hint("write `1. What always holds.` and the name of its test in backticks"),
+                    problem.hint("write a numbered item such as `1. Dates are in UTC.` that ends with the name of its test in backticks"),
                 );
             }
             for law in laws {
@@ -192,8 +196,9 @@ impl SpecCheck {
                     None => {
                         let problem = Problem::at(*place, format!("no spec has the module `{item}`"));
                         let near = nearest(item, specs().map(|spec| spec.module.as_str()));
-                        let hint = near
-                            .map_or("write its spec, or remove it".into(), |near| format!("did you mean `{near}`?"));
+                        let hint = near.map_or("write a spec for the module, or remove the entry".into(), |near| {
+                            format!("did you mean `{near}`?")
+                        });
                         found.push((spec.path.clone(), problem.hint(hint)));
                     }
                 }

@@ -75,7 +75,7 @@ fn sections_and_invariants_that_are_missing_are_warnings() {
     assert_eq!(found(&[("dates", &text)], &[]), [nothing]);
     let text = RIGHT.replace("1. A", "A");
     let nothing = "Warning: specs/dates/dates.spec.md:14:1: no invariants are listed \
-        (write `1. What always holds.` and the name of its test in backticks)";
+        (write a numbered item such as `1. Dates are in UTC.` that ends with the name of its test in backticks)";
     assert_eq!(found(&[("dates", &text)], &[]), [nothing]);
 }
 
@@ -138,7 +138,7 @@ fn what_modules_depend_on_is_there_and_makes_no_circle() {
             format!("Error: specs/a/a.spec.md:5:14: modules depend on each other in a circle: a → b → c → a {share}"),
             "Error: specs/a/a.spec.md:5:53: no spec has the module `bb` (did you mean `b`?)".into(),
             format!("Error: specs/d/d.spec.md:5:14: modules depend on each other in a circle: d → d {share}"),
-            "Error: specs/e/e.spec.md:5:17: no spec has the module `zebra` (write its spec, or remove it)".into(),
+            "Error: specs/e/e.spec.md:5:17: no spec has the module `zebra` (write a spec for the module, or remove the entry)".into(),
         ]
     );
 }

@@ -108,8 +108,9 @@ impl Rule {
         wanted.peek().is_none()
     }
 
-    /// Returns whether a text contains the pattern at the start of a word.
-    fn is_within(&self, text: &str) -> bool {
+    /// Returns whether the pattern matches at the start of a word of a text. Ignores quotes and
+    /// backslashes, and joins blanks.
+    fn occurs_in(&self, text: &str) -> bool {
         let text: String = text.chars().filter(|c| !"'\"\\`".contains(*c)).collect();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let belongs = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
@@ -145,7 +146,7 @@ fn must_ask(words: &[CommandWord], rules: &[Rule], is_run: bool, depth: u32) -> 
         }
         let (name, rest) = (base(&word.text).to_ascii_lowercase(), &words[at + 1..]);
         if rules.iter().any(|rule| rule.means(&words[at..], is_fed))
-            || is_text(&word.text) && rules.iter().any(|it| it.is_within(&word.text))
+            || is_text(&word.text) && rules.iter().any(|it| it.occurs_in(&word.text))
         {
             return true;
         }
@@ -205,8 +206,8 @@ fn is_unclear(name: &CommandWord) -> bool {
         || name.text.contains('/') && (!PLACES.split_whitespace().any(is_known_place) || name.text.contains("/.."))
 }
 
-/// Returns whether a shell with these arguments runs a text in its arguments that needs no
-/// approval. A shell that reads a file or its input does not.
+/// Returns whether these arguments of a shell contain a script (`-c SCRIPT`) that needs no approval.
+/// Returns false if the shell reads a file or its input.
 fn is_clear_script(arguments: &[CommandWord], rules: &[Rule], depth: u32) -> bool {
     let mut arguments = arguments.iter();
     let has_script = arguments

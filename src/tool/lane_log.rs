@@ -1,5 +1,5 @@
-//! `lane-log`: shows a page of the whole output of a gate step. The output of hold-out checks is in
-//! none of the logs that this tool knows.
+//! `lane-log`: shows a page of the whole output of a gate step. The output of hold-out checks is not
+//! available to this tool.
 
 use super::search_grep::matcher;
 use super::tool_context::ToolContext;
@@ -27,8 +27,9 @@ const MAX_LINE: usize = 2000;
 
 pub(super) const TOOL: Tool = Tool {
     name: "lane-log",
-    description: "Read what a step of the project's checks printed when they were last run on your work: its end, or from `offset` on. \
-        Without a `step`: the one that failed, or which there are.",
+    description: "Show the output of one step of the project's checks, by default from their newest run. \
+        Shows the end of the log, the lines from `offset`, or the lines that match `pattern`. \
+        Without `step`: shows the only failed step, or lists the logs.",
     flags: ToolFlags { tier: Tier::Tool, ..LOOKS },
     schema,
     run: Run::Files(run),
@@ -135,7 +136,7 @@ impl Page {
         match read {
             Ok(()) if stop.is_cancelled() => return Err(ToolError::Stopped),
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(ToolError::NoLog { problem: format!("{}: its log cannot be read: {error}", name(log)) });
+                return Err(ToolError::NoLog { problem: format!("cannot read the log of {}: {error}", name(log)) });
             }
             Ok(()) | Err(_) if page.all == 0 => return Ok(format!("{}\n[no output]\n", name(log))),
             Ok(()) | Err(_) => {}

@@ -377,7 +377,7 @@ fn protected_paths_that_stopped_a_job_are_named_below_it_with_the_flag() {
     let ended = batch.committed().run();
     ended.must_exit(6);
     let said = plain(&format!("{}{}", ended.stdout, ended.stderr));
-    for line in ["check.sh is protected: ", "to let this through: --allow-edit check.sh"] {
+    for line in ["check.sh is protected: ", "to allow these changes: --allow-edit check.sh"] {
         assert_eq!(said.matches(line).count(), 1, "{line}: {}", ended.story());
     }
 }

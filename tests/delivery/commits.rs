@@ -59,7 +59,7 @@ fn the_tree_that_passed_is_the_commit_and_nothing_of_the_user_s_git_has_a_say_in
 }
 
 fn warned() -> &'static str {
-    "git does not know who you are, so fledge <fledge@localhost> is the author"
+    "git has no committer configured, so fledge <fledge@localhost> is the author"
 }
 
 #[test]

@@ -224,7 +224,7 @@ fn a_lane_that_writes_may_change_new_tests_beside_those_of_the_base() {
     let run = Fledge::simple(&model).file("tests/old.t", "good\n").lane("verify", &lane).run();
     let report = run.must_be(0, "verified");
     assert_eq!(run.file("tests/new.t").as_deref(), Some("good\n"));
-    assert_eq!(report["warnings"], json!(["lane `verify` has changed 1 file of the work: tests/new.t"]));
+    assert_eq!(report["warnings"], json!(["lane `verify` changed 1 file of the work: tests/new.t"]));
 }
 
 #[test]

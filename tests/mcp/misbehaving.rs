@@ -218,7 +218,7 @@ async fn one_that_hangs_when_it_is_to_end_holds_nobody_up() {
 async fn one_that_says_nothing_when_it_starts_is_given_up_after_half_a_minute_and_ended() {
     let scene = Scene::new("silent");
     let offer = scene.offer().await;
-    assert!(offer.warnings[0].contains("it was not ready within 30s"), "{:?}", offer.warnings);
+    assert!(offer.warnings[0].contains("not ready within 30s"), "{:?}", offer.warnings);
     scene.must_be_gone();
 }
 

@@ -64,9 +64,9 @@ fn a_check_says_of_each_model_how_it_answers_or_what_mends_it() {
     ended.must_exit(3);
     let rows = rows(&ended);
     let found = row(&rows, "well");
-    assert_eq!((&found["well"], &found["calls_tools"], &found["says"]), (&json!(true), &json!(true), &Value::Null));
+    assert_eq!((&found["ok"], &found["calls_tools"], &found["problem"]), (&json!(true), &json!(true), &Value::Null));
     assert!(found["first_ms"].as_u64() <= found["total_ms"].as_u64() && found["model"].is_string(), "{found}");
-    let told = |name: &str| (row(&rows, name)["says"].clone(), row(&rows, name)["mend"].clone());
+    let told = |name: &str| (row(&rows, name)["problem"].clone(), row(&rows, name)["fix"].clone());
     let tools = "use a model that calls tools, or set `tools_mode: text` for this model";
     assert_eq!(told("mute"), (json!("model answers but calls no tool"), json!(tools)));
     assert_eq!(told("locked").1, json!("check the key in THE_KEY"));
@@ -81,8 +81,7 @@ fn a_check_says_of_each_model_how_it_answers_or_what_mends_it() {
     let mute = Model::new([say("pong")]);
     let one = own(Fledge::new(), &["models:\n".to_owned(), entry("mute", &mute, "")].concat());
     let one = one.env("THE_KEY", KEY).args(&["models", "check", "mute"]).run();
-    let latency =
-        one.stdout.contains("model answers but calls no tool (") && one.stdout.contains(" ms, all of it after ");
+    let latency = one.stdout.contains("model answers but calls no tool (") && one.stdout.contains(" ms, done after ");
     assert!(one.code == Some(3) && latency, "{}", one.story());
     let unknown = Fledge::new().args(&["models", "check", "nobody"]).run();
     unknown.must_exit(2);

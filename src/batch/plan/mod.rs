@@ -73,7 +73,7 @@ pub struct BatchJob {
     pub isolation: Isolation,
     /// The racing candidates that its task asks for.
     pub candidates: Option<Candidates>,
-    /// The job that it is a candidate for or a repetition of; otherwise its own name.
+    /// For a candidate or repetition, the name of the original job; else its own name.
     pub of: String,
     /// For a candidate, the index of the first candidate of its race.
     pub race: Option<usize>,
@@ -215,9 +215,12 @@ fn names_known(order: &PlanRequest, names: &[String], faults: &mut PlanErrors) {
                 continue;
             };
             let all = || all.iter().map(String::as_str);
-            let hint =
-                if all().next().is_none() { "there are none".into() } else { format!("there are: {}", listed(all())) };
-            let unknown = Problem::at(entry.place, format!("there is no {dimension} `{value}`"));
+            let hint = if all().next().is_none() {
+                format!("the batch has no {dimension}")
+            } else {
+                format!("known: {}", listed(all()))
+            };
+            let unknown = Problem::at(entry.place, format!("unknown {dimension} `{value}`"));
             faults.say(&order.file, &order.text, unknown.hint(hint).near(value, all()));
         }
     }

@@ -32,11 +32,11 @@ pub(super) fn plan(jobs: &[BatchJob], texts: &[TaskText], bounds: &BatchLimits) 
     let jobs_word = if jobs.len() == 1 { "job" } else { "jobs" };
     let money_word = bounds.usd_micros.map(|limit| format!(", {} at most", money(limit))).unwrap_or_default();
     let retries = if bounds.retries == 0 { String::new() } else { format!(", {} retries", bounds.retries) };
-    let fail_fast = if bounds.fail_fast { ", until one fails" } else { "" };
+    let fail_fast = if bounds.fail_fast { ", stops at the first unverified job" } else { "" };
     let mut text = format!("{} {jobs_word}, {} at once{money_word}{retries}{fail_fast}\n", jobs.len(), bounds.jobs);
     let racing = jobs.iter().filter(|job| job.race.is_some()).count();
     if racing > 0 {
-        text.push_str(&format!("{racing} of them are candidates: you pay for each one that starts\n"));
+        text.push_str(&format!("{racing} of them are candidates: you pay for each candidate that starts\n"));
     }
     let width = jobs.iter().map(|job| cells(&job.name)).max().unwrap_or(0).min(LONGEST_NAME);
     for job in jobs {
@@ -138,7 +138,7 @@ fn held_back(job: &JobSummary) -> Vec<String> {
     let mut lines: Vec<String> = ran.protected.iter().take(MOST_HELD_BACK).map(told).collect();
     let more = ran.protected.len().saturating_sub(MOST_HELD_BACK);
     lines.extend((more > 0).then(|| format!("and {more} more")));
-    lines.extend(joined_flags(&ran.protected).map(|flags| format!("to let this through: {flags}")));
+    lines.extend(joined_flags(&ran.protected).map(|flags| format!("to allow these changes: {flags}")));
     lines.iter().map(|line| super::super::paint::one_line(line)).collect()
 }
 
@@ -226,10 +226,10 @@ pub(super) fn next_steps(summary: &BatchSummary) -> Vec<Line> {
     if let Some((branch, repository)) = branches.next() {
         let more = match branches.count() {
             0 => String::new(),
-            1 => ", and so does 1 more branch".to_owned(),
-            more => format!(", and so do {more} more branches"),
+            1 => " (1 more branch to merge)".to_owned(),
+            more => format!(" ({more} more branches to merge)"),
         };
-        steps.push((format!("git{} merge {branch}", folder(repository)), format!("brings the work here{more}")));
+        steps.push((format!("git{} merge {branch}", folder(repository)), format!("merges the work here{more}")));
     }
     let of_project = summary.jobs.first().map(|job| folder(&job.repository)).unwrap_or_default();
     steps.push((format!("fledge batch show {}{of_project}", summary.batch), "show this table again".into()));

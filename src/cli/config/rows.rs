@@ -103,7 +103,7 @@ fn listed(texts: &[String]) -> String {
 /// Returns the limit on memory. The default depends on the machine.
 fn memory(limits: SandboxLimits) -> String {
     match limits.memory {
-        memory if memory == SandboxLimits::default().memory => "3/4 of the machine's".into(),
+        memory if memory == SandboxLimits::default().memory => "3/4 of the machine's memory".into(),
         memory => memory.map_or_else(|| "unlimited".into(), mebibytes),
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn check(
     let is_well = all.iter().all(|checked| checked.wrong.is_none());
     if as_json {
         let models: Vec<Value> = all.iter().map(ModelCheck::as_json).collect();
-        let all = json!({ "schema_version": MODELS_SCHEMA_VERSION, "well": is_well, "models": models });
+        let all = json!({ "schema_version": MODELS_SCHEMA_VERSION, "ok": is_well, "models": models });
         print_json(&all.to_string()).map_err(no_output)?;
     } else {
         let lines: Vec<StyledLine> = all.iter().flat_map(ModelCheck::lines).collect();
@@ -100,7 +100,7 @@ fn reach(
         Some(KeyPlace::Variable(name)) => format!("check the key in {name}"),
         Some(KeyPlace::Command { .. }) => "check what `api_key_command` prints".into(),
         Some(KeyPlace::File(path)) => format!("check the key in {}", path.display()),
-        None => "the model needs a key: name its variable with `api_key_env`".into(),
+        None => "no key is configured: set `api_key_env` to the name of a variable".into(),
     };
     choice.entry.max_output_tokens = choice.entry.max_output_tokens.or(Some(ANSWER)).map(|most| most.min(ANSWER));
     let own = choice.entry.clocks;
@@ -186,13 +186,13 @@ impl ModelCheck {
         let answer = self.answer.as_ref();
         json!({
             "name": self.name,
-            "well": self.wrong.is_none(),
+            "ok": self.wrong.is_none(),
             "model": answer.map(|answer| &answer.model),
             "first_ms": answer.map(|answer| answer.first_ms),
             "total_ms": answer.map(|answer| answer.total_ms),
             "calls_tools": answer.map(|answer| answer.calls_tools),
-            "says": self.wrong.as_ref().map(|(says, _)| says),
-            "mend": self.wrong.as_ref().map(|(_, mend)| mend),
+            "problem": self.wrong.as_ref().map(|(says, _)| says),
+            "fix": self.wrong.as_ref().map(|(_, mend)| mend),
         })
     }
 
@@ -201,7 +201,7 @@ impl ModelCheck {
         let told = self.answer.as_ref().map(|answer| {
             let CheckAnswer { model, first_ms, total_ms, .. } = answer;
             let model = paint::one_line(model);
-            format!("{model} answers after {first_ms} ms, all of it after {total_ms} ms")
+            format!("{model} starts to answer after {first_ms} ms, done after {total_ms} ms")
         });
         let Some((says, mend)) = &self.wrong else {
             let calls = (Tone::Plain, ", and calls tools".to_owned());

@@ -54,11 +54,11 @@ impl GateRun<'_> {
             }
         }
         Err(EarlyEnd::Broken(format!(
-            "lane `{writer}` changes files on each run; with `writes: true` it must be stable"
+            "lane `{writer}` changes files on every run: a lane with `writes: true` must change nothing when it runs again"
         )))
     }
 
-    /// Runs a lane on a tree. Returns the tree that the lane left, if it differs and may differ.
+    /// Runs a lane on a tree. Returns the new tree if the lane changed files and has `writes: true`.
     async fn lane(
         &self,
         lane: &Lane,
@@ -101,7 +101,7 @@ impl GateRun<'_> {
             "steps of the gate wrote protected paths: {}; if they must write there, let git ignore the paths or open them with `allow_edit`",
             named(&names)
         );
-        let feedback = "Code that the checks run wrote this; nothing of it is in the workspace.\n";
+        let feedback = "Code that the checks ran wrote these paths.\n";
         let verdict = self.verdict(Ruling::Tampered, &JudgeRecord::default());
         EarlyEnd::Said(Box::new(Verdict { findings, feedback: feedback.into(), notes: vec![note], ..verdict }))
     }
@@ -225,8 +225,8 @@ impl GateRun<'_> {
         let paths: Vec<String> =
             self.site.trees.changes(candidate, tree, self.stop).await?.into_iter().map(|change| change.path).collect();
         let (count, lanes) = (paths.len(), record.writers.iter().map(|lane| format!("`{lane}`")).collect::<Vec<_>>());
-        let (s, lanes) = (if count == 1 { "" } else { "s" }, lanes.join(", "));
-        let said = format!("lane {lanes} has changed {count} file{s} of the work: {}", named(&paths));
+        let (s, lane) = (if count == 1 { "" } else { "s" }, if lanes.len() == 1 { "lane" } else { "lanes" });
+        let said = format!("{lane} {} changed {count} file{s} of the work: {}", lanes.join(", "), named(&paths));
         record.notes.retain(|note| *note != said);
         record.notes.push(match self.site.trees.put_back(tree, Some(&paths), self.stop).await {
             Ok(_) => said,

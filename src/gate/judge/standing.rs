@@ -18,7 +18,7 @@ impl GateRun<'_> {
     pub(in crate::gate) async fn judge_base(&self) -> Verdict {
         let mut record = JudgeRecord::default();
         let (manifests, also) = (self.manifests_here(), self.manifests_here());
-        let before = match self.look(move |seal| seal.stamps_with(&also)).await {
+        let before = match self.with_seal(move |seal| seal.stamps_with(&also)).await {
             Ok(before) => before,
             Err(why) => return self.errored(&record, why),
         };
@@ -30,7 +30,7 @@ impl GateRun<'_> {
             Err(fault) => Err(fault.into()),
         };
         let verdict = self.conclude(seated, &record);
-        let touched = self.look(move |seal: &Seal| seal.touched(&before, &seal.stamps_with(&manifests))).await;
+        let touched = self.with_seal(move |seal: &Seal| seal.touched(&before, &seal.stamps_with(&manifests))).await;
         let mut verdict = match touched {
             Ok(touched) => written_meanwhile(verdict, touched, Vec::new()),
             Err(why) => self.errored(&record, why),

@@ -2,7 +2,7 @@
 
 use super::BaseFiles;
 use super::imports::imported;
-use super::named::{LONGEST, is_script, is_shell, is_source, text, words};
+use super::named::{LONGEST, has_script_extension, is_script, is_source, text, words};
 use super::tests_named::{BaseTests, is_named};
 use crate::gate::names::name_of;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ pub(super) fn is_check(
 ) -> bool {
     let stem = stem(path);
     // The programs of a package are in `bin`, too.
-    let is_product = path.split('/').rev().nth(1) == Some("bin") && !is_shell(path);
+    let is_product = path.split('/').rev().nth(1) == Some("bin") && !has_script_extension(path);
     if is_called_check(path) || tests.fit(path) || (is_script(path) && !is_product) {
         return true;
     }

@@ -10,7 +10,7 @@ const MOST: usize = 500;
 /// Reason for protecting a task.
 pub(super) const TASK: &str = "it is a task, and defines work that runs later";
 /// Keys in the front matter of a task that hardly any other document has.
-pub(super) const KEYS: [&str; 6] = ["allow_edit", "baseline", "holdout", "lane", "max_retries", "on_tamper"];
+pub(super) const KEYS: [&str; 5] = ["allow_edit", "baseline", "lane", "max_retries", "on_tamper"];
 
 /// Reason for protecting a batch file.
 pub(super) const BATCH: &str = "it is a batch of tasks, and defines work that runs later";
@@ -18,7 +18,8 @@ pub(super) const BATCH: &str = "it is a batch of tasks, and defines work that ru
 pub(super) const BATCH_KEYS: [&str; 9] =
     ["defaults", "fail_fast", "jobs", "matrix", "max_usd", "repositories", "retries", "retry_delay", "tasks"];
 
-/// Returns whether a path may be that of a task or a batch.
+/// Returns whether a file with this path may define a task or a batch, so that its content must be
+/// read.
 pub(super) fn reads(path: &str) -> bool {
     path.ends_with(".md") || may_be_batch(path)
 }

@@ -1,5 +1,4 @@
-//! Files that a gate runs by name: scripts and data in the command lines of its steps, and the
-//! files that those run in turn.
+//! Files that the gate's command lines name, and files that those scripts run.
 
 use super::BaseFiles;
 use super::calls::{module_files, run_by, with_plain_sources};
@@ -14,12 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Reason for protecting a file that a command names.
 pub(super) const NAMED: &str = "a step of the gate names it";
 /// Reason for protecting a file in the folder of a canary.
-pub(super) const BESIDE: &str = "it is among the checks where the gate plants its canary";
+pub(super) const BESIDE: &str = "the gate plants its canary in this folder";
 /// Reason for protecting a file that a script of the gate runs.
 const RUN: &str = "a script of the gate runs it";
 /// Mark of a file that a step runs and that is the work itself: `python3 app.py | grep -q hello`.
 /// The file is not protected.
-pub(super) const WORK: &str = "a step of the gate runs it, and it is no check";
+pub(super) const WORK: &str = "a step of the gate runs it, but it is not a check";
 /// Mark of a shell library that a check reads and that is in no folder of scripts or tests. It is
 /// not protected.
 pub(super) const SOURCED: &str = "a check of the gate reads it, and it is in no folder of scripts or tests";
@@ -297,12 +296,13 @@ fn is_data(word: &str) -> bool {
     word.rsplit_once('.').is_some_and(|(_, ending)| DATA.contains(&ending))
 }
 
-pub(super) fn is_shell(path: &str) -> bool {
+/// Returns whether the extension of a path is one of [`SCRIPTS`].
+pub(super) fn has_script_extension(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, ending)| SCRIPTS.contains(&ending))
 }
 
 pub(super) fn is_script(path: &str) -> bool {
-    is_shell(path) || path.split('/').rev().skip(1).any(|folder| SCRIPT_FOLDERS.contains(&folder))
+    has_script_extension(path) || path.split('/').rev().skip(1).any(|folder| SCRIPT_FOLDERS.contains(&folder))
 }
 
 pub(super) fn words(line: &str) -> Vec<&str> {

@@ -4,7 +4,7 @@
 //! When in doubt, a part counts as used, and the file stays protected as a whole.
 
 use super::makefiles::is_makefile;
-use super::named::{LONGEST, is_shell, is_source};
+use super::named::{LONGEST, has_script_extension, is_source};
 use super::reached::ReachedFiles;
 use super::{BaseFiles, PathChange, PathChangeKind, Policy, TreeSide, ci, make_parts, tox_parts, unused};
 use crate::gate::names::name_of;
@@ -201,7 +201,7 @@ fn asked(path: &str, programs: &[&str], lanes: &[Lane], texts: &[(String, String
         if is_unclear && !is_of_ci {
             return None;
         }
-        is_wide |= is_source(other) && !is_shell(other);
+        is_wide |= is_source(other) && !has_script_extension(other);
         asked.extend(names_in(text));
     }
     if is_wide {

@@ -53,7 +53,7 @@ async fn every_lane_passes_on_the_tree_that_is_named_or_none_does() {
     assert_eq!(verdict.ruling, Ruling::Passed, "{}", verdict.feedback);
     assert_eq!(text_of(&court, &verdict, "src/text").await, "new\n");
     assert_eq!(fs::read_to_string(court.tree("src/text")).unwrap(), "new\n", "the workspace has what is verified");
-    assert_eq!(verdict.notes, ["lane `fmt` has changed 1 file of the work: src/text"]);
+    assert_eq!(verdict.notes, ["lane `fmt` changed 1 file of the work: src/text"]);
     let steps: Vec<&str> = verdict.steps.iter().map(|step| step.lane.as_str()).collect();
     assert_eq!(steps, ["verify", "fmt"]);
 }

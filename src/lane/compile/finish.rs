@@ -41,7 +41,7 @@ impl Compiler<'_> {
             let Settled { after, joints, .. } = self.settle(waits, &needs);
             settled.push(Joint { steps: after.into_iter().collect(), joints: joints.into_iter().collect() });
         }
-        self.refuse_circles(&steps, &settled);
+        self.report_cycles(&steps, &settled);
         self.settle_entries(&steps);
         (steps, settled)
     }
@@ -116,13 +116,14 @@ impl Compiler<'_> {
         resolved
     }
 
-    fn refuse_circles(&mut self, steps: &[Step], joints: &[Joint]) {
-        for circle in order::circles(steps, joints) {
-            let names: Vec<&str> = circle.iter().map(|number| steps[*number].name.as_str()).collect();
+    /// Reports each cycle of steps that wait for each other.
+    fn report_cycles(&mut self, steps: &[Step], joints: &[Joint]) {
+        for cycle in order::circles(steps, joints) {
+            let names: Vec<&str> = cycle.iter().map(|number| steps[*number].name.as_str()).collect();
             let place = names.iter().find_map(|name| self.labels.get(*name));
             let place = place.map_or(FilePlace { line: 1, column: 1 }, |label| label.place);
             let problem = Problem::at(place, format!("steps wait for each other: {}", names.join(" → ")));
-            let hint = "a step without `needs` waits for all before it; give it `needs: []` if it should not";
+            let hint = "a step without `needs` waits for all earlier steps; add `needs: []` to start the step at once";
             self.complain(&self.path_of(&self.including[0]), problem.hint(hint));
         }
     }

@@ -28,7 +28,7 @@ use stdio::{Probe, Probed, Stdio};
 /// The time limit for a server to start and list its tools.
 const BEGINNING: Duration = crate::limits::MCP_START;
 /// The beginning of the error after that time.
-const LATE: &str = "it was not ready within";
+const LATE: &str = "not ready within";
 /// The time that a server has to end by itself after its input is closed.
 const PARTING: Duration = Duration::from_millis(300);
 /// The time limit for a server to show that it still listens.

@@ -68,7 +68,7 @@ fn message(message: &Message) -> Message {
             Block::Text { text } => said.push(text.clone()),
             Block::ToolUse(call) => said.push(call_text(call)),
             Block::ToolResult(ToolResult { id, content: told, is_error, images }) => {
-                let what = if *is_error { "failed" } else { "gave" };
+                let what = if *is_error { "failed" } else { "returned" };
                 said.push(format!("The call `{id}` {what}:\n{told}"));
                 content.extend(images.iter().cloned().map(Block::Image));
             }
@@ -135,7 +135,7 @@ mod tests {
                 Message {
                     role: Role::User,
                     content: vec![
-                        text("The call `call_1_1` gave:\na.png\n\nThe call `call_1_2` failed:\nno"),
+                        text("The call `call_1_1` returned:\na.png\n\nThe call `call_1_2` failed:\nno"),
                         Block::Image(image)
                     ],
                 },

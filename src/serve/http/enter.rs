@@ -57,9 +57,9 @@ impl LocalAddress {
         host(&address) || is_loopback && host("localhost") || self.names.iter().any(is_given)
     }
 
-    /// Returns true if a browser that uses this host is on this machine. Names of proxies and
-    /// addresses that other machines reach do not count.
-    pub(super) fn is_beside(&self, host: &str) -> bool {
+    /// Returns true if `host` is this server's loopback address or `localhost`. The browser is then
+    /// on this machine, unless a tunnel or proxy forwards the request.
+    pub(super) fn is_loopback_host(&self, host: &str) -> bool {
         let own = Self { address: self.address, names: Arc::default() };
         self.address.ip().to_canonical().is_loopback() && own.is_called(host)
     }
@@ -89,8 +89,7 @@ pub(super) fn locked(house: &AppState, request: &Request, local: &LocalAddress) 
     let mut response = if request.method() == Method::GET && locked::wants_page(request.headers()) {
         locked::page(house, local, request.headers(), LockedReason::NoSession)
     } else {
-        let detail =
-            "send the token as `Authorization: Bearer …`, or open the link of `fledge serve link` in a browser";
+        let detail = "send the token as `Authorization: Bearer …`, or open the link that `fledge serve link` prints in a browser";
         HttpProblem::unauthorized(detail).into_response()
     };
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"fledge\""));

@@ -33,8 +33,8 @@ pub(super) fn page(house: &AppState, local: &LocalAddress, headers: &HeaderMap, 
     let is_passed_on = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"]
         .iter()
         .any(|name| headers.contains_key(*name));
-    let is_beside = !is_passed_on && local.is_beside(text(headers, header::HOST));
-    let folder = is_beside.then(|| house.workspace.display().to_string());
+    let is_loopback = !is_passed_on && local.is_loopback_host(text(headers, header::HOST));
+    let folder = is_loopback.then(|| house.workspace.display().to_string());
     let (command, place) = match &folder {
         Some(folder) => (format!("fledge serve link -C {}", quoted(folder)), ""),
         None => ("fledge serve link".to_owned(), ", in the folder of the project"),

@@ -16,10 +16,10 @@ pub enum DeliveryError {
         /// The head now.
         is: String,
     },
-    /// Git finds another repository from the workspace than when the run began.
+    /// Git now finds a different repository for the workspace than at the start of the run.
     #[error(
-        "git finds another repository here than when the run began, `{path}`: nothing was committed; \
-         remove it if it is not yours"
+        "git now finds the repository `{path}`, which is not the one from the start of the run; nothing was \
+         committed; if you did not create `{path}`, remove that folder"
     )]
     Another {
         /// The git directory of the repository found now.
@@ -79,7 +79,7 @@ pub enum DeliveryError {
         objects: Vec<String>,
     },
     /// The repository uses object ids of another hash function than fledge.
-    #[error("the repository uses another hash function for object ids than fledge")]
+    #[error("the repository and the verified tree use different hash functions for object ids")]
     Hash,
     /// Git could not be run, or failed.
     #[error(transparent)]
@@ -88,10 +88,11 @@ pub enum DeliveryError {
 
 impl DeliveryError {
     /// Returns the next step for the user, as a clause for a message.
-    pub fn ways(&self, run: &str) -> String {
+    pub fn next_step(&self, run: &str) -> String {
         let again = format!("try again with `fledge runs resume {run}`");
         match self {
-            Self::Foreign { .. } | Self::Hash | Self::Nothing | Self::Forged { .. } => {
+            Self::Nothing => "no commit is needed".to_owned(),
+            Self::Foreign { .. } | Self::Hash | Self::Forged { .. } => {
                 "the work is in the workspace: commit it with git".to_owned()
             }
             Self::Another { .. } | Self::NoRepository | Self::Trees(_) | Self::Unfinished { .. } => again,

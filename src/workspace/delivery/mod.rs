@@ -167,8 +167,9 @@ impl<'t> UserRepository<'t> {
     /// reference, the move counts as done.
     async fn move_ref(&self, name: &str, to: &str, from: &str, stop: &CancellationToken) -> Result<(), DeliveryError> {
         let Err(fault) = self.git.ask(&["update-ref", "-m", LOGGED, name, to, from], stop).await else { return Ok(()) };
-        let nobody_stops_this = CancellationToken::new();
-        let now = self.line(&["rev-parse", "--quiet", "--verify", name], &nobody_stops_this).await;
+        // A stop may have ended git after the move, so the stop must not end this check too.
+        let uncancelled = CancellationToken::new();
+        let now = self.line(&["rev-parse", "--quiet", "--verify", name], &uncancelled).await;
         if now.is_ok_and(|now| now.as_deref() == Some(to)) { Ok(()) } else { Err(fault.into()) }
     }
 
@@ -196,7 +197,7 @@ impl<'t> UserRepository<'t> {
             let names = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|name| (name, NOBODY.0));
             let places = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name, NOBODY.1));
             git = names.iter().chain(&places).fold(git, |git, (name, value)| git.with(name, value.as_ref()));
-            notes.push(format!("git does not know who you are, so {} is the author", again::nobody()));
+            notes.push(format!("git has no committer configured, so {} is the author", again::nobody()));
         }
         let mut args = vec!["commit-tree", tree.as_str()];
         args.extend(parent.iter().flat_map(|parent| ["-p", parent]));

@@ -88,7 +88,7 @@ async fn the_judged_tree_becomes_a_commit_on_the_branch_and_the_index_is_at_it()
         })
         .await
         .unwrap();
-    assert_eq!(made.notes, ["git does not know who you are, so fledge <fledge@localhost> is the author"]);
+    assert_eq!(made.notes, ["git has no committer configured, so fledge <fledge@localhost> is the author"]);
     assert_eq!(project.git(&["rev-parse", "refs/heads/main"]).await, made.commit);
     assert_eq!(project.git(&["rev-parse", "HEAD^"]).await, before);
     assert_eq!(project.status().await, "");

@@ -322,7 +322,7 @@ pub(crate) fn proof() -> Proof {
 
 pub(crate) fn delivery() -> Delivery {
     let (commit, branch) = ("d".repeat(40), Some("refs/heads/main".to_owned()));
-    Delivery { commit, branch, tree: None, notes: vec!["git does not know who you are".into()] }
+    Delivery { commit, branch, tree: None, notes: vec!["git has no committer configured".into()] }
 }
 
 pub(crate) fn step(name: &str, status: StepStatus) -> StepReport {

@@ -9,8 +9,8 @@ fn read(text: &str) -> PrintedCounts {
     printed
 }
 
-/// The output; the numbers of tests that ran, failed and were skipped; and whether the last summary
-/// has failures.
+/// The output; the numbers of tests that ran, failed and were skipped; and whether the output
+/// ends as failed.
 type Case = (&'static str, u64, u64, u64, bool);
 
 fn hold(cases: &[Case]) {
@@ -208,7 +208,7 @@ fn summaries_of_net() {
             0,
             false,
         ),
-        // One of two programs failed.
+        // One of two test assemblies failed.
         (
             "Failed!  - Failed:     1, Passed:     2, Skipped:     0, Total:     3, Duration: 4 ms - A.dll (net9.0)\n\
              Passed!  - Failed:     0, Passed:     3, Skipped:     0, Total:     3, Duration: 4 ms - B.dll (net9.0)",

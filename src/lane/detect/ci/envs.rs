@@ -6,8 +6,8 @@ use crate::lane::parse_toml;
 use crate::yaml::parse;
 use serde_json::Value;
 
-/// Returns the commands of the environments that `tox …` names. Without a name, these are the tests
-/// and all listed environments.
+/// Returns the commands of the environments that `tox …` names. Without a name, these are `py` and
+/// the listed environments that do not name an interpreter.
 pub(super) fn tox(words: &[String], ini: &str, pyproject: &str) -> Vec<String> {
     let config = Tox::read(ini, pyproject);
     let mut named: Vec<String> = Vec::new();
@@ -40,7 +40,7 @@ impl Tox {
         Self { ini: if ini.is_empty() { legacy.unwrap_or_default() } else { ini.to_owned() }, table }
     }
 
-    /// Returns the tests, and the listed environments that do not name an interpreter.
+    /// Returns `py`, and the listed environments that do not name an interpreter.
     fn listed(&self) -> Vec<String> {
         let text = match self.value("[tox]", &["envlist", "env_list"]) {
             Some(lines) => lines.join(","),
@@ -58,7 +58,11 @@ impl Tox {
     fn commands(&self, env: &str) -> Vec<String> {
         let own = self.value(&format!("[testenv:{env}]"), &["commands"]);
         if let Some(lines) = own.or_else(|| self.value("[testenv]", &["commands"])) {
-            return lines.iter().filter_map(|line| of_factor(line, env)).flat_map(|line| self.filled(&line)).collect();
+            return lines
+                .iter()
+                .filter_map(|line| of_factor(line, env))
+                .flat_map(|line| self.expand_line(&line))
+                .collect();
         }
         let Some(table) = &self.table else { return Vec::new() };
         let own = table.get("env").and_then(|all| all.get(env)?.get("commands"));
@@ -67,8 +71,9 @@ impl Tox {
         commands.into_iter().flatten().map(|command| super::command::quoted(&words_of(command))).collect()
     }
 
-    /// Returns a line with its substitutions. A reference to other commands becomes their lines.
-    fn filled(&self, line: &str) -> Vec<String> {
+    /// Returns the commands of a line, without substitutions. A reference (`{[section]commands}`)
+    /// becomes the lines of that section, except for lines that begin with `{`.
+    fn expand_line(&self, line: &str) -> Vec<String> {
         if let Some(section) = line.strip_prefix("{[").and_then(|rest| rest.strip_suffix("]commands}")) {
             return self
                 .value(&format!("[{section}]"), &["commands"])
