@@ -2,8 +2,8 @@
 
 mod again;
 
-use super::block_on;
 use super::failure::CliError;
+use super::runtime::block_on;
 use crate::config::{
     self, EnvironmentLayer, KeyPlace, ModelChoice, ModelSettings, ProviderKind, SentHeader, ToolsMode, auto_name,
     resolve_model,

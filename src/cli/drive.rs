@@ -3,12 +3,13 @@
 
 use super::display::{RunDisplay, closing, expected};
 use super::failure::CliError;
+use super::output::{hear_out, json_line, no_output};
 use super::paint::{self, Tone};
 use super::project::root_of;
 use super::results::ResultFiles;
 use super::spool::OutputSpool;
 use super::sync::{ServerArguments, SyncTarget};
-use super::{asking, error_text, hear_out, json_line, no_output, signals, terminal};
+use super::{asking, error_text, signals, terminal};
 use crate::config::{self, EnvironmentLayer};
 use crate::driver::{Agent, DriverSettings, PlanError, ResumeError, RunError, StopToken};
 use crate::id::RunId;

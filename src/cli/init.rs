@@ -8,7 +8,8 @@ use super::failure::CliError;
 use super::lanes;
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
-use super::{block_on, signals};
+use super::runtime::block_on;
+use super::signals;
 use crate::config::EnvironmentLayer;
 use crate::driver::StopToken;
 use crate::gate::{self, InitError};
@@ -204,7 +205,7 @@ fn print(detected: &DetectedLane, texts: &[(&str, String)]) -> Result<u8, CliErr
     let lane = detected.yaml();
     let all = std::iter::once((LANE, lane.as_str())).chain(texts.iter().map(|(name, text)| (*name, text.as_str())));
     let page: Vec<String> = all.map(|(name, text)| format!("# {name}\n{}", text.trim_end())).collect();
-    super::print_data(&page.join("\n\n")).map_err(super::no_output)?;
+    super::output::print_data(&page.join("\n\n")).map_err(super::output::no_output)?;
     lanes::say(&detected.remarks);
     Ok(0)
 }

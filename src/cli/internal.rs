@@ -3,8 +3,8 @@
 //!
 //! A run starts them dozens of times, so their parser does not build the table of all verbs.
 
-use super::block_on;
 use super::failure::CliError;
+use super::runtime::block_on;
 use crate::process::sandbox;
 use crate::tool;
 use clap::{Args, Parser, Subcommand};

@@ -2,8 +2,8 @@
 //! command-line parser.
 
 use super::failure::CliError;
+use super::output::{no_output, print_bytes};
 use super::paint::{self, Tone};
-use super::{no_output, print_bytes};
 use crate::store::write_shared;
 use anyhow::{Context, anyhow};
 use clap::{Args, Command};

@@ -7,11 +7,13 @@ use super::drive::{AgentWork, OutputOptions, driven};
 use super::failure::CliError;
 use super::init;
 use super::options::RunOptions;
+use super::output::{no_output, print_data, print_json};
 use super::paint::{self, Tone};
+use super::record;
 use super::results::ResultFiles;
 use super::runs::{ResumeContext, RunsOfKey, interrupted, keyed, resume};
+use super::runtime::block_on;
 use super::secrets::secrets;
-use super::{block_on, no_output, print_data, print_json, record};
 use crate::chat::money;
 use crate::config::{ConfigError, EnvironmentLayer, resolve_model};
 use crate::driver::{

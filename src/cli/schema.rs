@@ -2,7 +2,7 @@
 //! their readers; those of output are generated from types.
 
 use super::failure::CliError;
-use super::{no_output, print_json};
+use super::output::{no_output, print_json};
 use crate::batch::evaluation::Evaluation;
 use crate::batch::{BatchRecord, BatchSummary, plan};
 use crate::driver::EventRecord;

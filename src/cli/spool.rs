@@ -1,7 +1,7 @@
 //! A buffer of lines for a slow reader of standard output. It loses no line, and the run does not
 //! wait for the reader. Waiting lines are in memory and, beyond some megabytes, in an unnamed file.
 
-use super::print_bytes;
+use super::output::print_bytes;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;

@@ -3,9 +3,9 @@
 use super::configured;
 use super::failure::CliError;
 use super::init;
+use super::output::{no_output, print_data};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
-use super::{no_output, print_data};
 use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
 use crate::gate;

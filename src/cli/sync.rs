@@ -2,11 +2,13 @@
 //! A server never changes the end of a run. A failure is reported once, and its data stays to be
 //! sent.
 
+use super::configured;
 use super::connect::key_in;
 use super::failure::CliError;
+use super::output::{no_output, print_data, print_json};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
-use super::{block_on, configured, no_output, print_data, print_json};
+use super::runtime::block_on;
 use crate::config::{self, EnvironmentLayer, KeyPlace, SYNC_TOKEN_VARIABLE, SyncConfig};
 use crate::driver::project_of;
 use crate::http::HttpSettings;

@@ -5,9 +5,10 @@
 
 use super::configured;
 use super::failure::CliError;
+use super::output::{no_output, print_json};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
-use super::{block_on, no_output, print_json};
+use super::runtime::block_on;
 use crate::config::EnvironmentLayer;
 use crate::gate::{digest_of, load};
 use crate::id::TreeId;

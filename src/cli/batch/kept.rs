@@ -1,10 +1,10 @@
 //! `fledge batch`: results of earlier batches of a project. Each ended batch has a file.
 
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_json};
 use super::super::paint::{self, Tone};
 use super::super::project::ProjectArguments;
 use super::super::runs::ago;
-use super::super::{no_output, print_json};
 use super::page;
 use crate::batch::{BatchSummary, JobSummary};
 use crate::config::EnvironmentLayer;

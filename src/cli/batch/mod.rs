@@ -28,9 +28,11 @@ use super::configured;
 use super::drive::{OutputArguments, follow};
 use super::failure::CliError;
 use super::options::RunOptions;
+use super::output::{hear_out, no_output, print_data, print_json};
 use super::paint;
+use super::runtime::block_on;
+use super::signals;
 use super::sync::SyncTarget;
-use super::{block_on, hear_out, no_output, print_data, print_json, signals};
 use crate::batch::plan::{self, BatchJob, TaskText};
 use crate::batch::{
     BatchLimits, BatchScheduler, BatchSelector, BatchStore, BatchStoreError, BatchSummary, FinishedJob, JobEnding,

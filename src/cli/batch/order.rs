@@ -1,8 +1,8 @@
 //! The tasks, parameters and repositories that a command line or a batch file asks for. All missing
 //! files are reported together.
 
-use super::super::block_on;
 use super::super::failure::CliError;
+use super::super::runtime::block_on;
 use super::{BatchRequest, sources};
 use crate::batch::plan::{self, BatchFile, PlanRequest, RepositoryEntry};
 use crate::config::EnvironmentLayer;

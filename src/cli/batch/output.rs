@@ -2,7 +2,7 @@
 //! screen.
 
 use super::super::failure::CliError;
-use super::super::hear_out;
+use super::super::output::hear_out;
 use super::screen::BatchScreen;
 use crate::batch::{BatchListener, BatchSummary, BatchUpdate, FinishedJob};
 use crate::driver::{EventRecord, EventWatcher, StopToken};

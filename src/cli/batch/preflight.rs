@@ -2,11 +2,11 @@
 //! and lanes or files that a task names but its commit does not contain. All faults are reported
 //! together.
 
-use super::super::block_on;
 use super::super::connect::{RequestedModels, SharedModels};
 use super::super::error_text::ErrorList;
 use super::super::failure::CliError;
 use super::super::runs::ResumeContext;
+use super::super::runtime::block_on;
 use super::site::{BatchProjects, ModelSelection, wanted};
 use crate::batch::plan::{BatchJob, TaskText};
 use crate::driver::{DriverSettings, PlanError, StartingPoint, UncommittedFiles, ground_at, lanes_at, prepare};

@@ -4,9 +4,10 @@
 use super::super::drive::OutputArguments;
 use super::super::failure::CliError;
 use super::super::live::LiveView;
+use super::super::output::{no_output, print_json};
 use super::super::paint::{self, Tone};
 use super::super::signals::STOPPING;
-use super::super::{no_output, print_json, terminal};
+use super::super::terminal;
 use super::ending::BatchEnding;
 use super::output::ScreenEvent;
 use super::page::{counted, padded};

@@ -5,10 +5,10 @@ mod rows;
 
 use super::configured;
 use super::failure::CliError;
+use super::output::{no_output, print_data, print_json};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::steps::StyledLine;
-use super::{no_output, print_data, print_json};
 use crate::config::{self, EnvironmentLayer, LayerSeen};
 use crate::yaml::{self, YamlNode, YamlValue as Yaml};
 use clap::{Args, Subcommand};

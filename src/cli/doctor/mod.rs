@@ -8,11 +8,12 @@ mod room;
 
 use super::configured;
 use super::failure::CliError;
+use super::output::{no_output, print_data, print_json};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
+use super::runtime::block_on;
 use super::standing;
 use super::steps::StyledLine;
-use super::{block_on, no_output, print_data, print_json};
 use crate::config::{self, EnvironmentLayer};
 use clap::Args;
 use serde_json::{Value, json};

@@ -1,8 +1,9 @@
 //! `fledge jobs run`: asks the project's server, whose address is in the project's state folder.
 
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_json};
 use super::super::paint::{self, Tone};
-use super::super::{block_on, no_output, print_json};
+use super::super::runtime::block_on;
 use super::{JOBS_SCHEMA_VERSION, JobsContext, unknown};
 use crate::config::EnvironmentLayer;
 use crate::http::{Address, HttpClient, HttpRequest, HttpResponse, HttpSettings};

@@ -4,11 +4,11 @@
 mod ask;
 
 use super::failure::CliError;
+use super::output::{no_output, print_data, print_json};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::runs::ago;
 use super::steps::StyledLine;
-use super::{no_output, print_data, print_json};
 use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
 use crate::schedule::Schedule;

@@ -5,8 +5,8 @@
 //! the output of steps for at most a second until it catches up. After that, it loses lines.
 
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_data, print_json};
 use super::files::OutputPlace;
 use crate::driver::EventWatcher;
 use crate::duration::milliseconds;

@@ -1,8 +1,8 @@
 //! `fledge lanes init`: writes the detected lane if there is none.
 
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_data};
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_data};
 use super::{Unasked, say};
 use crate::gate::{self, InitError};
 use clap::Args;

@@ -1,8 +1,8 @@
 //! `fledge lanes list` and `show`: the project's lanes, for people and as JSON.
 
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_data, print_json};
 use super::{Unasked, failed, plan, say};
 use crate::gate::{self, GateError, ListedLanes, LoadedLane};
 use crate::lane::Lane;

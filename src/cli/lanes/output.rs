@@ -2,7 +2,8 @@
 
 use super::super::failure::CliError;
 use super::super::live::LiveView;
-use super::super::{hear_out, paint};
+use super::super::output::hear_out;
+use super::super::paint;
 use super::data::{JsonForm, LaneData};
 use super::files::{LaneResultFiles, LaneResultFormat, OutputPlace, in_place};
 use super::screen::{LaneEnding, LaneScreen, LaneScreenStyle, LaneUpdate, OutputOf, RunningSteps};

@@ -2,7 +2,8 @@
 //! file can neither move the cursor nor add a line.
 
 use super::super::failure::CliError;
-use super::super::{no_output, paint, print_data, print_json};
+use super::super::output::{no_output, print_data, print_json};
+use super::super::paint;
 use super::surroundings::Surroundings;
 use crate::duration::show_duration;
 use crate::lane::{EntryKind, FlakyPolicy, Lane, RoomKind, Step};

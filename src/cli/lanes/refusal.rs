@@ -2,7 +2,8 @@
 //! it, the files of an earlier run would be taken for the result of this one.
 
 use super::super::failure::CliError;
-use super::super::{hear_out, paint};
+use super::super::output::hear_out;
+use super::super::paint;
 use super::data::LaneData;
 use super::files::{LaneResultFiles, OutputPlace};
 use super::output::{LaneOutputArguments, below_checkout};

@@ -2,7 +2,8 @@
 
 use super::super::failure::CliError;
 use super::super::options::wall_choice;
-use super::super::{block_on, signals};
+use super::super::runtime::block_on;
+use super::super::signals;
 use super::clean::{CleanGate, lost};
 use super::output::{LaneOutput, LaneOutputArguments};
 use super::refusal::Refused;

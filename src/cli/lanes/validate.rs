@@ -3,8 +3,8 @@
 
 use super::super::error_text;
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_json};
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_json};
 use super::{Unasked, failed};
 use crate::gate::{self, CheckedLanes, GateError};
 use crate::lane::LaneRemark;

@@ -3,8 +3,8 @@
 
 use super::super::asking::confirm;
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_json};
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_json};
 use super::{MEMORY_SCHEMA_VERSION, MemoryContext};
 use crate::report::count;
 use crate::store::ForgetSelector;

@@ -3,10 +3,10 @@
 
 use super::super::failure::CliError;
 use super::super::live::fit;
+use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
 use super::super::runs::{ago, rfc3339};
 use super::super::steps::StyledLine;
-use super::super::{no_output, print_data, print_json};
 use super::{MEMORY_SCHEMA_VERSION, MemoryContext, data, with_version};
 use crate::duration::show_duration;
 use crate::store::StoredMemory;

@@ -5,11 +5,11 @@ mod list;
 
 use super::configured;
 use super::failure::{CliError, start_of};
+use super::output::{no_output, print_data, print_json};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::run::read_source;
 use super::secrets::secrets;
-use super::{no_output, print_data, print_json};
 use crate::config::{self, EnvironmentLayer};
 use crate::driver::{MemorySettings, project_of};
 use crate::duration::milliseconds;

@@ -2,10 +2,11 @@
 
 use super::super::connect::{RequestedModels, connect};
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
+use super::super::runtime::block_on;
 use super::super::secrets::secrets;
 use super::super::steps::StyledLine;
-use super::super::{block_on, no_output, print_data, print_json};
 use super::MODELS_SCHEMA_VERSION;
 use crate::chat::{Message, ModelError, ModelErrorKind, ToolSpec};
 use crate::config::{self, ConfigError, EnvironmentLayer, KeyPlace, ModelChoice, auto_name, resolve_model};

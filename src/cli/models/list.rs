@@ -2,9 +2,9 @@
 //! values. Sends no request.
 
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
 use super::super::steps::StyledLine;
-use super::super::{no_output, print_data, print_json};
 use super::MODELS_SCHEMA_VERSION;
 use crate::chat::Price;
 use crate::config::{self, EnvironmentLayer, KeyPlace, ModelSettings, ProviderKind, all_published, auto_name};

@@ -2,10 +2,10 @@
 //! at the end.
 
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
 use super::super::runs::ago;
 use super::super::steps::StyledLine;
-use super::super::{no_output, print_data, print_json};
 use super::{MONITORS_SCHEMA_VERSION, MonitorsContext};
 use crate::duration::show_duration;
 use crate::scheduler::{CheckInData, MonitorData, STRIP};

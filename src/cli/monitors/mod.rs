@@ -4,9 +4,9 @@
 mod list;
 
 use super::failure::CliError;
+use super::output::{no_output, print_data, print_json};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
-use super::{no_output, print_data, print_json};
 use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
 use crate::duration::parse_duration;

@@ -3,9 +3,9 @@
 
 use super::super::failure::CliError;
 use super::super::init::adding;
+use super::super::output::{no_output, print_json};
 use super::super::paint::{self, Tone};
 use super::super::project::ProjectArguments;
-use super::super::{no_output, print_json};
 use super::diff::change;
 use super::leftovers::{LeftRun, VerifiedRun, WorkspaceView, broken, heeding, not_delivered, refused};
 use super::{RunsContext, data};

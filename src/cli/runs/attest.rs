@@ -1,7 +1,8 @@
 //! `fledge runs attest`: a statement about a verified run, which common tools can sign.
 
 use super::super::failure::CliError;
-use super::super::{block_on, no_output, print_json};
+use super::super::output::{no_output, print_json};
+use super::super::runtime::block_on;
 use super::RunsContext;
 use super::leftovers::{LeftRun, WorkspaceView};
 use crate::config::EnvironmentLayer;

@@ -1,6 +1,5 @@
 //! `fledge runs continue`: a new run that begins with the conversation of an ended run.
 
-use super::super::block_on;
 use super::super::configured;
 use super::super::connect::again;
 use super::super::drive::{AgentWork, OutputArguments, OutputOptions, drive};
@@ -8,6 +7,7 @@ use super::super::failure::CliError;
 use super::super::outlet::outlet;
 use super::super::results::{ResultFiles, RunFiles};
 use super::super::run::read_source;
+use super::super::runtime::block_on;
 use super::resume::{ResumeContext, failed, home_of, settings, workspace_of};
 use super::{RunsContext, story};
 use crate::config::EnvironmentLayer;

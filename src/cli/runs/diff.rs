@@ -2,9 +2,10 @@
 //! result and the current workspace.
 
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_bytes, print_data, print_json};
 use super::super::paint::{self, Tone};
+use super::super::runtime::block_on;
 use super::super::steps::StyledLine;
-use super::super::{block_on, no_output, print_bytes, print_data, print_json};
 use super::leftovers::{LeftRun, WorkspaceView, broken};
 use super::{RunsContext, data};
 use crate::config::EnvironmentLayer;

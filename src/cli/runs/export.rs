@@ -3,8 +3,8 @@
 
 use super::super::failure::CliError;
 use super::super::outlet::outlet;
+use super::super::output::{no_output, print_data, print_json};
 use super::super::record::{self, outlet_beside_git};
-use super::super::{no_output, print_data, print_json};
 use super::{RunsContext, data, failed, story};
 use crate::chat::{Block, Message, Role, ToolCall};
 use crate::driver::ResumeError;

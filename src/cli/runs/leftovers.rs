@@ -2,7 +2,8 @@
 
 use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
-use super::super::{block_on, signals};
+use super::super::runtime::block_on;
+use super::super::signals;
 use super::resume::workspace_of;
 use super::{RunsContext, story};
 use crate::config::EnvironmentLayer;

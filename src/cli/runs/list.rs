@@ -2,8 +2,8 @@
 
 use super::super::failure::CliError;
 use super::super::live::{cells, fit};
+use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_data, print_json};
 use super::{RunsContext, data, failed, show::width};
 use crate::report::{count, money, seconds};
 use crate::store::{RunListFilter, RunProperty, RunRow, Store, StoredRunState};

@@ -3,9 +3,9 @@
 
 use super::super::failure::CliError;
 use super::super::lanes::log::each_line;
+use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
 use super::super::steps::StyledLine;
-use super::super::{no_output, print_data, print_json};
 use super::{RunsContext, data, show::width, story};
 use crate::report::lane::how;
 use crate::report::story::{RunStory, Scene, SceneKind};

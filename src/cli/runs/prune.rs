@@ -1,8 +1,9 @@
 //! `fledge runs prune`: removes runs that are old or too many, or lists the runs to remove.
 
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
-use super::super::{block_on, no_output, print_data, print_json};
+use super::super::runtime::block_on;
 use super::leftovers::{broken, not_delivered};
 use super::{RunsContext, data, failed};
 use crate::config::{EnvironmentLayer, parse_size};

@@ -1,7 +1,7 @@
 //! `fledge runs replay`: checks that fledge would decide earlier runs today as it did then.
 
 use super::super::failure::CliError;
-use super::super::{no_output, print_data, print_json};
+use super::super::output::{no_output, print_data, print_json};
 use super::RunsContext;
 use super::resume::failed;
 use crate::driver::{ReplayResult, replay};

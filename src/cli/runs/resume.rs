@@ -1,12 +1,12 @@
 //! `fledge runs resume`, and the search for runs of `fledge run --resume-or-start`.
 
 use super::super::beside::{hooks, servers};
-use super::super::block_on;
 use super::super::configured;
 use super::super::connect::{ConnectedModels, again};
 use super::super::drive::{AgentWork, OutputArguments, OutputOptions, drive};
 use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
+use super::super::runtime::block_on;
 use super::super::secrets::secrets;
 use super::RunsContext;
 use super::data::LARGEST_REPORT;

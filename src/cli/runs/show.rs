@@ -3,9 +3,9 @@
 
 use super::super::display;
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
 use super::super::steps::StyledLine;
-use super::super::{no_output, print_data, print_json};
 use super::export::pending_calls;
 use super::scenes::{DetailLevel, quoted, scene_lines};
 use super::{RunsContext, data, failed, story};

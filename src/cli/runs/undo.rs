@@ -1,8 +1,8 @@
 //! `fledge runs undo`: restores the files of the workspace as they were before a run, and back.
 
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_json};
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_json};
 use super::diff::change;
 use super::leftovers::{LeftRun, WorkspaceView, broken, heeding, refused};
 use super::{RunsContext, data};

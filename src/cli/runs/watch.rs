@@ -1,9 +1,9 @@
 //! `fledge runs watch`: follows a run of another process through its journal. Changes nothing.
 
-use super::super::block_on;
 use super::super::display::{RunDisplay, closing, expected};
 use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
+use super::super::runtime::block_on;
 use super::super::signals;
 use super::{RunsContext, data, failed, story};
 use crate::config::EnvironmentLayer;

@@ -1,8 +1,9 @@
 //! The built-in jobs of a server.
 
 use super::super::failure::CliError;
+use super::super::runtime::block_on;
 use super::super::sync::SyncTarget;
-use super::super::{block_on, runs, worktrees};
+use super::super::{runs, worktrees};
 use super::ServedProject;
 use super::source::ProjectTasks;
 use crate::config::EnvironmentLayer;

@@ -2,7 +2,7 @@
 //! accepts it.
 
 use super::super::failure::CliError;
-use super::super::{no_output, print_data};
+use super::super::output::{no_output, print_data};
 use super::{ServedProject, failed};
 use crate::serve::{LoginLink, ServeError, ServeLease};
 

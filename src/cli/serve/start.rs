@@ -1,9 +1,11 @@
 //! Start and stop of the server.
 
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_data};
 use super::super::paint::{self, Tone};
+use super::super::runtime::block_on;
 use super::super::sync::SyncTarget;
-use super::super::{block_on, configured, no_output, print_data, signals};
+use super::super::{configured, signals};
 use super::jobs::{self, JobResources};
 use super::source::{ModelConnections, ProjectTasks};
 use super::{ServeArguments, ServedProject, failed, link};

@@ -2,8 +2,8 @@
 
 use super::super::error_text;
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_data};
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_data};
 use super::SPEC_SCHEMA_VERSION;
 use super::survey::Survey;
 use crate::spec::{Severity, SpecCheck, SpecFinding};

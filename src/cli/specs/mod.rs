@@ -4,9 +4,9 @@ mod check;
 mod survey;
 
 use super::failure::CliError;
+use super::output::{no_output, print_data};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
-use super::{no_output, print_data};
 use crate::config::EnvironmentLayer;
 use crate::spec::{self, Spec};
 use crate::task::SpecChoice;

@@ -4,8 +4,8 @@
 
 use super::super::asking::confirm;
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_json};
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_json};
 use super::{WORKTREES_SCHEMA_VERSION, WorktreeRow, WorktreeState, WorktreesContext, error_text};
 use crate::config::EnvironmentLayer;
 use crate::driver::is_for_now;

@@ -1,10 +1,10 @@
 //! `fledge worktrees list`: the worktrees that runs left, for people and as JSON.
 
 use super::super::failure::CliError;
+use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
 use super::super::runs::{ago, rfc3339};
 use super::super::steps::StyledLine;
-use super::super::{no_output, print_data, print_json};
 use super::{WORKTREES_SCHEMA_VERSION, WorktreeRow, WorktreeState, WorktreesContext};
 use crate::report::count;
 use crate::workspace::worktree::bytes;
