@@ -9,7 +9,7 @@ use super::project::root_of;
 use super::results::ResultFiles;
 use super::spool::OutputSpool;
 use super::sync::{ServerArguments, SyncTarget};
-use super::{asking, error_text, signals, terminal};
+use super::{asking, error_text, live, signals};
 use crate::config::{self, EnvironmentLayer};
 use crate::driver::{Agent, DriverSettings, PlanError, ResumeError, RunError, StopToken};
 use crate::id::RunId;
@@ -218,7 +218,7 @@ fn say_end(
     close(result, unplanned, is_quiet, name);
     if rings {
         let report::Headline { lead, rest, .. } = report::headline(result);
-        terminal::ring(&result.title, &(lead + &rest));
+        live::ring(&result.title, &(lead + &rest));
     }
     results.write(result)
 }

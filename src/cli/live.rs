@@ -4,16 +4,18 @@
 //! A thread draws the lines at most 8 times a second, while anything runs. Noting a line of output
 //! only stores it. fledge never hides the cursor, so no kind of end has to restore it.
 
+mod announcement;
 mod rows;
 mod screen_size;
 mod status;
 
+pub(super) use announcement::ring;
 pub(super) use rows::{cells, clock, fit};
 pub(super) use screen_size::{drawn_width, width};
 pub(super) use status::StatusLine;
 
-use super::terminal::announcement;
 use crate::process::Stopwatch;
+use announcement::announcement;
 use screen_size::size;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;

@@ -47,6 +47,7 @@ mod standing;
 mod steps;
 mod sync;
 mod terminal;
+mod tone;
 mod verify_report;
 mod worktrees;
 mod wrapping;

@@ -1,17 +1,17 @@
 //! Lines on standard error, coloured if a terminal supports it. `NO_COLOR` and pipes turn colours
 //! off.
 
+pub(super) use super::terminal::can_draw;
+pub(super) use super::tone::{Tone, harmless, is_colourful, one_line, painted};
+
 use super::live;
-use super::terminal::linked;
+use super::tone::coloured;
 use super::wrapping::wrapped;
 use crate::config::EnvironmentLayer;
-use crate::process::is_invisible;
 use crate::report::lane::github;
 use anstream::ColorChoice;
-use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
-use std::io::{IsTerminal, Write};
-use std::sync::OnceLock;
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// True if GitHub's runner reads the output. It takes some text for commands.
@@ -19,32 +19,6 @@ static TO_RUNNER: AtomicBool = AtomicBool::new(false);
 
 /// Bytes of lines to write at once.
 const PIECE: usize = 64 * 1024;
-
-/// The look of a piece of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
-    Plain,
-    Good,
-    Bad,
-    Warn,
-    Strong,
-    Faint,
-    /// A path; a link if the terminal supports links.
-    Path,
-}
-
-impl Tone {
-    fn style(self) -> Style {
-        match self {
-            Self::Plain => Style::new(),
-            Self::Good => AnsiColor::Green.on_default(),
-            Self::Bad => AnsiColor::Red.on_default().bold(),
-            Self::Warn => AnsiColor::Yellow.on_default(),
-            Self::Strong => Style::new().bold(),
-            Self::Faint | Self::Path => Style::new().dimmed(),
-        }
-    }
-}
 
 /// The choice of coloured output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -70,17 +44,6 @@ impl ColorWhen {
         };
         choice.write_global();
     }
-}
-
-/// Returns true if standard error shows colours.
-pub(super) fn is_colourful() -> bool {
-    static IS_COLOURFUL: OnceLock<bool> = OnceLock::new();
-    *IS_COLOURFUL.get_or_init(|| anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never)
-}
-
-/// Returns true if standard error is a terminal that can move its cursor.
-pub(super) fn can_draw(environment: &EnvironmentLayer) -> bool {
-    std::io::stderr().is_terminal() && environment.get("TERM").is_some_and(|term| term != "dumb")
 }
 
 /// Returns true if this process runs in a job of GitHub Actions.
@@ -152,22 +115,6 @@ pub(super) fn page<T: AsRef<str>>(lines: &[Vec<(Tone, T)>]) -> String {
     read_by_runner(&text).into_owned()
 }
 
-/// Returns pieces as text for standard error.
-pub(super) fn painted<T: AsRef<str>>(pieces: &[(Tone, T)]) -> String {
-    coloured(pieces, is_colourful())
-}
-
-fn coloured<T: AsRef<str>>(pieces: &[(Tone, T)], is_colourful: bool) -> String {
-    let paint = |(tone, text): &(Tone, T)| {
-        let (text, style) = (harmless(text.as_ref()), tone.style());
-        if is_colourful && *tone == Tone::Path {
-            return format!("{style}{}{style:#}", linked(&text));
-        }
-        if is_colourful && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.into_owned() }
-    };
-    pieces.iter().map(paint).collect()
-}
-
 /// Writes text that has already passed [`harmless`].
 pub(super) fn log(text: &str) {
     live::above(&read_by_runner(text));
@@ -191,27 +138,4 @@ impl Write for LogWriter {
 /// Returns the text without commands for GitHub's runner, if it reads the output.
 fn read_by_runner(text: &str) -> std::borrow::Cow<'_, str> {
     if speaks_to_runner() { github::inert(text).into() } else { text.into() }
-}
-
-/// Removes control characters except line ends and tabs, and invisible characters that turn or hide
-/// text. Text of models and tools then cannot move the cursor or change the title.
-pub(super) fn harmless(text: &str) -> std::borrow::Cow<'_, str> {
-    let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_invisible(c);
-    if text.contains(harmful) { text.replace(harmful, "").into() } else { text.into() }
-}
-
-/// Returns harmless text in one line.
-pub(super) fn one_line(text: &str) -> String {
-    harmless(text).replace(['\n', '\t'], " ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_others_say_moves_no_cursor() {
-        assert_eq!(harmless("a\u{1b}]0;title\u{7}\u{9b}2J\r\u{202e}b\n\tc"), "a]0;title2Jb\n\tc");
-        assert_eq!(harmless("plain: ü\n"), "plain: ü\n");
-    }
 }

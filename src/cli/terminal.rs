@@ -2,30 +2,32 @@
 //! fledge uses each only if the environment names a terminal that has it; other terminals would
 //! show garbage.
 
-use super::live::{StatusLine, put};
-use super::paint::{can_draw, one_line};
 use crate::config::EnvironmentLayer;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::io::IsTerminal;
+use std::sync::OnceLock;
 
 /// The string terminator of an escape sequence.
-const ST: &str = "\u{1b}\\";
+pub(super) const ST: &str = "\u{1b}\\";
 /// The first version of the VTE library whose terminals have links.
 const VTE_LINKS: u32 = 5_000;
 
 /// The features of the terminal on standard error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct TerminalFeatures {
+pub(super) struct TerminalFeatures {
     /// Links, and a title that can be restored.
-    links: bool,
+    pub(super) links: bool,
     /// Progress in the task bar or the tab.
-    progress: bool,
+    pub(super) progress: bool,
     /// Notifications with text; without them, fledge rings the bell.
-    notes: bool,
+    pub(super) notes: bool,
 }
 
 static FEATURES: OnceLock<TerminalFeatures> = OnceLock::new();
-/// The last announcement.
-static ANNOUNCED: Mutex<String> = Mutex::new(String::new());
+
+/// Returns true if standard error is a terminal that can move its cursor.
+pub(super) fn can_draw(environment: &EnvironmentLayer) -> bool {
+    std::io::stderr().is_terminal() && environment.get("TERM").is_some_and(|term| term != "dumb")
+}
 
 /// Recognizes the terminal, once.
 pub(super) fn recognize(environment: &EnvironmentLayer) {
@@ -51,7 +53,8 @@ fn features<'e>(get: impl Fn(&str) -> Option<&'e str>) -> TerminalFeatures {
     TerminalFeatures { links, progress: both || windows || is("ConEmuANSI", &["ON"]), notes: both }
 }
 
-fn known() -> TerminalFeatures {
+/// Returns the recognized features.
+pub(super) fn known() -> TerminalFeatures {
     FEATURES.get().copied().unwrap_or_default()
 }
 
@@ -67,46 +70,6 @@ fn link(path: &str) -> String {
         .map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
         .collect();
     format!("\u{1b}]8;;file://{escaped}{ST}{path}\u{1b}]8;;{ST}")
-}
-
-/// Returns the bytes that set the terminal's progress if it has changed. Without a status, returns
-/// those that clear it.
-pub(super) fn announcement(status: Option<&StatusLine>) -> String {
-    let features = known();
-    let mut announced = ANNOUNCED.lock().unwrap_or_else(PoisonError::into_inner);
-    let now = status.map(|status| said(status, features)).unwrap_or_default();
-    if *announced == now {
-        return String::new();
-    }
-    let before = std::mem::replace(&mut *announced, now.clone());
-    let title = features.links;
-    match (before.is_empty(), now.is_empty()) {
-        (true, _) if title => format!("\u{1b}[22;2t{now}"), // saves the old title
-        (_, true) => {
-            let progress = if features.progress { format!("\u{1b}]9;4;0{ST}") } else { String::new() };
-            let title = if title { "\u{1b}[23;2t" } else { "" };
-            format!("{progress}{title}")
-        }
-        _ => now,
-    }
-}
-
-fn said(status: &StatusLine, features: TerminalFeatures) -> String {
-    let (attempt, attempts) = status.attempt;
-    let progress = match status.checks {
-        Some((done, all)) if all > 0 => format!("1;{}", done * 100 / all),
-        _ => "3".to_owned(), // busy
-    };
-    let progress = if features.progress { format!("\u{1b}]9;4;{progress}{ST}") } else { String::new() };
-    let what = if attempt == 0 { "preparing".to_owned() } else { format!("attempt {attempt}/{attempts}") };
-    let title = if features.links { format!("\u{1b}]2;fledge: {what}{ST}") } else { String::new() };
-    progress + &title
-}
-
-/// Announces the end by a notification if the terminal has them, else by the bell.
-pub(super) fn ring(title: &str, end: &str) {
-    let text = one_line(&format!("{title}: {end}"));
-    put(&if known().notes { format!("\u{1b}]9;{text}{ST}") } else { "\u{7}".to_owned() });
 }
 
 #[cfg(test)]

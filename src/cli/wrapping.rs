@@ -2,7 +2,7 @@
 //! the indent of a fact.
 
 use super::live::cells;
-use super::paint::Tone;
+use super::tone::Tone;
 
 /// Columns of the name of a fact.
 const FACT: usize = 11;

@@ -3,11 +3,10 @@
 
 use super::super::drive::OutputArguments;
 use super::super::failure::CliError;
-use super::super::live::LiveView;
+use super::super::live::{self, LiveView};
 use super::super::output::{no_output, print_json};
 use super::super::paint::{self, Tone};
 use super::super::signals::STOPPING;
-use super::super::terminal;
 use super::ending::BatchEnding;
 use super::output::ScreenEvent;
 use super::page::{counted, padded};
@@ -112,7 +111,7 @@ impl BatchScreen {
         };
         lines.iter().for_each(|line| paint::line(line));
         if self.look.rings {
-            terminal::ring(&self.batch, &summary.counts.words());
+            live::ring(&self.batch, &summary.counts.words());
         }
         self.ending.write(summary)?;
         self.state().unwritten.take().map_or(Ok(()), |error| Err(no_output(error)))
