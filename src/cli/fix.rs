@@ -3,6 +3,7 @@
 use super::failure::CliError;
 use super::options::RunOptions;
 use super::run;
+use super::tasks::must_say_something;
 use crate::config::EnvironmentLayer;
 use crate::lane::detect::DETECTED_LANE;
 use crate::task::{GateChoice, Task, TaskDefaults};
@@ -36,7 +37,7 @@ pub(super) fn run(arguments: &FixArguments, environment: &EnvironmentLayer) -> R
         let hint = "write a task file that names the lane, then run `fledge run task.md --candidates 3`";
         return Err(CliError::input(error).hint(hint));
     }
-    run::must_say_something(arguments.prompt.as_deref())?;
+    must_say_something(arguments.prompt.as_deref())?;
     let task = |defaults: &TaskDefaults| {
         let lanes = options.lanes().or_else(|| defaults.lanes.clone()).unwrap_or_else(|| vec![DETECTED_LANE.into()]);
         let mut task = defaults.of(Task::fix(lanes.clone()));

@@ -10,13 +10,12 @@ use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::runtime::block_on;
 use super::signals;
+use super::tasks::TASK_TEXT;
 use crate::config::EnvironmentLayer;
 use crate::driver::StopToken;
 use crate::gate::{self, InitError};
 use crate::lane::detect::{DetectedLane, YamlStyle};
 use crate::store::{StoreError, write_new};
-use crate::task::TaskError;
-use crate::yaml::{FilePlace, Problem, Problems};
 use anyhow::Context;
 use clap::Args;
 use std::path::Path;
@@ -28,11 +27,6 @@ const TASK: &str = "tasks/first.md";
 /// The front matter of the task.
 const TASK_FRONT: &str = "---\nfiles: [\"**\"] # what the task may change; never the checks\n\
     budget: { turns: 40, time: 30m } # add usd: 1.00 if the model has a known price\n---\n";
-/// The text of the task, as a template.
-const TASK_TEXT: [&str; 2] = [
-    "# State the task in one line",
-    "Then describe what is wrong or missing, where to look, and how to check the result.",
-];
 /// The file of the configuration.
 const CONFIG: &str = "fledge.yaml";
 /// The text of the configuration.
@@ -138,17 +132,6 @@ fn try_and_write(
         drop(listening);
         tried
     })?
-}
-
-/// Returns an error if a task still contains lines of the template.
-pub(super) fn unwritten(text: &str, source: &str) -> Option<TaskError> {
-    let mut problems = Problems::default();
-    for (line, _) in (1..).zip(text.lines()).filter(|(_, line)| TASK_TEXT.contains(&line.trim())) {
-        let place = FilePlace { line, column: 1 };
-        let problem = Problem::at(place, "this line is still the placeholder that `fledge init` wrote");
-        problems.push(problem.hint("describe the task here, or remove the line"));
-    }
-    (!problems.is_empty()).then(|| TaskError { file: source.to_owned(), problems: problems.seen_in(text) })
 }
 
 /// Writes the missing files, the lane first, and prints the outcome for each. Returns the names of

@@ -46,6 +46,7 @@ mod spool;
 mod standing;
 mod steps;
 mod sync;
+mod tasks;
 mod terminal;
 mod tone;
 mod verify_report;

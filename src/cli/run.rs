@@ -5,7 +5,6 @@ use super::configured;
 use super::connect::{RequestedModels, connect_models};
 use super::drive::{AgentWork, OutputOptions, driven};
 use super::failure::CliError;
-use super::init;
 use super::options::RunOptions;
 use super::output::{no_output, print_data, print_json};
 use super::paint::{self, Tone};
@@ -14,6 +13,7 @@ use super::results::ResultFiles;
 use super::runs::{ResumeContext, RunsOfKey, interrupted, keyed, resume};
 use super::runtime::block_on;
 use super::secrets::secrets;
+use super::tasks::{must_say_something, read_source, task_folder, unwritten, values};
 use crate::chat::money;
 use crate::config::{ConfigError, EnvironmentLayer, resolve_model};
 use crate::driver::{
@@ -21,16 +21,15 @@ use crate::driver::{
     must_be_committed, prepare, terms,
 };
 use crate::id::RunId;
-use crate::limits::{Limits, MAX_SOURCE};
+use crate::limits::Limits;
 use crate::provider::Pacer;
 use crate::report::{count, seconds};
 use crate::store::{self, RunRow, Store, StoredRunState};
-use crate::task::{self, GateChoice, Isolation, ParamValues, Task, TaskDefaults};
+use crate::task::{self, GateChoice, Isolation, Task, TaskDefaults};
 use crate::tool::LateSecrets;
 use crate::workspace::AtomicOutput;
 use anyhow::{Context, anyhow};
 use clap::Args;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
@@ -249,23 +248,12 @@ fn is_prose(tasks: &[String]) -> bool {
     text.contains(' ') && words().any(is_plain) && !tasks.iter().any(is_file)
 }
 
-/// Checks that the text of `--prompt` is not empty.
-///
-/// # Errors
-/// When the text has no words.
-pub(super) fn must_say_something(prompt: Option<&str>) -> Result<(), CliError> {
-    match prompt {
-        Some(text) if text.trim().is_empty() => Err(CliError::input(anyhow!("--prompt: the text is empty"))),
-        _ => Ok(()),
-    }
-}
-
 fn read_task(arguments: &RunArguments, defaults: &TaskDefaults) -> Result<Task, CliError> {
     let source = arguments.tasks.first().map_or("-", String::as_str);
     let text = arguments.prompt.clone().map_or_else(|| read_source(source), Ok)?;
     let values = values(arguments.params.as_deref(), &arguments.param)?;
     let mut task = task::parse_with(&text, source, &values, defaults).map_err(CliError::input)?;
-    if let Some(fault) = init::unwritten(&text, source) {
+    if let Some(fault) = unwritten(&text, source) {
         return Err(CliError::input(fault));
     }
     if !task.needs.is_empty() {
@@ -280,42 +268,6 @@ fn read_task(arguments: &RunArguments, defaults: &TaskDefaults) -> Result<Task, 
         task.gate = GateChoice::Skip;
     }
     Ok(task)
-}
-
-pub(super) fn read_source(source: &str) -> Result<String, CliError> {
-    if source != "-" {
-        let read = store::read_text(Path::new(source), MAX_SOURCE).map_err(CliError::input)?;
-        return read.ok_or_else(|| CliError::no_file("task file", Path::new(source)));
-    }
-    let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().take(MAX_SOURCE as u64 + 1).read_to_end(&mut bytes);
-    read.context("cannot read the task from standard input").map_err(CliError::input)?;
-    if bytes.len() > MAX_SOURCE {
-        return Err(CliError::input(anyhow!("the task on standard input is larger than {MAX_SOURCE} bytes")));
-    }
-    String::from_utf8(bytes).context("the task on standard input is not UTF-8").map_err(CliError::input)
-}
-
-/// Returns the values of parameters. Flags override the file.
-pub(super) fn values(params: Option<&Path>, param: &[String]) -> Result<ParamValues, CliError> {
-    let mut values = ParamValues::new();
-    if let Some(path) = params {
-        let text = store::read_text(path, MAX_SOURCE).map_err(CliError::input)?;
-        let text = text.ok_or_else(|| CliError::no_file("file", path))?;
-        values = task::parse_values(&text, &path.display().to_string()).map_err(CliError::input)?;
-    }
-    for pair in param {
-        let Some((name, value)) = pair.split_once('=') else {
-            return Err(CliError::input(anyhow!("--param {pair}: expected NAME=VALUE")));
-        };
-        values.insert(name.trim().to_owned(), value.to_owned());
-    }
-    Ok(values)
-}
-
-pub(super) fn task_folder(source: &str) -> PathBuf {
-    let parent = Path::new(source).parent().filter(|parent| !parent.as_os_str().is_empty() && source != "-");
-    parent.unwrap_or(Path::new(".")).to_owned()
 }
 
 fn refused(fault: PlanError) -> CliError {

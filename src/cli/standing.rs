@@ -2,10 +2,10 @@
 
 use super::configured;
 use super::failure::CliError;
-use super::init;
 use super::output::{no_output, print_data};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
+use super::tasks::unwritten;
 use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
 use crate::gate;
@@ -101,7 +101,7 @@ pub(super) fn next(root: &Path, environment: &EnvironmentLayer) -> String {
     let shown = from_here(root, &task).display().to_string();
     let place = elsewhere(root);
     let text = read_text(&root.join(&task), MOST).ok().flatten().unwrap_or_default();
-    match init::unwritten(&text, &shown) {
+    match unwritten(&text, &shown) {
         Some(_) => format!("describe the task in {shown}, then `fledge run {shown}{place}`"),
         None => format!("`fledge run {shown}{place}`"),
     }

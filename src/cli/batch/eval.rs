@@ -3,7 +3,7 @@
 
 use super::super::failure::CliError;
 use super::super::options::RunOptions;
-use super::super::run::values;
+use super::super::tasks::values;
 use super::{BatchArguments, BatchRequest};
 use crate::config::EnvironmentLayer;
 use anyhow::anyhow;

@@ -3,10 +3,9 @@
 use super::super::configured;
 use super::super::connect::{RequestedModels, SharedModels};
 use super::super::failure::CliError;
-use super::super::init;
-use super::super::run::task_folder;
 use super::super::runs::ResumeContext;
 use super::super::secrets::secrets;
+use super::super::tasks::{task_folder, unwritten};
 use super::arguments::cores;
 use super::cleanup::{Cleanup, Leftover, LeftoverOwner};
 use super::past::RunChoice;
@@ -83,7 +82,7 @@ impl<'s> BatchProjects<'s> {
         let defaults =
             &defaults.clone().over(TaskDefaults { isolation: Some(Isolation::Worktree), ..TaskDefaults::default() });
         let mut task = task::parse_with(&text.text, &text.source, params, defaults)?;
-        if let Some(fault) = init::unwritten(&text.text, &text.source) {
+        if let Some(fault) = unwritten(&text.text, &text.source) {
             return Err(fault);
         }
         if self.request.no_verify {

@@ -3,8 +3,8 @@
 
 use super::{ConnectedModels, RequestedModels, choices, connect_models};
 use crate::cli::failure::CliError;
-use crate::cli::run::task_folder;
 use crate::cli::runs::ResumeContext;
+use crate::cli::tasks::task_folder;
 use crate::config::{self, EnvironmentLayer, ModelChoice, ModelSettings, auto_name, resolve_model};
 use crate::driver::RunTerms;
 use crate::provider::Pacer;
