@@ -6,10 +6,9 @@ use super::drive::OutputArguments;
 use super::failure::CliError;
 use super::memory::memory_terms;
 use super::outlet::outlet;
-use super::project::ProjectArguments;
+use super::project::{ProjectArguments, ProjectContext};
 use super::record;
 use super::results::{ResultArguments, RunFiles};
-use super::runs::ResumeContext;
 use super::secrets::secrets;
 use super::sync::ServerArguments;
 use crate::config::EnvironmentLayer;
@@ -326,7 +325,7 @@ impl RunOptions {
     pub(super) fn settings(
         &self,
         environment: &EnvironmentLayer,
-        place: &ResumeContext<'_>,
+        place: &ProjectContext<'_>,
         keys: &LateSecrets,
     ) -> DriverSettings {
         let set = place.set;

@@ -8,9 +8,10 @@ use super::failure::CliError;
 use super::options::RunOptions;
 use super::output::{no_output, print_data, print_json};
 use super::paint::{self, Tone};
+use super::project::ProjectContext;
 use super::record;
 use super::results::ResultFiles;
-use super::runs::{ResumeContext, RunsOfKey, interrupted, keyed, resume};
+use super::runs::{RunsOfKey, interrupted, keyed, resume};
 use super::runtime::block_on;
 use super::secrets::secrets;
 use super::tasks::{must_say_something, read_source, task_folder, unwritten, values};
@@ -129,7 +130,7 @@ fn begin_in(
     let mask = secrets(environment, &set, &none);
     (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
     let state_dir = environment.state_dir().map_err(CliError::input)?;
-    let place = ResumeContext { workspace, state_dir: &state_dir, set: &set };
+    let place = ProjectContext { workspace, state_dir: &state_dir, set: &set };
     if options.dry_run {
         for name in &task.models {
             if let Err(fault @ ConfigError::UnknownModel { .. }) = resolve_model(name, &set, environment) {
@@ -158,7 +159,7 @@ fn start_or_resume(
     environment: &EnvironmentLayer,
     task: Task,
     settings: impl FnOnce(&Task) -> Result<DriverSettings, CliError>,
-    place: ResumeContext<'_>,
+    place: ProjectContext<'_>,
     results: ResultFiles,
 ) -> Result<u8, CliError> {
     let voice =

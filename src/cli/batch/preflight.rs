@@ -5,7 +5,7 @@
 use super::super::connect::{RequestedModels, SharedModels};
 use super::super::error_text::ErrorList;
 use super::super::failure::CliError;
-use super::super::runs::ResumeContext;
+use super::super::project::ProjectContext;
 use super::super::runtime::block_on;
 use super::site::{BatchProjects, ModelSelection, wanted};
 use crate::batch::plan::{BatchJob, TaskText};
@@ -142,7 +142,7 @@ impl BatchProjects<'_> {
     /// Reads the files and settings at a start. Also returns notes for the user.
     fn ground(&self, start: &JobStart) -> Result<Result<(StartFiles, Vec<String>), PlanError>, CliError> {
         let (site, from) = (&self.all[start.0], &start.1);
-        let place = ResumeContext { workspace: &site.folder, state_dir: &self.state_dir, set: &site.set };
+        let place = ProjectContext { workspace: &site.folder, state_dir: &self.state_dir, set: &site.set };
         let settings = self.request.options.settings(self.environment, &place, &LateSecrets::default());
         let settings = DriverSettings { memory: None, ..settings };
         let scratch = tempfile::tempdir().context("cannot create a folder").map_err(CliError::own)?;

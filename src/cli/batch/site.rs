@@ -3,7 +3,7 @@
 use super::super::configured;
 use super::super::connect::{RequestedModels, SharedModels};
 use super::super::failure::CliError;
-use super::super::runs::ResumeContext;
+use super::super::project::ProjectContext;
 use super::super::secrets::secrets;
 use super::super::tasks::{task_folder, unwritten};
 use super::arguments::cores;
@@ -169,7 +169,7 @@ impl JobFactory<'_> {
         let asked = RequestedModels { names: &task.models, tier: task.tier, folder: &folder };
         let (environment, options) = (self.sites.environment, self.sites.request.options);
         let models = shared.models(&asked, &site.set, environment).map_err(|failure| bad(failure.message()))?;
-        let place = ResumeContext { workspace: &site.folder, state_dir: &self.sites.state_dir, set: &site.set };
+        let place = ProjectContext { workspace: &site.folder, state_dir: &self.sites.state_dir, set: &site.set };
         let usual = options.settings(environment, &place, shared.keys());
         let patch = options.patch().map(|_| race::patch_of(&self.sites.state_dir, self.ledger.batch(), &planned.name));
         let settings = DriverSettings {

@@ -3,7 +3,7 @@
 
 use super::{ConnectedModels, RequestedModels, choices, connect_models};
 use crate::cli::failure::CliError;
-use crate::cli::runs::ResumeContext;
+use crate::cli::project::ProjectContext;
 use crate::cli::tasks::task_folder;
 use crate::config::{self, EnvironmentLayer, ModelChoice, ModelSettings, auto_name, resolve_model};
 use crate::driver::RunTerms;
@@ -25,7 +25,7 @@ const BY_VARIABLE: &str = "variable ";
 pub(in crate::cli) fn again(
     row: &RunRow,
     terms: &RunTerms,
-    place: &ResumeContext<'_>,
+    place: &ProjectContext<'_>,
     environment: &EnvironmentLayer,
     pacer: &Pacer,
 ) -> Result<ConnectedModels, CliError> {

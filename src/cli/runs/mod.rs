@@ -28,7 +28,7 @@ pub(super) use leftovers::heeding;
 pub(super) use prune::tidy;
 #[cfg(feature = "serve")]
 pub(super) use resume::settings as resumed_settings;
-pub(super) use resume::{ResumeContext, RunsOfKey, interrupted, keyed, resume};
+pub(super) use resume::{RunsOfKey, interrupted, keyed, resume};
 
 use super::configured;
 use super::failure::{CliError, start_of};

@@ -6,12 +6,13 @@ use super::super::connect::{ConnectedModels, again};
 use super::super::drive::{AgentWork, OutputArguments, OutputOptions, drive};
 use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
+use super::super::project::ProjectContext;
 use super::super::runtime::block_on;
 use super::super::secrets::secrets;
 use super::RunsContext;
 use super::data::LARGEST_REPORT;
-use crate::config::{self, EnvironmentLayer};
-use crate::driver::{Asker, DriverSettings, ResumeError, RunTerms, is_for_now, must_be_ours, project_of, terms};
+use crate::config::EnvironmentLayer;
+use crate::driver::{Asker, DriverSettings, ResumeError, RunTerms, is_for_now, must_be_ours, terms};
 use crate::id::RunId;
 use crate::provider::Pacer;
 use crate::store::{RunHead, RunListFilter, RunRow, Store, StoreError, StoredRunState, read_text};
@@ -30,26 +31,6 @@ pub(in crate::cli) struct ResumeArguments {
     voice: OutputArguments,
 }
 
-/// A workspace with its state folder and configuration.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::cli) struct ResumeContext<'p> {
-    pub(in crate::cli) workspace: &'p Path,
-    pub(in crate::cli) state_dir: &'p Path,
-    pub(in crate::cli) set: &'p config::ProjectConfig,
-}
-
-impl ResumeContext<'_> {
-    /// Opens the store of the project.
-    pub(in crate::cli) fn store(&self) -> Result<Store, CliError> {
-        Store::open(self.state_dir, &self.project()).map_err(CliError::own)
-    }
-
-    /// Returns the project of the workspace.
-    pub(in crate::cli) fn project(&self) -> PathBuf {
-        project_of(self.state_dir, self.workspace)
-    }
-}
-
 /// Runs the verb; returns the exit code.
 pub(super) fn run(
     shelf: &RunsContext,
@@ -65,7 +46,7 @@ pub(super) fn run(
     }
     let workspace = home_of(shelf, &store, &row)?;
     let set = configured::load(environment, &workspace).map_err(CliError::input)?;
-    let place = ResumeContext { workspace: &workspace, state_dir: &shelf.state, set: &set };
+    let place = ProjectContext { workspace: &workspace, state_dir: &shelf.state, set: &set };
     let voice = OutputOptions::new(arguments.voice, &set, environment);
     resume(AgentWork::Resume, &row.head.id, &[], environment, &place, voice)
 }
@@ -103,7 +84,7 @@ pub(in crate::cli) fn resume(
     run: &RunId,
     reports: &[PathBuf],
     environment: &EnvironmentLayer,
-    place: &ResumeContext<'_>,
+    place: &ProjectContext<'_>,
     voice: OutputOptions,
 ) -> Result<u8, CliError> {
     let store = place.store()?;
@@ -130,7 +111,7 @@ pub(in crate::cli) fn resume(
 
 /// Returns the settings of an agent from the terms of an earlier run and the current environment.
 pub(in crate::cli) fn settings(
-    place: &ResumeContext<'_>,
+    place: &ProjectContext<'_>,
     environment: &EnvironmentLayer,
     connected: ConnectedModels,
     terms: RunTerms,

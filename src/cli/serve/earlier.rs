@@ -2,7 +2,8 @@
 
 use super::super::connect::again;
 use super::super::failure::CliError;
-use super::super::runs::{ResumeContext, resumed_settings, task_after};
+use super::super::project::ProjectContext;
+use super::super::runs::{resumed_settings, task_after};
 use super::source::{ProjectTasks, refusal};
 use crate::config;
 use crate::driver::{DriverSettings, RunTerms, earlier, terms};
@@ -49,7 +50,7 @@ impl ProjectTasks {
         let folder = PathBuf::from(&row.head.workspace).canonicalize().ok().filter(|folder| folder.is_dir());
         let task = task_after(text.to_owned(), (&store, &row), &terms, folder.is_some());
         let workspace = folder.unwrap_or_else(|| self.workspace.clone());
-        let place = ResumeContext { workspace: &workspace, state_dir: &self.state_dir, set };
+        let place = ProjectContext { workspace: &workspace, state_dir: &self.state_dir, set };
         let connected = again(&row, &terms, &place, &self.environment, &self.models.pacer);
         let connected = connected.map_err(|failure| refusal(&failure))?;
         let terms = RunTerms { reports: Vec::new(), patch: None, earlier: Some(before), ..terms };

@@ -6,7 +6,8 @@ use super::super::beside::{hooks, servers};
 use super::super::connect::{RequestedModels as Models, SharedModels, again, choices};
 use super::super::failure::CliError;
 use super::super::memory::memory_terms;
-use super::super::runs::{ResumeContext, resumed_settings};
+use super::super::project::ProjectContext;
+use super::super::runs::resumed_settings;
 use super::super::secrets::secrets;
 use super::super::tasks::task_folder;
 use crate::config::{self, EnvironmentLayer};
@@ -164,7 +165,7 @@ impl TaskSource for ProjectTasks {
         // A run that continues an earlier run works where its files are.
         let folder = PathBuf::from(&row.head.workspace);
         let workspace = if terms.worktree.is_none() && folder.is_dir() { &folder } else { &self.workspace };
-        let place = ResumeContext { workspace, state_dir: &self.state_dir, set: &set };
+        let place = ProjectContext { workspace, state_dir: &self.state_dir, set: &set };
         let connected = again(&row, &terms, &place, &self.environment, &self.models.pacer);
         let connected = connected.map_err(|failure| refusal(&failure))?;
         let isolation = terms.task.isolation;
