@@ -9,6 +9,7 @@ use super::tasks::unwritten;
 use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
 use crate::gate;
+use crate::report::runs::outcome;
 use crate::store::{RunListFilter, RunRow, Store, StoredRunState, read_text};
 use crate::verdict::shell_word;
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ fn newest(root: &Path, environment: &EnvironmentLayer) -> Option<RunRow> {
 }
 
 fn ended(row: &RunRow, root: &Path) -> String {
-    let word = super::runs::data::outcome(row);
+    let word = outcome(row);
     format!("{word}, {} (`fledge runs show last{}`)", row.head.title, elsewhere(root))
 }
 

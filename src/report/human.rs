@@ -195,6 +195,18 @@ pub fn seconds(ms: u64) -> String {
     }
 }
 
+/// Formats the time since a moment, roughly.
+pub fn ago(now_ms: i64, then_ms: i64) -> String {
+    let seconds = now_ms.saturating_sub(then_ms) / 1000;
+    match seconds {
+        ..0 => "in the future".into(),
+        0..60 => format!("{seconds}s ago"),
+        60..3_600 => format!("{}m ago", seconds / 60),
+        3_600..86_400 => format!("{}h ago", seconds / 3_600),
+        _ => format!("{}d ago", seconds / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,5 +219,11 @@ mod tests {
     #[test]
     fn times_are_short() {
         assert_eq!([49, 12_345, 125_000, 3_725_000].map(seconds), ["0.0s", "12.3s", "2m05s", "1h02m"]);
+    }
+
+    #[test]
+    fn how_long_ago_is_said_roughly() {
+        let said = [-1_000, 0, 59_999, 60_000, 3_599_000, 7_200_000, 86_400_000 * 40].map(|ms| ago(ms, 0));
+        assert_eq!(said, ["in the future", "0s ago", "59s ago", "1m ago", "59m ago", "2h ago", "40d ago"]);
     }
 }

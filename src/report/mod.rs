@@ -16,7 +16,7 @@ pub mod runs;
 pub mod story;
 
 pub use ending::{EndingTone, Headline, NextStep, headline, next_steps, number};
-pub use human::{SummaryFact, closing, committed, count, hint, money, seconds};
+pub use human::{SummaryFact, ago, closing, committed, count, hint, money, seconds};
 pub use proof::{found, grounds, is_by_exit_codes_alone, proof_of, rests_on, unproven};
 
 use crate::run::TaskResult;

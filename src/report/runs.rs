@@ -3,6 +3,7 @@
 use super::story::{RunStory, STORY_SCHEMA_VERSION, TimePart};
 use crate::id::RunId;
 use crate::store::{RunOutcome, RunRow, StoredRunState};
+use crate::verdict::Reason;
 use serde_json::{Value, json};
 
 /// The version of this format.
@@ -54,6 +55,16 @@ fn outcome_data(end: &RunOutcome) -> Value {
         "cost_micros": end.cost_micros,
         "summary": end.summary,
     })
+}
+
+/// Returns the outcome of a run in two or three words, or the state of a run that has not ended.
+pub fn outcome(row: &RunRow) -> &str {
+    match &row.state {
+        StoredRunState::Running { .. } if row.is_lost => "lost",
+        StoredRunState::Running { .. } => "running",
+        StoredRunState::Interrupted => "interrupted",
+        StoredRunState::Ended(end) => Reason::label_of(&end.reason),
+    }
 }
 
 /// Returns the starter of a run, by its parent and its key: an earlier run, a batch, a schedule, or

@@ -14,6 +14,7 @@ use crate::config::{self, EnvironmentLayer};
 use crate::driver::{MemorySettings, project_of};
 use crate::duration::milliseconds;
 use crate::limits::MAX_NOTE;
+use crate::report::runs::rfc3339;
 use crate::store::{Store, StoredMemory};
 use crate::tool::{LateSecrets, MemoryAccess};
 use anyhow::anyhow;
@@ -187,8 +188,8 @@ fn data(memory: &StoredMemory, short: &str) -> Value {
         "kind": memory.kind(),
         "text": memory.text,
         "run": memory.run,
-        "created_at": super::runs::rfc3339(memory.created_at_ms),
-        "expires_at": memory.expires_at_ms.map(super::runs::rfc3339),
+        "created_at": rfc3339(memory.created_at_ms),
+        "expires_at": memory.expires_at_ms.map(rfc3339),
     })
 }
 

@@ -4,10 +4,10 @@
 use super::super::failure::CliError;
 use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
-use super::super::runs::ago;
 use super::super::steps::StyledLine;
 use super::{MONITORS_SCHEMA_VERSION, MonitorsContext};
 use crate::duration::show_duration;
+use crate::report::ago;
 use crate::scheduler::{CheckInData, MonitorData, STRIP};
 use crate::store::{CheckInRow, MonitorRow};
 use serde_json::json;

@@ -3,24 +3,13 @@
 use crate::chat::Usage;
 use crate::cli::paint::Tone;
 use crate::store::{RunOutcome, RunRow, Store, StoredRunState, read_text};
-use crate::verdict::Reason;
 use serde::Deserialize;
 
-pub(in crate::cli) use crate::report::runs::rfc3339;
-pub(super) use crate::report::runs::{RUNS_SCHEMA_VERSION, row};
+pub(super) use crate::report::ago;
+pub(super) use crate::report::runs::{RUNS_SCHEMA_VERSION, outcome, rfc3339, row};
 
 /// The largest report to read, in bytes.
 pub(super) const LARGEST_REPORT: usize = 64 * 1024 * 1024;
-
-/// Returns the outcome of a run in two or three words, or the state of a run that has not ended.
-pub(in crate::cli) fn outcome(row: &RunRow) -> &str {
-    match &row.state {
-        StoredRunState::Running { .. } if row.is_lost => "lost",
-        StoredRunState::Running { .. } => "running",
-        StoredRunState::Interrupted => "interrupted",
-        StoredRunState::Ended(end) => Reason::label_of(&end.reason),
-    }
-}
 
 /// Returns the tone of this outcome.
 pub(super) fn tone(row: &RunRow) -> Tone {
@@ -76,27 +65,4 @@ pub(super) fn duration_ms(row: &RunRow, now_ms: i64) -> Option<u64> {
         StoredRunState::Ended(end) => end.ended_at_ms,
     };
     u64::try_from(end.saturating_sub(row.head.started_at_ms)).ok()
-}
-
-/// Formats the time since a moment, roughly.
-pub(in crate::cli) fn ago(now_ms: i64, then_ms: i64) -> String {
-    let seconds = now_ms.saturating_sub(then_ms) / 1000;
-    match seconds {
-        ..0 => "in the future".into(),
-        0..60 => format!("{seconds}s ago"),
-        60..3_600 => format!("{}m ago", seconds / 60),
-        3_600..86_400 => format!("{}h ago", seconds / 3_600),
-        _ => format!("{}d ago", seconds / 86_400),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn how_long_ago_is_said_roughly() {
-        let said = [-1_000, 0, 59_999, 60_000, 3_599_000, 7_200_000, 86_400_000 * 40].map(|ms| ago(ms, 0));
-        assert_eq!(said, ["in the future", "0s ago", "59s ago", "1m ago", "59m ago", "2h ago", "40d ago"]);
-    }
 }

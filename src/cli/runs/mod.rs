@@ -4,7 +4,7 @@
 mod apply;
 mod attest;
 mod continue_run;
-pub(super) mod data;
+mod data;
 mod diff;
 mod export;
 mod leftovers;
@@ -22,7 +22,6 @@ mod watch;
 pub(super) use apply::{ApplyArguments, apply};
 #[cfg(feature = "serve")]
 pub(super) use continue_run::task_after;
-pub(super) use data::{ago, rfc3339};
 pub(super) use leftovers::heeding;
 #[cfg(feature = "serve")]
 pub(super) use prune::tidy;

@@ -3,10 +3,10 @@
 use super::super::failure::CliError;
 use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
-use super::super::runs::{ago, rfc3339};
 use super::super::steps::StyledLine;
 use super::{WORKTREES_SCHEMA_VERSION, WorktreeRow, WorktreeState, WorktreesContext};
-use crate::report::count;
+use crate::report::runs::rfc3339;
+use crate::report::{ago, count};
 use crate::workspace::worktree::bytes;
 use clap::Args;
 use serde_json::{Value, json};
