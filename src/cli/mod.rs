@@ -32,6 +32,7 @@ mod paint;
 mod project;
 mod record;
 mod results;
+mod resume;
 mod run;
 mod runs;
 mod runtime;

@@ -11,7 +11,7 @@ use super::paint::{self, Tone};
 use super::project::ProjectContext;
 use super::record;
 use super::results::ResultFiles;
-use super::runs::{RunsOfKey, interrupted, keyed, resume};
+use super::resume::{RunsOfKey, interrupted, keyed, resume};
 use super::runtime::block_on;
 use super::secrets::secrets;
 use super::tasks::{must_say_something, read_source, task_folder, unwritten, values};

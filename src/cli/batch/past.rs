@@ -1,7 +1,7 @@
 //! Runs of earlier processes in a resumed batch: the run to resume for a job, and the cost of
 //! earlier runs.
 
-use super::super::runs::keyed;
+use super::super::resume::{LARGEST_REPORT, keyed};
 use super::site::JobFactory;
 use crate::batch::{JobRefusal, RunIdentity, RunSummary};
 use crate::driver::{DriverModel, is_for_now, spent, terms};
@@ -13,9 +13,6 @@ use crate::task::Task;
 use crate::verdict::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
-
-/// The largest report to read, in bytes.
-const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 
 /// The run in which a job is done.
 #[derive(Debug)]

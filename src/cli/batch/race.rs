@@ -4,6 +4,7 @@
 use super::super::failure::CliError;
 use super::super::outlet::outlet;
 use super::super::results::ResultFiles;
+use super::super::resume::LARGEST_REPORT;
 use super::BatchRequest;
 use crate::batch::{BatchSummary, JobEnding, JobSummary, RunSummary};
 use crate::config::EnvironmentLayer;
@@ -15,8 +16,6 @@ use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The largest report to read, in bytes.
-const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 /// The folder for the candidates' patches until there is a winner, in the state folder.
 const PATCHES: &str = "patches";
 

@@ -7,21 +7,17 @@ use super::super::failure::CliError;
 use super::super::outlet::outlet;
 use super::super::project::ProjectContext;
 use super::super::results::{ResultFiles, RunFiles};
+use super::super::resume::{failed, settings, task_after};
 use super::super::runtime::block_on;
 use super::super::tasks::read_source;
-use super::resume::{failed, home_of, settings, workspace_of};
-use super::{RunsContext, story};
+use super::RunsContext;
+use super::resume::{home_of, workspace_of};
 use crate::config::EnvironmentLayer;
 use crate::driver::{RunTerms, earlier};
 use crate::provider::Pacer;
-use crate::store::{RunRow, Store};
-use crate::task::{Isolation, SpecChoice, Task};
 use anyhow::anyhow;
 use clap::Args;
 use std::path::{Path, PathBuf};
-
-/// The longest title taken from the text, in characters.
-const LONGEST_TITLE: usize = 80;
 
 #[derive(Debug, Args)]
 #[command(after_help = "The new run uses the gate, models, tools and limits of the earlier run and freezes the gate \
@@ -79,35 +75,4 @@ fn continue_run(
     let terms = RunTerms { reports: reports.collect(), patch: None, earlier: Some(before), ..terms };
     let voice = OutputOptions::new(arguments.voice, &set, environment).with(results);
     block_on(drive(AgentWork::Task(Box::new(task), None), settings(&place, environment, models, terms), voice))?
-}
-
-/// Returns the task of a run that continues an earlier one. `is_there` says that the folder of the
-/// earlier run exists.
-pub(in crate::cli) fn task_after(
-    text: String,
-    (store, row): (&Store, &RunRow),
-    terms: &RunTerms,
-    is_there: bool,
-) -> Task {
-    let task = further(text, terms.task.clone());
-    match &terms.worktree {
-        None => task,
-        // The earlier worktree exists: work in it, and commit as the earlier run would.
-        Some(_) if is_there => {
-            Task { commit: Some(task.commits()), isolation: Isolation::InPlace, base: None, allow_dirty: true, ..task }
-        }
-        Some(_) => {
-            let result = story(store, row).0.run.result();
-            Task { base: result.and_then(|result| result.commit).or(task.base), ..task }
-        }
-    }
-}
-
-/// Returns the task with a new text. Its context and specs are dropped, because the conversation
-/// already has them. Its expectation about the base is dropped, because the base is another one.
-fn further(text: String, task: Task) -> Task {
-    let first = text.trim().lines().next().unwrap_or_default().trim_start_matches('#').trim();
-    let title = first.chars().take(LONGEST_TITLE).collect();
-    let (context, specs, expect, is_fix) = (Vec::new(), SpecChoice::None, None, false);
-    Task { title, prompt: text, context, specs, expect, is_fix, ..task }
 }

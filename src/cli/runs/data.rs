@@ -2,14 +2,12 @@
 
 use crate::chat::Usage;
 use crate::cli::paint::Tone;
+use crate::cli::resume::LARGEST_REPORT;
 use crate::store::{RunOutcome, RunRow, Store, StoredRunState, read_text};
 use serde::Deserialize;
 
 pub(super) use crate::report::ago;
 pub(super) use crate::report::runs::{RUNS_SCHEMA_VERSION, outcome, rfc3339, row};
-
-/// The largest report to read, in bytes.
-pub(super) const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 
 /// Returns the tone of this outcome.
 pub(super) fn tone(row: &RunRow) -> Tone {

@@ -20,14 +20,9 @@ mod undo;
 mod watch;
 
 pub(super) use apply::{ApplyArguments, apply};
-#[cfg(feature = "serve")]
-pub(super) use continue_run::task_after;
 pub(super) use leftovers::heeding;
 #[cfg(feature = "serve")]
 pub(super) use prune::tidy;
-#[cfg(feature = "serve")]
-pub(super) use resume::settings as resumed_settings;
-pub(super) use resume::{RunsOfKey, interrupted, keyed, resume};
 
 use super::configured;
 use super::failure::{CliError, start_of};

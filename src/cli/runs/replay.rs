@@ -2,8 +2,8 @@
 
 use super::super::failure::CliError;
 use super::super::output::{no_output, print_data, print_json};
+use super::super::resume::failed;
 use super::RunsContext;
-use super::resume::failed;
 use crate::driver::{ReplayResult, replay};
 use crate::id::RunId;
 use crate::store::{RunListFilter, Store};

@@ -1,23 +1,16 @@
-//! `fledge runs resume`, and the search for runs of `fledge run --resume-or-start`.
+//! `fledge runs resume`.
 
-use super::super::beside::{hooks, servers};
 use super::super::configured;
-use super::super::connect::{ConnectedModels, again};
-use super::super::drive::{AgentWork, OutputArguments, OutputOptions, drive};
+use super::super::drive::{AgentWork, OutputArguments, OutputOptions};
 use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
 use super::super::project::ProjectContext;
-use super::super::runtime::block_on;
-use super::super::secrets::secrets;
+use super::super::resume::{failed, resume};
 use super::RunsContext;
-use super::data::LARGEST_REPORT;
 use crate::config::EnvironmentLayer;
-use crate::driver::{Asker, DriverSettings, ResumeError, RunTerms, is_for_now, must_be_ours, terms};
-use crate::id::RunId;
-use crate::provider::Pacer;
-use crate::store::{RunHead, RunListFilter, RunRow, Store, StoreError, StoredRunState, read_text};
+use crate::driver::{must_be_ours, terms};
+use crate::store::{RunHead, RunRow, Store, StoredRunState};
 use crate::verdict::Reason;
-use crate::workspace::AtomicOutput;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -51,10 +44,6 @@ pub(super) fn run(
     resume(AgentWork::Resume, &row.head.id, &[], environment, &place, voice)
 }
 
-pub(super) fn failed(fault: ResumeError) -> CliError {
-    CliError::because(fault.reason(), fault)
-}
-
 /// Returns the folder from which to resume a run: the project's folder if the run has its own
 /// worktree, else the folder in which it worked.
 pub(super) fn home_of(shelf: &RunsContext, store: &Store, row: &RunRow) -> Result<PathBuf, CliError> {
@@ -75,125 +64,4 @@ pub(super) fn workspace_of(shelf: &RunsContext, row: &RunRow) -> Result<PathBuf,
     }
     let canonical = Path::new(workspace).canonicalize();
     canonical.with_context(|| format!("run {id} works in {workspace}, which is gone")).map_err(CliError::input)
-}
-
-/// Resumes a run as the given [`AgentWork`], with the terms of its start and the current keys. `reports`
-/// replace the places of its report, if there are any.
-pub(in crate::cli) fn resume(
-    how: fn(RunId) -> AgentWork,
-    run: &RunId,
-    reports: &[PathBuf],
-    environment: &EnvironmentLayer,
-    place: &ProjectContext<'_>,
-    voice: OutputOptions,
-) -> Result<u8, CliError> {
-    let store = place.store()?;
-    let (row, mut terms) = terms(&store, run).map_err(failed)?;
-    let is_over = matches!(row.state, StoredRunState::Ended(_)) && !is_for_now(&row.state);
-    if !is_over && !reports.is_empty() {
-        terms.reports = reports.to_vec();
-    }
-    let models = match is_over {
-        true => ConnectedModels::default(), // no model is called, so no key is needed
-        false => again(&row, &terms, place, environment, &Pacer::default())?,
-    };
-    let settings = settings(place, environment, models, terms);
-    let code = block_on(drive(how(run.clone()), settings, voice))??;
-    if is_over {
-        let report = read_text(&store.folder(run).report(), LARGEST_REPORT).map_err(CliError::own)?.unwrap_or_default();
-        for path in reports {
-            let outlet = AtomicOutput::find(path, place.workspace).map_err(CliError::input)?;
-            outlet.write(report.as_bytes(), &|| false).map_err(CliError::own)?;
-        }
-    }
-    Ok(code)
-}
-
-/// Returns the settings of an agent from the terms of an earlier run and the current environment.
-pub(in crate::cli) fn settings(
-    place: &ProjectContext<'_>,
-    environment: &EnvironmentLayer,
-    connected: ConnectedModels,
-    terms: RunTerms,
-) -> DriverSettings {
-    let (models, late) = connected;
-    let RunTerms {
-        task: _,
-        protect,
-        reports,
-        patch,
-        jobs,
-        earlier,
-        memory,
-        wall,
-        network,
-        holdout,
-        lanes_from,
-        worktree: _,
-        places: _,
-    } = terms;
-    DriverSettings {
-        workspace: place.workspace.to_owned(),
-        project: Some(place.project()),
-        state_dir: place.state_dir.to_owned(),
-        models,
-        no_models: None,
-        env: environment.child_env().into_iter().collect(),
-        step_env: environment.step_env().into_iter().collect(),
-        protect,
-        reports,
-        patch,
-        jobs,
-        mcp: servers(place.set, environment),
-        earlier,
-        memory,
-        secrets: secrets(environment, place.set, &late),
-        holdout,
-        lanes_from,
-        baseline: place.set.baseline.unwrap_or_default(),
-        wall,
-        network,
-        limits: place.set.limits,
-        hooks: hooks(place.set),
-        asker: Asker::default(),
-        helper: environment.program().map(Path::to_owned),
-    }
-}
-
-/// The runs of a key.
-#[derive(Debug)]
-pub(in crate::cli) struct RunsOfKey {
-    /// The newest run.
-    pub(in crate::cli) newest: Option<RunRow>,
-    /// The key of the next run: the key itself, then with the suffix `#2`, `#3`.
-    pub(in crate::cli) free: String,
-}
-
-/// Finds the newest run of a key. A key stays with its run, which is tied to its journal, so later
-/// runs get a suffix.
-pub(in crate::cli) fn keyed(store: &Store, key: &str) -> Result<RunsOfKey, StoreError> {
-    let rows = store.keyed(key)?;
-    let highest = rows.iter().map(|(number, _)| *number).max();
-    let free = highest.map_or_else(|| key.to_owned(), |number| format!("{key}#{}", number.saturating_add(1)));
-    Ok(RunsOfKey { newest: rows.into_iter().next().map(|(_, row)| row), free })
-}
-
-/// Finds the newest interrupted run of a task's text that no process drives. `same` checks
-/// everything else. A run that ended only for now counts too, unless a later one ended for good.
-pub(in crate::cli) fn interrupted(
-    store: &Store,
-    task_digest: &str,
-    same: impl Fn(&Store, &RunRow) -> bool,
-) -> Result<Option<RunRow>, StoreError> {
-    let rows = store.runs(&RunListFilter { limit: u32::MAX, ..RunListFilter::default() })?.into_iter();
-    let mut is_done = false;
-    for row in rows.filter(|row| row.machine.is_none() && row.head.task_digest == task_digest && same(store, row)) {
-        match &row.state {
-            StoredRunState::Interrupted => return Ok(Some(row)),
-            state if is_for_now(state) && !is_done => return Ok(Some(row)),
-            StoredRunState::Ended(_) => is_done = true,
-            StoredRunState::Running { .. } => {}
-        }
-    }
-    Ok(None)
 }

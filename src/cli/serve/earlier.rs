@@ -3,7 +3,7 @@
 use super::super::connect::again;
 use super::super::failure::CliError;
 use super::super::project::ProjectContext;
-use super::super::runs::{resumed_settings, task_after};
+use super::super::resume::{settings as resumed_settings, task_after};
 use super::source::{ProjectTasks, refusal};
 use crate::config;
 use crate::driver::{DriverSettings, RunTerms, earlier, terms};

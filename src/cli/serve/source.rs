@@ -7,7 +7,7 @@ use super::super::connect::{RequestedModels as Models, SharedModels, again, choi
 use super::super::failure::CliError;
 use super::super::memory::memory_terms;
 use super::super::project::ProjectContext;
-use super::super::runs::resumed_settings;
+use super::super::resume::settings as resumed_settings;
 use super::super::secrets::secrets;
 use super::super::tasks::task_folder;
 use crate::config::{self, EnvironmentLayer};
