@@ -8,7 +8,7 @@ use super::paint::{self, Tone};
 use super::project::root_of;
 use super::results::ResultFiles;
 use super::spool::OutputSpool;
-use super::sync::{ServerArguments, SyncTarget};
+use super::sync_target::{ServerArguments, SyncTarget};
 use super::{asking, error_text, live, signals};
 use crate::config::{self, EnvironmentLayer};
 use crate::driver::{Agent, DriverSettings, PlanError, ResumeError, RunError, StopToken};

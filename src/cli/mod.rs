@@ -47,6 +47,7 @@ mod spool;
 mod standing;
 mod steps;
 mod sync;
+mod sync_target;
 mod tasks;
 mod terminal;
 mod tone;

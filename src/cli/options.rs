@@ -10,7 +10,7 @@ use super::project::{ProjectArguments, ProjectContext};
 use super::record;
 use super::results::{ResultArguments, RunFiles};
 use super::secrets::secrets;
-use super::sync::ServerArguments;
+use super::sync_target::ServerArguments;
 use crate::config::EnvironmentLayer;
 use crate::driver::{Asker, DriverSettings};
 use crate::process::sandbox::SandboxChoice;

@@ -32,7 +32,7 @@ use super::output::{hear_out, no_output, print_data, print_json};
 use super::paint;
 use super::runtime::block_on;
 use super::signals;
-use super::sync::SyncTarget;
+use super::sync_target::SyncTarget;
 use crate::batch::plan::{self, BatchJob, TaskText};
 use crate::batch::{
     BatchLimits, BatchScheduler, BatchSelector, BatchStore, BatchStoreError, BatchSummary, FinishedJob, JobEnding,

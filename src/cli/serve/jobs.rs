@@ -2,7 +2,7 @@
 
 use super::super::failure::CliError;
 use super::super::runtime::block_on;
-use super::super::sync::SyncTarget;
+use super::super::sync_target::SyncTarget;
 use super::super::{runs, worktrees};
 use super::ServedProject;
 use super::source::ProjectTasks;

@@ -4,7 +4,7 @@ use super::super::failure::CliError;
 use super::super::output::{no_output, print_data};
 use super::super::paint::{self, Tone};
 use super::super::runtime::block_on;
-use super::super::sync::SyncTarget;
+use super::super::sync_target::SyncTarget;
 use super::super::{configured, signals};
 use super::jobs::{self, JobResources};
 use super::source::{ModelConnections, ProjectTasks};
