@@ -1,10 +1,13 @@
-//! Settings of a run that come from the configuration and not from the task: hooks and MCP servers.
+//! Settings of a run that come from the configuration or the machine and not from the task: hooks,
+//! MCP servers, memory and processors.
 
 use crate::config::{self, EnvTemplate, EnvironmentLayer, McpAt, McpServer};
-use crate::driver::RunHook;
+use crate::driver::{MemorySettings, RunHook};
+use crate::duration::milliseconds;
 use crate::limits::{HOOK_TIMEOUT, MCP_TIMEOUT};
 use crate::mcp::{ServerConfig, ServerTransport};
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 /// Returns the commands to run after every turn that may have changed files.
 pub(super) fn hooks(set: &config::ProjectConfig) -> Vec<RunHook> {
@@ -40,6 +43,21 @@ pub(super) fn servers(set: &config::ProjectConfig, environment: &EnvironmentLaye
         }
     };
     set.mcp.iter().map(server).collect()
+}
+
+/// Returns the configured terms of memory.
+pub(super) fn memory_terms(set: &config::ProjectConfig) -> MemorySettings {
+    let terms = MemorySettings::default();
+    let ttl_ms = set.ephemeral_ttl.map(milliseconds);
+    MemorySettings {
+        ephemeral_ttl_ms: ttl_ms.unwrap_or(terms.ephemeral_ttl_ms),
+        recall_tokens: set.recall_tokens.unwrap_or(terms.recall_tokens),
+    }
+}
+
+/// Returns the number of usable processors, at least 1.
+pub(super) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// Returns the texts with their variables filled in, and the first variable that is not set.

@@ -1,10 +1,9 @@
 //! Options of `fledge run` and `fledge fix` for one run. They correspond to keys of a task's front
 //! matter, and override them.
 
-use super::beside::{hooks, servers};
+use super::beside::{cores, hooks, memory_terms, servers};
 use super::drive::OutputArguments;
 use super::failure::CliError;
-use super::memory::memory_terms;
 use super::outlet::outlet;
 use super::project::{ProjectArguments, ProjectContext};
 use super::record;
@@ -340,7 +339,7 @@ impl RunOptions {
             protect: set.protect.clone(),
             reports: self.reports(),
             patch: self.patch.as_deref().map(whole),
-            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            jobs: cores(),
             mcp: servers(set, environment),
             earlier: None,
             memory: (!self.no_memory).then(|| memory_terms(set)),

@@ -1,11 +1,11 @@
 //! Arguments of `fledge run` for several tasks. They override the keys of a batch file.
 
+use super::super::beside::cores;
 use crate::batch::BatchLimits;
 use crate::batch::plan::{BatchFile, MOST_AT_ONCE, MOST_RETRIES};
 use crate::duration::parse_duration;
 use crate::task::CANDIDATES;
 use clap::Args;
-use std::num::NonZeroUsize;
 use std::time::Duration;
 
 #[derive(Debug, Clone, Default, Args)]
@@ -78,9 +78,4 @@ impl BatchArguments {
             usd_micros: usd_micros.or(file.usd_micros),
         }
     }
-}
-
-/// Returns the number of usable processors, at least 1.
-pub(in crate::cli) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }

@@ -19,8 +19,6 @@ mod site;
 mod sources;
 
 pub(super) use arguments::BatchArguments;
-#[cfg(feature = "serve")]
-pub(super) use arguments::cores;
 pub(super) use eval::{EvalArguments, run as evaluate};
 pub(super) use kept::{PastArguments, past};
 

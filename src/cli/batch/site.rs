@@ -1,12 +1,12 @@
 //! The repositories of a batch, and the preparation of its jobs when their turn comes.
 
+use super::super::beside::cores;
 use super::super::configured;
 use super::super::connect::{RequestedModels, SharedModels};
 use super::super::failure::CliError;
 use super::super::project::ProjectContext;
 use super::super::secrets::secrets;
 use super::super::tasks::{task_folder, unwritten};
-use super::arguments::cores;
 use super::cleanup::{Cleanup, Leftover, LeftoverOwner};
 use super::past::RunChoice;
 use super::{BatchRequest, fitting, race};

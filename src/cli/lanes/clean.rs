@@ -1,6 +1,7 @@
 //! `fledge lanes run --clean`: the conditions under which a run would judge a lane. These are the
 //! workspace's current tree, a sandbox, and the environment of a gate.
 
+use super::super::beside::cores;
 use super::super::configured;
 use super::super::failure::CliError;
 use super::super::secrets::secrets;
@@ -92,7 +93,7 @@ impl CleanGate {
             ignored: root.to_owned(), // as the workspace has them now
             project: project.to_owned(),
             limits: set.limits,
-            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            jobs: cores(),
             on_tamper: OnTamper::Restore,
             agent_has_network: false,
             pages_logs: false,

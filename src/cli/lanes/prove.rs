@@ -1,5 +1,6 @@
 //! Trial of a lane that is about to be written: by hand, and in the clean room of a gate.
 
+use super::super::beside::cores;
 use super::super::failure::CliError;
 use super::clean::{CleanGate, lost};
 use super::failed;
@@ -61,9 +62,8 @@ impl<'t> LaneTrial<'t> {
     /// # Errors
     /// When the user stops the trial.
     pub(in crate::cli) async fn by_hand(&self, lane: Lane, name: &str) -> Result<Vec<StepReport>, CliError> {
-        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         let env = self.environment.own_env().into_iter().collect();
-        let room = LaneRoom::new(self.root.to_owned(), env, self.logs.path().join(name), jobs);
+        let room = LaneRoom::new(self.root.to_owned(), env, self.logs.path().join(name), cores());
         let steps = run_lane(&whole(lane), &room, self.stop.token(), &|_| {}).await.steps;
         self.settle().await?;
         Ok(steps)

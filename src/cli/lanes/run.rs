@@ -1,5 +1,6 @@
 //! `fledge lanes run`: runs one lane, in place or in a clean room.
 
+use super::super::beside::cores;
 use super::super::failure::CliError;
 use super::super::options::wall_choice;
 use super::super::runtime::block_on;
@@ -160,7 +161,7 @@ async fn attempt(ask: LaneRequest<'_>, was_told: &Cell<bool>) -> Result<u8, CliE
     let entered = enter(ask, &lane, court.as_ref()).await?;
     let voice = LaneOutput::new(&lane, &arguments.voice, root, environment)?;
     let in_place =
-        || LaneRoom::new(root.to_owned(), environment.own_env().into_iter().collect(), logs.path().to_owned(), jobs());
+        || LaneRoom::new(root.to_owned(), environment.own_env().into_iter().collect(), logs.path().to_owned(), cores());
     let room = LaneRoom {
         left_out,
         listen: voice.listens(),
@@ -296,10 +297,6 @@ async fn left_out(ask: LaneRequest<'_>, lane: &Lane) -> Result<Vec<Option<String
     let variables = if arguments.clean { environment.step_env() } else { environment.own_env() };
     let facts = StartFacts { variables, changed };
     lane.left_out(&selection, &facts).map_err(|error| CliError::input(anyhow!(error)))
-}
-
-fn jobs() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn hand_env(environment: &EnvironmentLayer) -> Vec<(String, String)> {

@@ -3,6 +3,7 @@
 mod forget;
 mod list;
 
+use super::beside::memory_terms;
 use super::configured;
 use super::failure::{CliError, start_of};
 use super::output::{no_output, print_data, print_json};
@@ -10,9 +11,8 @@ use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::secrets::secrets;
 use super::tasks::read_source;
-use crate::config::{self, EnvironmentLayer};
-use crate::driver::{MemorySettings, project_of};
-use crate::duration::milliseconds;
+use crate::config::EnvironmentLayer;
+use crate::driver::project_of;
 use crate::limits::MAX_NOTE;
 use crate::report::runs::rfc3339;
 use crate::store::{Store, StoredMemory};
@@ -94,16 +94,6 @@ pub(super) fn run(arguments: MemoryArguments, environment: &EnvironmentLayer) ->
 
 fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
-}
-
-/// Returns the configured terms of memory.
-pub(super) fn memory_terms(set: &config::ProjectConfig) -> MemorySettings {
-    let terms = MemorySettings::default();
-    let ttl_ms = set.ephemeral_ttl.map(milliseconds);
-    MemorySettings {
-        ephemeral_ttl_ms: ttl_ms.unwrap_or(terms.ephemeral_ttl_ms),
-        recall_tokens: set.recall_tokens.unwrap_or(terms.recall_tokens),
-    }
 }
 
 /// The project with the memories, the time, and the form of the output.

@@ -1,11 +1,9 @@
 //! The source of a server's runs. It makes tasks from requests, and settings from the current
 //! configuration.
 
-use super::super::batch::cores;
-use super::super::beside::{hooks, servers};
+use super::super::beside::{cores, hooks, memory_terms, servers};
 use super::super::connect::{RequestedModels as Models, SharedModels, again, choices};
 use super::super::failure::CliError;
-use super::super::memory::memory_terms;
 use super::super::project::ProjectContext;
 use super::super::resume::settings as resumed_settings;
 use super::super::secrets::secrets;
