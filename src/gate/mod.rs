@@ -30,6 +30,7 @@ mod install;
 mod installed;
 mod judge;
 mod kept;
+pub mod last_clean;
 mod locks;
 mod logs;
 mod masked;

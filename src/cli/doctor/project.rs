@@ -1,14 +1,13 @@
 //! Checks of the project and its configuration: models, lanes with the evidence of their passes,
 //! interrupted runs and worktrees.
 
-use super::super::lanes::recall_clean;
 use super::super::worktrees::left_over;
 use super::{Health, HealthCheck, every};
 use crate::config::{
     self, ConfigError, EnvironmentLayer, KeyPlace, ModelChoice, auto_model, near_published, resolve_model,
 };
 use crate::driver::project_of;
-use crate::gate::{self, ListedLanes};
+use crate::gate::{self, ListedLanes, last_clean};
 use crate::lane::detect::DETECTED_LANE;
 use crate::lane::{Lane, LaneError, RoomKind};
 use crate::process::{self, sandbox::Sandbox};
@@ -121,7 +120,7 @@ pub(super) fn lanes(root: &Path, environment: &EnvironmentLayer) -> Vec<HealthCh
 /// Returns the reasons why a lane failed in its last run by hand in a clean room.
 fn failed_clean(root: &Path, lane: &Lane, environment: &EnvironmentLayer) -> Option<HealthCheck> {
     let project = project_dir(&environment.state_dir().ok()?, root);
-    let reasons = recall_clean(&project, lane);
+    let reasons = last_clean::recall(&project, lane);
     let name = &lane.name;
     let says = format!("{name}: the last run in a clean room failed: {}", reasons.join("; "));
     let found = || HealthCheck::warning("lane", says, format!("run `fledge lanes run {name} --clean` to try again"));

@@ -4,7 +4,6 @@ mod clean;
 mod data;
 mod files;
 mod init;
-mod last_clean;
 mod list;
 pub(super) mod log;
 mod output;
@@ -17,7 +16,6 @@ mod surroundings;
 mod validate;
 mod watch;
 
-pub(super) use last_clean::recall as recall_clean;
 pub(super) use output::below_checkout;
 pub(super) use prove::{LaneTrial, RoomResult};
 

@@ -1,7 +1,7 @@
 //! The reasons why a lane failed in its last run by hand in a clean room, stored for later
 //! messages.
 
-use crate::gate;
+use super::digest_of;
 use crate::lane::Lane;
 use crate::store::{StoreError, read_text, write_whole};
 use crate::verdict::StepReport;
@@ -28,7 +28,7 @@ fn place(project: &Path, lane: &Lane) -> PathBuf {
 }
 
 fn digest(lane: &Lane) -> String {
-    gate::digest_of(std::slice::from_ref(lane))
+    digest_of(std::slice::from_ref(lane))
 }
 
 /// Stores the reasons of a failure, or the failed steps if there are no reasons. After a pass,
@@ -36,7 +36,7 @@ fn digest(lane: &Lane) -> String {
 ///
 /// # Errors
 /// [`StoreError`] when the file cannot be written.
-pub(super) fn keep(
+pub fn keep(
     project: &Path,
     lane: &Lane,
     has_passed: bool,
@@ -60,7 +60,7 @@ pub(super) fn keep(
 
 /// Returns the reasons why the last run of this lane in a clean room failed. Returns none if that
 /// run passed, or there was none.
-pub(in crate::cli) fn recall(project: &Path, lane: &Lane) -> Vec<String> {
+pub fn recall(project: &Path, lane: &Lane) -> Vec<String> {
     let text = read_text(&place(project, lane), MOST).ok().flatten();
     let last = text.and_then(|text| serde_json::from_str::<Last>(&text).ok());
     last.filter(|last| last.lane == digest(lane)).map_or_else(Vec::new, |last| last.reasons)
