@@ -5,7 +5,6 @@ mod ignored;
 mod trial;
 
 use super::failure::CliError;
-use super::lanes;
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::runtime::block_on;
@@ -90,7 +89,7 @@ pub(super) fn run(arguments: &InitArguments, environment: &EnvironmentLayer) -> 
         Ok(_) if !arguments.no_check => try_and_write(&root, detected, &texts, environment)?,
         Ok(_) => {
             write(&root, &detected, &texts)?;
-            lanes::say(&detected.remarks);
+            paint::say(&detected.remarks);
             false
         }
         Err(InitError::AlreadyThere(_)) => {
@@ -124,7 +123,7 @@ fn try_and_write(
     texts: &[(&str, String)],
     environment: &EnvironmentLayer,
 ) -> Result<bool, CliError> {
-    lanes::say(&detected.remarks);
+    paint::say(&detected.remarks);
     block_on(async {
         let stop = StopToken::default();
         let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(CliError::own)?;
@@ -189,7 +188,7 @@ fn print(detected: &DetectedLane, texts: &[(&str, String)]) -> Result<u8, CliErr
     let all = std::iter::once((LANE, lane.as_str())).chain(texts.iter().map(|(name, text)| (*name, text.as_str())));
     let page: Vec<String> = all.map(|(name, text)| format!("# {name}\n{}", text.trim_end())).collect();
     super::output::print_data(&page.join("\n\n")).map_err(super::output::no_output)?;
-    lanes::say(&detected.remarks);
+    paint::say(&detected.remarks);
     Ok(0)
 }
 

@@ -84,6 +84,13 @@ fn show<T: AsRef<str>>(pieces: &[(Tone, T)], end: &str) {
     log(&(painted(pieces) + end));
 }
 
+/// Prints remarks about lanes.
+pub(super) fn say<'r>(remarks: impl IntoIterator<Item = &'r String>) {
+    for remark in remarks {
+        line(&[(Tone::Warn, "note: "), (Tone::Plain, remark)]);
+    }
+}
+
 /// A buffer that writes many lines in few large pieces.
 #[derive(Debug, Default)]
 pub(super) struct LineBuffer {

@@ -3,7 +3,6 @@
 //! summary and outputs.
 
 use super::failure::CliError;
-use super::lanes::below_checkout;
 use super::outlet::outlet;
 use super::paint;
 use crate::batch::{BatchSummary, forms};
@@ -318,4 +317,14 @@ fn append(path: Option<&Path>, text: &str) -> Result<(), CliError> {
         OpenOptions::new().append(true).create(true).open(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written
         .map_err(|error| CliError::own(anyhow::Error::new(error).context(format!("cannot write {}", path.display()))))
+}
+
+/// Returns the path of the project's root below the checkout of GitHub Actions. Returns an empty
+/// path if there is none.
+pub(super) fn below_checkout(environment: &EnvironmentLayer, root: &Path) -> PathBuf {
+    let below = || {
+        let checkout = PathBuf::from(environment.get("GITHUB_WORKSPACE")?).canonicalize().ok()?;
+        Some(root.canonicalize().ok()?.strip_prefix(checkout).ok()?.to_owned())
+    };
+    below().unwrap_or_default()
 }

@@ -2,7 +2,8 @@
 //! be built from the sources; remarks tell of the others.
 
 use super::super::failure::CliError;
-use super::super::lanes::{RoomResult, say};
+use super::super::lanes::RoomResult;
+use super::super::paint::say;
 use super::trial::{LaneFile, say_place};
 use crate::gate::Policy;
 use crate::lane::detect::{DETECTED_LANE, DetectedLane};

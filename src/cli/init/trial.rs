@@ -75,7 +75,7 @@ pub(super) async fn run(
     table(&by_hand, &in_room);
     remarks.extend(doubts.iter().map(|doubt| format!("in a clean room: {doubt}")));
     file.amend(&detected).await?;
-    lanes::say(&remarks);
+    paint::say(&remarks);
     Ok(has_failed)
 }
 
@@ -267,9 +267,9 @@ fn table(by_hand: &[StepReport], in_room: &Result<Vec<StepReport>, String>) {
         fails_in_room |= is_worse;
     }
     if let Err(why) = in_room {
-        lanes::say([&format!("cannot create a clean room: {why}")]);
+        paint::say([&format!("cannot create a clean room: {why}")]);
     } else if fails_in_room {
-        lanes::say([&"runs are judged in a clean room: `fledge lanes run verify --clean` shows the full output of the checks there; see docs/explanation/rooms.md".to_owned()]);
+        paint::say([&"runs are judged in a clean room: `fledge lanes run verify --clean` shows the full output of the checks there; see docs/explanation/rooms.md".to_owned()]);
     }
 }
 

@@ -16,12 +16,11 @@ mod surroundings;
 mod validate;
 mod watch;
 
-pub(super) use output::below_checkout;
 pub(super) use prove::{LaneTrial, RoomResult};
 
 use super::configured;
 use super::failure::CliError;
-use super::paint::{self, Tone};
+use super::paint::say;
 use super::project::ProjectArguments;
 use crate::config::EnvironmentLayer;
 use crate::gate::GateError;
@@ -65,13 +64,6 @@ pub(super) fn run(verb: LanesVerb, project: &ProjectArguments, environment: &Env
         LanesVerb::Validate(arguments) => validate::validate(&root, &arguments, path),
         LanesVerb::Init(arguments) => init::init(&root, &arguments, path),
         LanesVerb::Run(arguments) => run::run(&root, &arguments, environment, path),
-    }
-}
-
-/// Prints remarks about lanes.
-pub(super) fn say<'r>(remarks: impl IntoIterator<Item = &'r String>) {
-    for remark in remarks {
-        paint::line(&[(Tone::Warn, "note: "), (Tone::Plain, remark)]);
     }
 }
 

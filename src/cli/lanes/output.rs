@@ -4,6 +4,7 @@ use super::super::failure::CliError;
 use super::super::live::LiveView;
 use super::super::output::hear_out;
 use super::super::paint;
+use super::super::results::below_checkout;
 use super::data::{JsonForm, LaneData};
 use super::files::{LaneResultFiles, LaneResultFormat, OutputPlace, in_place};
 use super::screen::{LaneEnding, LaneScreen, LaneScreenStyle, LaneUpdate, OutputOf, RunningSteps};
@@ -259,16 +260,6 @@ impl LaneOutput {
             None => Ok(code),
         }
     }
-}
-
-/// Returns the path of the project's root below the checkout of GitHub Actions. Returns an empty
-/// path if there is none.
-pub(in crate::cli) fn below_checkout(environment: &EnvironmentLayer, root: &Path) -> PathBuf {
-    let below = || {
-        let checkout = PathBuf::from(environment.get("GITHUB_WORKSPACE")?).canonicalize().ok()?;
-        Some(root.canonicalize().ok()?.strip_prefix(checkout).ok()?.to_owned())
-    };
-    below().unwrap_or_default()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,9 +4,10 @@
 use super::super::failure::CliError;
 use super::super::output::hear_out;
 use super::super::paint;
+use super::super::results::below_checkout;
 use super::data::LaneData;
 use super::files::{LaneResultFiles, OutputPlace};
-use super::output::{LaneOutputArguments, below_checkout};
+use super::output::LaneOutputArguments;
 use crate::config::EnvironmentLayer;
 use crate::driver::StopToken;
 use crate::gate::GateError;
