@@ -4,6 +4,7 @@
 mod asking;
 mod batch;
 mod beside;
+mod clean_gate;
 mod config;
 mod configured;
 mod connect;
@@ -17,6 +18,7 @@ mod init;
 mod internal;
 #[cfg(feature = "serve")]
 mod jobs;
+mod lane_trial;
 mod lanes;
 mod live;
 mod memory;
@@ -45,6 +47,7 @@ mod slips;
 mod specs;
 mod spool;
 mod standing;
+mod step_log;
 mod steps;
 mod sync;
 mod sync_target;

@@ -2,7 +2,7 @@
 //! be built from the sources; remarks tell of the others.
 
 use super::super::failure::CliError;
-use super::super::lanes::RoomResult;
+use super::super::lane_trial::RoomResult;
 use super::super::paint::say;
 use super::trial::{LaneFile, say_place};
 use crate::gate::Policy;

@@ -2,7 +2,7 @@
 //! written files in a clean room.
 
 use super::super::failure::CliError;
-use super::super::lanes::{self, LaneTrial};
+use super::super::lane_trial::{LaneTrial, RoomResult};
 use super::super::paint::{self, Tone};
 use super::{LANE, ignored};
 use crate::config::EnvironmentLayer;
@@ -66,7 +66,7 @@ pub(super) async fn run(
     let known = detected.remarks.len();
     let room = trial.in_room(DETECTED_LANE).await?;
     let room = ignored::include(&mut file, &mut detected, &by_hand, room).await?;
-    let lanes::RoomResult { steps: in_room, doubts, .. } = room;
+    let RoomResult { steps: in_room, doubts, .. } = room;
     let room = in_room.as_deref().unwrap_or_default();
     let blamed = broken_by_files(&trial, &detected, (&by_hand, room)).await?;
     remarks.extend(detected.remarks.iter().skip(known).cloned());

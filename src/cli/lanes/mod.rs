@@ -1,14 +1,11 @@
 //! `fledge lanes`: the project's lanes, by hand.
 
-mod clean;
 mod data;
 mod files;
 mod init;
 mod list;
-pub(super) mod log;
 mod output;
 mod plan;
-mod prove;
 mod refusal;
 mod run;
 mod screen;
@@ -16,14 +13,12 @@ mod surroundings;
 mod validate;
 mod watch;
 
-pub(super) use prove::{LaneTrial, RoomResult};
-
+use super::clean_gate::failed;
 use super::configured;
 use super::failure::CliError;
 use super::paint::say;
 use super::project::ProjectArguments;
 use crate::config::EnvironmentLayer;
-use crate::gate::GateError;
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -65,8 +60,4 @@ pub(super) fn run(verb: LanesVerb, project: &ProjectArguments, environment: &Env
         LanesVerb::Init(arguments) => init::init(&root, &arguments, path),
         LanesVerb::Run(arguments) => run::run(&root, &arguments, environment, path),
     }
-}
-
-fn failed(fault: GateError) -> CliError {
-    CliError::because(fault.reason(), fault)
 }

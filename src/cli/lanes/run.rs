@@ -1,11 +1,11 @@
 //! `fledge lanes run`: runs one lane, in place or in a clean room.
 
 use super::super::beside::cores;
+use super::super::clean_gate::{CleanGate, lost};
 use super::super::failure::CliError;
 use super::super::options::wall_choice;
 use super::super::runtime::block_on;
 use super::super::signals;
-use super::clean::{CleanGate, lost};
 use super::output::{LaneOutput, LaneOutputArguments};
 use super::refusal::Refused;
 use super::surroundings::Surroundings;

@@ -7,8 +7,8 @@
 use super::super::live::{LiveView, clock};
 use super::super::paint::{self, Tone};
 use super::super::signals::STOPPING;
+use super::super::step_log;
 use super::super::steps::{self, ShownTail, StepHistory};
-use super::log;
 use crate::duration::milliseconds;
 use crate::lane::NOT_SELECTED;
 use crate::process::Stopwatch;
@@ -152,7 +152,7 @@ impl LaneScreen {
             (Some(log), true) if self.look.in_folds => {
                 paint::command(&github::group(report, is_tried_again));
                 say_if_unread(written(|lines| {
-                    log::both_ends(Path::new(log), FOLDED, |line| lines.line(&steps::output(line)))
+                    step_log::both_ends(Path::new(log), FOLDED, |line| lines.line(&steps::output(line)))
                 }));
                 paint::line(&[(Tone::Faint, &format!("    log: {log}"))]);
                 paint::command(github::ENDGROUP);
@@ -160,7 +160,7 @@ impl LaneScreen {
             }
             (Some(log), true) if output == OutputOf::All => {
                 paint::line(&line);
-                let shown = written(|lines| log::each_line(Path::new(log), |line| lines.line(&steps::output(line))));
+                let shown = written(|lines| step_log::each_line(Path::new(log), |line| lines.line(&steps::output(line))));
                 let in_sight = shown.as_ref().is_ok_and(|count| *count <= IN_SIGHT);
                 say_if_unread(shown);
                 if !is_bad {

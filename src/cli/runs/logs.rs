@@ -2,9 +2,9 @@
 //! verdict.
 
 use super::super::failure::CliError;
-use super::super::lanes::log::each_line;
 use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
+use super::super::step_log::each_line;
 use super::super::steps::StyledLine;
 use super::{RunsContext, data, show::width, story};
 use crate::report::lane::how;

@@ -1,14 +1,14 @@
-//! `fledge lanes run --clean`: the conditions under which a run would judge a lane. These are the
-//! workspace's current tree, a sandbox, and the environment of a gate.
+//! The conditions under which a run would judge a lane: the workspace's current tree, a sandbox, and
+//! the environment of a gate.
 
-use super::super::beside::cores;
-use super::super::configured;
-use super::super::failure::CliError;
-use super::super::secrets::secrets;
-use super::{failed, say};
+use super::beside::cores;
+use super::configured;
+use super::failure::CliError;
+use super::paint::say;
+use super::secrets::secrets;
 use crate::config::EnvironmentLayer;
 use crate::driver::StopToken;
-use crate::gate::{Gate, GateDefinition, GateSite, freeze};
+use crate::gate::{Gate, GateDefinition, GateError, GateSite, freeze};
 use crate::lane::{Lane, RoomKind};
 use crate::process::{
     self,
@@ -143,4 +143,9 @@ pub(super) fn lost<E: Into<anyhow::Error>>(stop: &StopToken) -> impl FnOnce(E) -
         true => CliError::stopped(stop.cause(), fault),
         false => CliError::because(Reason::GateErrored, fault),
     }
+}
+
+/// Returns the failure for an error of the gate.
+pub(super) fn failed(fault: GateError) -> CliError {
+    CliError::because(fault.reason(), fault)
 }

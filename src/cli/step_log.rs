@@ -15,7 +15,7 @@ const LONGEST: u64 = 8 * 1024;
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(in crate::cli) fn each_line(log: &Path, mut say: impl FnMut(&str)) -> io::Result<usize> {
+pub(super) fn each_line(log: &Path, mut say: impl FnMut(&str)) -> io::Result<usize> {
     let (mut file, mut line, mut count) = (BufReader::with_capacity(READ, File::open(log)?), Vec::new(), 0);
     loop {
         line.clear();

@@ -1,9 +1,8 @@
 //! Trial of a lane that is about to be written: by hand, and in the clean room of a gate.
 
-use super::super::beside::cores;
-use super::super::failure::CliError;
-use super::clean::{CleanGate, lost};
-use super::failed;
+use super::beside::cores;
+use super::clean_gate::{CleanGate, failed, lost};
+use super::failure::CliError;
 use crate::config::EnvironmentLayer;
 use crate::driver::StopToken;
 use crate::gate::{self, LoadedLane};
@@ -21,18 +20,18 @@ const LONGEST: Duration = Duration::from_secs(15 * 60);
 
 /// The result of a lane in a clean room.
 #[derive(Debug)]
-pub(in crate::cli) struct RoomResult {
+pub(super) struct RoomResult {
     /// The steps, or the reason why there was no room.
-    pub(in crate::cli) steps: Result<Vec<StepReport>, String>,
+    pub(super) steps: Result<Vec<StepReport>, String>,
     /// The reasons why the gate would not accept a pass.
-    pub(in crate::cli) doubts: Vec<String>,
+    pub(super) doubts: Vec<String>,
     /// Failed steps, each with the ignored files and folders that it names and the room lacks.
-    pub(in crate::cli) lacked: Vec<(String, Vec<String>)>,
+    pub(super) lacked: Vec<(String, Vec<String>)>,
 }
 
 /// The context of a trial.
 #[derive(Debug)]
-pub(in crate::cli) struct LaneTrial<'t> {
+pub(super) struct LaneTrial<'t> {
     root: &'t Path,
     environment: &'t EnvironmentLayer,
     stop: &'t StopToken,
@@ -46,7 +45,7 @@ impl<'t> LaneTrial<'t> {
     ///
     /// # Errors
     /// When there is no place for logs.
-    pub(in crate::cli) fn start(
+    pub(super) fn start(
         root: &'t Path,
         environment: &'t EnvironmentLayer,
         stop: &'t StopToken,
@@ -61,7 +60,7 @@ impl<'t> LaneTrial<'t> {
     ///
     /// # Errors
     /// When the user stops the trial.
-    pub(in crate::cli) async fn by_hand(&self, lane: Lane, name: &str) -> Result<Vec<StepReport>, CliError> {
+    pub(super) async fn by_hand(&self, lane: Lane, name: &str) -> Result<Vec<StepReport>, CliError> {
         let env = self.environment.own_env().into_iter().collect();
         let room = LaneRoom::new(self.root.to_owned(), env, self.logs.path().join(name), cores());
         let steps = run_lane(&whole(lane), &room, self.stop.token(), &|_| {}).await.steps;
@@ -73,7 +72,7 @@ impl<'t> LaneTrial<'t> {
     ///
     /// # Errors
     /// When the lane cannot be read, or the user stops the trial.
-    pub(in crate::cli) async fn in_room(&self, name: &str) -> Result<RoomResult, CliError> {
+    pub(super) async fn in_room(&self, name: &str) -> Result<RoomResult, CliError> {
         let env = self.environment.own_env();
         let path = env.get("PATH").map_or("", String::as_str);
         let LoadedLane { lane, .. } = gate::load(self.root, name, path).map_err(failed)?;
