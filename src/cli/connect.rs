@@ -344,6 +344,18 @@ pub(super) fn key_in(path: &Path) -> Result<Secret, CliError> {
     }
 }
 
+/// Returns the state of a model's key and its place, never the key itself.
+pub(super) fn key_of(model: &ModelSettings, environment: &EnvironmentLayer) -> (&'static str, Option<String>) {
+    let variable = model.provider.key_variable().map(|name| KeyPlace::Variable(name.into()));
+    match model.key.clone().or(variable) {
+        Some(KeyPlace::Variable(name)) if environment.get(&name).is_some() => ("set", Some(name)),
+        Some(KeyPlace::Variable(name)) => ("not set", Some(name)),
+        Some(KeyPlace::Command { .. }) => ("command", None),
+        Some(KeyPlace::File(path)) => ("file", Some(path.display().to_string())),
+        None => ("no key", None),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ mod trial;
 
 use super::failure::CliError;
 use super::paint::{self, Tone};
-use super::project::ProjectArguments;
+use super::project::{ProjectArguments, adding};
 use super::runtime::block_on;
 use super::signals;
 use super::tasks::TASK_TEXT;
@@ -190,18 +190,6 @@ fn print(detected: &DetectedLane, texts: &[(&str, String)]) -> Result<u8, CliErr
     super::output::print_data(&page.join("\n\n")).map_err(super::output::no_output)?;
     paint::say(&detected.remarks);
     Ok(0)
-}
-
-/// Returns the command that commits these files.
-pub(super) fn adding(files: &[impl AsRef<str>]) -> String {
-    const MOST: usize = 8;
-    let is_plain = |file: &str| file.chars().all(|char| char.is_ascii_alphanumeric() || "-_./".contains(char));
-    let files: Vec<&str> = files.iter().map(AsRef::as_ref).collect();
-    let named = files.len() <= MOST && files.iter().all(|file| is_plain(file));
-    let what = if named { files.join(" ") } else { "-A".to_owned() };
-    let is_own = |file: &&str| ["lanes/", "tasks/", "fledge."].iter().any(|start| file.starts_with(start));
-    let message = if files.iter().all(is_own) { "Add fledge" } else { "Save work" };
-    format!("`git add {what} && git commit -m '{message}'`")
 }
 
 /// Prints the next steps. `new` are the files that were written.

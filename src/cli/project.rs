@@ -98,6 +98,18 @@ pub(super) fn root_of(folder: &Path, home: Option<&Path>) -> PathBuf {
     folder.to_owned()
 }
 
+/// Returns the command that commits these files.
+pub(super) fn adding(files: &[impl AsRef<str>]) -> String {
+    const MOST: usize = 8;
+    let is_plain = |file: &str| file.chars().all(|char| char.is_ascii_alphanumeric() || "-_./".contains(char));
+    let files: Vec<&str> = files.iter().map(AsRef::as_ref).collect();
+    let named = files.len() <= MOST && files.iter().all(|file| is_plain(file));
+    let what = if named { files.join(" ") } else { "-A".to_owned() };
+    let is_own = |file: &&str| ["lanes/", "tasks/", "fledge."].iter().any(|start| file.starts_with(start));
+    let message = if files.iter().all(is_own) { "Add fledge" } else { "Save work" };
+    format!("`git add {what} && git commit -m '{message}'`")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,10 @@
-//! The runtime on which a verb waits.
+//! The runtime on which a verb waits, with or without signals that stop its work.
 
 use super::failure::CliError;
+use super::signals;
+use crate::driver::StopToken;
+use anyhow::Context;
+use tokio_util::sync::CancellationToken;
 
 /// Runs a future on a single-threaded runtime: a run is one loop, and its effects wait more than
 /// they compute.
@@ -11,4 +15,16 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CliError
     let done = runtime.block_on(future);
     runtime.shutdown_background(); // do not wait for blocking reads of a dead network file system
     Ok(done)
+}
+
+/// Does some work and lets a signal stop it; returns the exit code.
+pub(super) fn heeding<W: Future<Output = Result<u8, CliError>>>(
+    work: impl FnOnce(CancellationToken) -> W,
+) -> Result<u8, CliError> {
+    block_on(async {
+        let stop = StopToken::default();
+        let _listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(CliError::own)?;
+        let done = work(stop.token().clone()).await;
+        done.map_err(|failure| if stop.token().is_cancelled() { failure.stopped_by(stop.cause()) } else { failure })
+    })?
 }

@@ -1,7 +1,7 @@
 //! The table of all settings: each key, and its value in words. An unset key has the default of a
 //! run.
 
-use super::super::models::key_of;
+use super::super::connect::key_of;
 use crate::config::{EnvironmentLayer, McpAt, ModelSettings, ProjectConfig};
 use crate::duration::show_duration;
 use crate::limits::{EPHEMERAL_TTL, Limits, RECALL_TOKENS};

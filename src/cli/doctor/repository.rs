@@ -1,6 +1,6 @@
 //! Checks of git and of the project's repository, in which verified work can be committed.
 
-use super::super::init::adding;
+use super::super::project::adding;
 use super::{HealthCheck, room};
 use crate::error_chain::chain;
 use crate::store::is_inside;

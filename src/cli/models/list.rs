@@ -1,13 +1,14 @@
 //! `fledge models list`: each model with its price, context size, key, and the origin of these
 //! values. Sends no request.
 
+use super::super::connect::key_of;
 use super::super::failure::CliError;
 use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
 use super::super::steps::StyledLine;
 use super::MODELS_SCHEMA_VERSION;
 use crate::chat::Price;
-use crate::config::{self, EnvironmentLayer, KeyPlace, ModelSettings, ProviderKind, all_published, auto_name};
+use crate::config::{self, EnvironmentLayer, ModelSettings, ProviderKind, all_published, auto_name};
 use crate::task::Tier;
 use serde_json::{Value, json};
 
@@ -87,18 +88,6 @@ impl ModelRow<'_> {
 
     fn key(&self) -> (&'static str, Option<String>) {
         key_of(&self.model, self.environment)
-    }
-}
-
-/// Returns the state of a model's key and its place, never the key itself.
-pub(in crate::cli) fn key_of(model: &ModelSettings, environment: &EnvironmentLayer) -> (&'static str, Option<String>) {
-    let variable = model.provider.key_variable().map(|name| KeyPlace::Variable(name.into()));
-    match model.key.clone().or(variable) {
-        Some(KeyPlace::Variable(name)) if environment.get(&name).is_some() => ("set", Some(name)),
-        Some(KeyPlace::Variable(name)) => ("not set", Some(name)),
-        Some(KeyPlace::Command { .. }) => ("command", None),
-        Some(KeyPlace::File(path)) => ("file", Some(path.display().to_string())),
-        None => ("no key", None),
     }
 }
 

@@ -3,8 +3,6 @@
 mod check;
 mod list;
 
-pub(super) use list::key_of;
-
 use super::configured;
 use super::failure::CliError;
 use super::project::ProjectArguments;

@@ -2,12 +2,12 @@
 //! onto a branch. Never pushes.
 
 use super::super::failure::CliError;
-use super::super::init::adding;
 use super::super::output::{no_output, print_json};
 use super::super::paint::{self, Tone};
-use super::super::project::ProjectArguments;
+use super::super::project::{ProjectArguments, adding};
+use super::super::runtime::heeding;
 use super::diff::change;
-use super::leftovers::{LeftRun, VerifiedRun, WorkspaceView, broken, heeding, not_delivered, refused};
+use super::leftovers::{LeftRun, VerifiedRun, WorkspaceView, broken, not_delivered, refused};
 use super::{RunsContext, data};
 use crate::config::EnvironmentLayer;
 use crate::driver::{commit_message, commit_trailers};

@@ -2,12 +2,10 @@
 
 use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
-use super::super::runtime::block_on;
-use super::super::signals;
 use super::resume::workspace_of;
 use super::{RunsContext, story};
 use crate::config::EnvironmentLayer;
-use crate::driver::{StopToken, kept_as, terms, trees};
+use crate::driver::{kept_as, terms, trees};
 use crate::id::TreeId;
 use crate::report::story::{RunStory, SceneKind};
 use crate::run::TaskResult;
@@ -15,7 +13,7 @@ use crate::store::{RunRow, StoredRunState};
 use crate::verdict::{Proof, Reason, Verification};
 use crate::workspace::delivery::DeliveryError;
 use crate::workspace::trees::{Trees, TreesError};
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
@@ -179,18 +177,6 @@ impl LeftRun {
         let more = changes.len().saturating_sub(NAMED);
         Ok(if more == 0 { named.join(", ") } else { format!("{} and {more} more", named.join(", ")) })
     }
-}
-
-/// Does some work and lets a signal stop it; returns the exit code.
-pub(in crate::cli) fn heeding<W: Future<Output = Result<u8, CliError>>>(
-    work: impl FnOnce(CancellationToken) -> W,
-) -> Result<u8, CliError> {
-    block_on(async {
-        let stop = StopToken::default();
-        let _listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(CliError::own)?;
-        let done = work(stop.token().clone()).await;
-        done.map_err(|failure| if stop.token().is_cancelled() { failure.stopped_by(stop.cause()) } else { failure })
-    })?
 }
 
 /// Returns a refusal because of the state of the run or the checkout, with exit code 1.

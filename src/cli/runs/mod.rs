@@ -20,7 +20,6 @@ mod undo;
 mod watch;
 
 pub(super) use apply::{ApplyArguments, apply};
-pub(super) use leftovers::heeding;
 #[cfg(feature = "serve")]
 pub(super) use prune::tidy;
 

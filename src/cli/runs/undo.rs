@@ -3,8 +3,9 @@
 use super::super::failure::CliError;
 use super::super::output::{no_output, print_json};
 use super::super::paint::{self, Tone};
+use super::super::runtime::heeding;
 use super::diff::change;
-use super::leftovers::{LeftRun, WorkspaceView, broken, heeding, refused};
+use super::leftovers::{LeftRun, WorkspaceView, broken, refused};
 use super::{RunsContext, data};
 use crate::config::EnvironmentLayer;
 use crate::id::TreeId;

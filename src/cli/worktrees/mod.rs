@@ -8,7 +8,7 @@ pub(super) use clean::tidy;
 
 use super::failure::CliError;
 use super::project::ProjectArguments;
-use super::runs::heeding;
+use super::runtime::heeding;
 use crate::config::EnvironmentLayer;
 use crate::driver::{is_for_now, project_of, worktrees};
 use crate::id::RunId;
