@@ -20,6 +20,7 @@ mod internal;
 mod jobs;
 mod lane_trial;
 mod lanes;
+mod left_worktrees;
 mod live;
 mod memory;
 mod models;

@@ -12,6 +12,7 @@ use crate::store::{RunDir, Store, StoreError, clear, project_dir};
 use crate::task::{Baseline, Task};
 use crate::tool::LANE_LOG;
 use crate::verdict::Reason;
+use crate::workspace::delivery::{DeliveryError, UserRepository};
 use crate::workspace::replica::SourceRepository;
 use crate::workspace::trees::{OutsideFiles, Trees, TreesError};
 use crate::workspace::worktree::Worktree;
@@ -52,7 +53,7 @@ const VIEWS: &str = "views";
 pub(super) const IGNORED: &str = "ignored";
 
 /// The name of the folder for trees in the folder of a project.
-pub const TREES: &str = "trees.git";
+const TREES: &str = "trees.git";
 
 /// Opens the trees of a workspace, which are kept with its project. `path` is the search path for
 /// git.
@@ -74,11 +75,40 @@ pub(super) async fn trees_of(settings: &DriverSettings, stop: &CancellationToken
     Trees::open(&git_dir, &settings.workspace, enclosure::variable(settings, "PATH"), stop).await
 }
 
+/// Deletes what is kept of runs that the store no longer knows: their trees, and the references to
+/// commits of their turns. Includes runs that were removed at the start of another run. `env` is the
+/// user's environment.
+///
+/// # Errors
+/// [`ForgetError`] if git or the store fails.
+pub async fn forget_removed(
+    (state_dir, project): (&Path, &Path),
+    store: &Store,
+    env: &[(String, String)],
+) -> Result<(), ForgetError> {
+    if !project_dir(state_dir, project).join(TREES).is_dir() {
+        return Ok(()); // create nothing in order to remove
+    }
+    let stop = CancellationToken::new();
+    let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
+    let trees = trees(state_dir, project, path, &stop).await?;
+    if let Some(repository) = UserRepository::around(&trees, env, &stop).await? {
+        for keeper in trees.keepers(&stop).await? {
+            let run = RunId::new(keeper);
+            if !is_known(store, &run)? {
+                repository.forget_turns(&run, &stop).await?;
+            }
+        }
+    }
+    forget_trees(&trees, |run| is_known(store, run), &stop).await?;
+    Ok(trees.shrink(&stop).await?)
+}
+
 /// Deletes the kept trees of runs that the store no longer knows.
 ///
 /// # Errors
 /// [`ForgetError`] if git or the store fails.
-pub async fn forget_trees(
+async fn forget_trees(
     trees: &Trees,
     is_known: impl Fn(&RunId) -> Result<bool, StoreError>,
     stop: &CancellationToken,
@@ -104,13 +134,16 @@ pub enum ForgetError {
     /// The store cannot say which runs exist.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The user's repository cannot be read or changed.
+    #[error(transparent)]
+    Delivery(#[from] DeliveryError),
 }
 
 /// Returns true if the store of a project has the run.
 ///
 /// # Errors
 /// [`StoreError`] if the store cannot be read.
-pub fn is_known(store: &Store, run: &RunId) -> Result<bool, StoreError> {
+fn is_known(store: &Store, run: &RunId) -> Result<bool, StoreError> {
     match store.run(run) {
         Err(StoreError::Unknown { .. }) => Ok(false),
         known => known.map(|_| true),

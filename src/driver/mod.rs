@@ -68,7 +68,7 @@ pub use earlier::{EarlierRun, earlier};
 #[cfg(feature = "cli")]
 pub use export::export;
 pub use failure::RunError;
-pub use ground::{ForgetError, TREES, forget_trees, is_known, kept_as, trees};
+pub use ground::{ForgetError, forget_removed, kept_as, trees};
 pub use hooks::RunHook;
 pub use lanes_from::lanes_at;
 pub use lineage::whose;

@@ -98,7 +98,7 @@ const DOORS: &[(&str, &[&str])] = &[
             "cli/monitors/mod.rs",
             "cli/runs/mod.rs",
             "cli/serve/",
-            "cli/worktrees/mod.rs",
+            "cli/left_worktrees.rs",
             "driver/mod.rs",
             "provider/transport/",
             "scheduler/clock.rs",

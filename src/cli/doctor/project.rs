@@ -1,7 +1,7 @@
 //! Checks of the project and its configuration: models, lanes with the evidence of their passes,
 //! interrupted runs and worktrees.
 
-use super::super::worktrees::left_over;
+use super::super::left_worktrees::left_over;
 use super::{Health, HealthCheck, every};
 use crate::config::{
     self, ConfigError, EnvironmentLayer, KeyPlace, ModelChoice, auto_model, near_published, resolve_model,

@@ -160,7 +160,8 @@ impl LaneScreen {
             }
             (Some(log), true) if output == OutputOf::All => {
                 paint::line(&line);
-                let shown = written(|lines| step_log::each_line(Path::new(log), |line| lines.line(&steps::output(line))));
+                let shown =
+                    written(|lines| step_log::each_line(Path::new(log), |line| lines.line(&steps::output(line))));
                 let in_sight = shown.as_ref().is_ok_and(|count| *count <= IN_SIGHT);
                 say_if_unread(shown);
                 if !is_bad {

@@ -20,8 +20,6 @@ mod undo;
 mod watch;
 
 pub(super) use apply::{ApplyArguments, apply};
-#[cfg(feature = "serve")]
-pub(super) use prune::tidy;
 
 use super::configured;
 use super::failure::{CliError, start_of};

@@ -7,17 +7,13 @@ use super::super::runtime::block_on;
 use super::leftovers::{broken, not_delivered};
 use super::{RunsContext, data, failed};
 use crate::config::{EnvironmentLayer, parse_size};
-use crate::driver::{ForgetError, TREES, forget_beside, forget_trees, is_known, trees};
+use crate::driver::{ForgetError, forget_beside, forget_removed};
 use crate::duration::parse_duration;
-use crate::id::RunId;
 use crate::report::count;
-use crate::store::{Pruned, Retention, Store, project_dir};
-use crate::workspace::delivery::UserRepository;
+use crate::store::{Pruned, Retention, project_dir};
 use clap::Args;
 use serde_json::json;
-use std::path::Path;
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
 
 #[derive(Debug, Args)]
 #[command(
@@ -68,7 +64,8 @@ pub(super) fn prune(
         Some(store) => {
             let mut pruned = store.prune(&keep, now).map_err(failed)?;
             pruned.bytes += forget_beside(&project_dir(&shelf.state, &shelf.project), &keep);
-            block_on(let_go(shelf, &store, environment))??;
+            let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
+            block_on(forget_removed((&shelf.state, &shelf.project), &store, &env))?.map_err(unforgotten)?;
             pruned
         }
     };
@@ -88,43 +85,10 @@ pub(super) fn prune(
     Ok(0)
 }
 
-/// Removes runs by the default limits, for the server. Returns their number.
-///
-/// # Errors
-/// When the store cannot be read or written.
-pub(in crate::cli) async fn tidy(workspace: &Path, environment: &EnvironmentLayer) -> Result<usize, CliError> {
-    let shelf = RunsContext::open(workspace.to_owned(), environment)?;
-    let Some(store) = shelf.store()? else { return Ok(0) };
-    let keep = Retention::default();
-    let pruned = store.prune(&keep, shelf.now_ms).map_err(failed)?;
-    forget_beside(&project_dir(&shelf.state, &shelf.project), &keep);
-    let_go(&shelf, &store, environment).await?;
-    Ok(pruned.runs.len())
-}
-
-/// Removes trees of removed runs, and references to commits of their turns. Includes runs that were
-/// removed at the start of another run.
-async fn let_go(shelf: &RunsContext, store: &Store, environment: &EnvironmentLayer) -> Result<(), CliError> {
-    let env = environment.hand_env();
-    let path = env.get("PATH").cloned().unwrap_or_default();
-    if !project_dir(&shelf.state, &shelf.project).join(TREES).is_dir() {
-        return Ok(()); // create nothing in order to remove
-    }
-    let stop = CancellationToken::new();
-    let trees = trees(&shelf.state, &shelf.project, &path, &stop).await.map_err(broken)?;
-    let env: Vec<(String, String)> = env.into_iter().collect();
-    if let Some(repository) = UserRepository::around(&trees, &env, &stop).await.map_err(not_delivered)? {
-        for keeper in trees.keepers(&stop).await.map_err(broken)? {
-            let run = RunId::new(keeper);
-            if !is_known(store, &run).map_err(failed)? {
-                repository.forget_turns(&run, &stop).await.map_err(not_delivered)?;
-            }
-        }
-    }
-    let forgotten = forget_trees(&trees, |run| is_known(store, run), &stop).await;
-    forgotten.map_err(|fault| match fault {
+fn unforgotten(fault: ForgetError) -> CliError {
+    match fault {
         ForgetError::Trees(fault) => broken(fault),
         ForgetError::Store(error) => failed(error),
-    })?;
-    trees.shrink(&stop).await.map_err(broken)
+        ForgetError::Delivery(fault) => not_delivered(fault),
+    }
 }

@@ -1,12 +1,14 @@
 //! The built-in jobs of a server.
 
+use super::super::configured;
 use super::super::failure::CliError;
+use super::super::left_worktrees::{Cleaned, WorktreesContext, clean_one};
 use super::super::runtime::block_on;
 use super::super::sync_target::SyncTarget;
-use super::super::{runs, worktrees};
 use super::ServedProject;
 use super::source::ProjectTasks;
 use crate::config::EnvironmentLayer;
+use crate::driver::{forget_beside, forget_removed, project_of};
 use crate::http::HttpSettings;
 use crate::schedule::ScheduleError;
 use crate::scheduler::{
@@ -14,9 +16,12 @@ use crate::scheduler::{
     SystemClock, TaskSubmitter, WallClock, deliveries, memory_expiry, missed_runs,
 };
 use crate::serve::AppState;
+use crate::store::{Retention, Store, project_dir};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 /// The interval between two checks for keys that expire, in minutes.
 const KEYS: u32 = 5;
@@ -30,6 +35,9 @@ pub(super) struct JobResources {
     /// Another server that receives news of the runs, if there is one.
     pub(super) plan: Option<Arc<SyncTarget>>,
 }
+
+/// The age after which no process is about to use a worktree.
+const SETTLED: Duration = Duration::from_secs(60 * 60);
 
 /// Creates the scheduler of a server.
 ///
@@ -78,7 +86,7 @@ fn worktrees_cleanup(
     let (workspace, environment) = (site.workspace.clone(), environment.clone());
     BuiltinJob::every(30, "worktrees-cleanup", move |context: JobContext| {
         let (workspace, environment) = (workspace.clone(), environment.clone());
-        apart(move || block_on(worktrees::tidy(&workspace, &environment, context.stop)))
+        apart(move || block_on(tidy_worktrees(&workspace, &environment, context.stop)))
     })
 }
 
@@ -89,8 +97,48 @@ fn journal_pruning(
     let (workspace, environment) = (site.workspace.clone(), environment.clone());
     BuiltinJob::every(24 * 60, "journal-pruning", move |_| {
         let (workspace, environment) = (workspace.clone(), environment.clone());
-        apart(move || block_on(runs::tidy(&workspace, &environment)))
+        apart(move || block_on(prune_runs(&workspace, &environment)))
     })
+}
+
+/// Removes worktrees without work that are at least an hour old. Returns their number.
+///
+/// # Errors
+/// When the worktrees cannot be read.
+async fn tidy_worktrees(
+    workspace: &Path,
+    environment: &EnvironmentLayer,
+    stop: CancellationToken,
+) -> Result<usize, CliError> {
+    let yard = WorktreesContext::open(workspace, environment, stop)?;
+    let mut gone = 0;
+    for tree in yard.trees().await? {
+        match clean_one(&yard, Some(SETTLED), false, &tree, false).await {
+            Cleaned::Removed(_) => gone += 1,
+            Cleaned::Stays(_) => {}
+            Cleaned::Failed(why) => {
+                tracing::warn!("the worktree {} could not be removed: {why}", tree.folder.display())
+            }
+        }
+    }
+    Ok(gone)
+}
+
+/// Removes runs by the default limits. Returns their number.
+///
+/// # Errors
+/// When the store cannot be read or written.
+async fn prune_runs(workspace: &Path, environment: &EnvironmentLayer) -> Result<usize, CliError> {
+    let state = environment.state_dir().map_err(CliError::input)?;
+    configured::settle(environment, workspace);
+    let project = project_of(&state, workspace);
+    let Some(store) = Store::existing(&state, &project).map_err(CliError::own)? else { return Ok(0) };
+    let keep = Retention::default();
+    let pruned = store.prune(&keep, jiff::Timestamp::now().as_millisecond()).map_err(CliError::own)?;
+    forget_beside(&project_dir(&state, &project), &keep);
+    let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
+    forget_removed((&state, &project), &store, &env).await.map_err(CliError::own)?;
+    Ok(pruned.runs.len())
 }
 
 /// Renews keys from programs if they expire before the next check, so that no run waits for them.

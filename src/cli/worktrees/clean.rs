@@ -4,24 +4,19 @@
 
 use super::super::asking::confirm;
 use super::super::failure::CliError;
+use super::super::left_worktrees::{Cleaned, clean_one};
 use super::super::output::{no_output, print_json};
 use super::super::paint::{self, Tone};
-use super::{WORKTREES_SCHEMA_VERSION, WorktreeRow, WorktreeState, WorktreesContext, error_text};
-use crate::config::EnvironmentLayer;
+use super::{WORKTREES_SCHEMA_VERSION, WorktreeRow, WorktreeState, WorktreesContext};
 use crate::driver::is_for_now;
-use crate::duration::{parse_duration, show_duration};
-use crate::store::{RunHold, StoreError, StoredRunState};
+use crate::duration::parse_duration;
+use crate::store::StoredRunState;
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
-use std::path::Path;
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
 
-/// The age after which no process is about to use a worktree.
-const SETTLED: Duration = Duration::from_secs(60 * 60);
-
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  fledge worktrees clean --dry-run\n  fledge worktrees clean --older-than 7d\n  fledge worktrees clean --failed\n  \
         fledge worktrees clean --discard 0198f2"
@@ -52,15 +47,6 @@ pub(super) struct CleanArguments {
     json: bool,
 }
 
-/// The result for one worktree.
-enum Cleaned {
-    /// Removed, or would be in a dry run. The value is true if its branch stays, where that is
-    /// known.
-    Removed(Option<bool>),
-    Stays(String),
-    Failed(String),
-}
-
 /// Removes worktrees; returns the exit code, which is 1 if a worktree could not be removed.
 pub(super) async fn clean(yard: &WorktreesContext, arguments: &CleanArguments) -> Result<u8, CliError> {
     let trees = yard.trees().await?;
@@ -84,7 +70,7 @@ pub(super) async fn clean(yard: &WorktreesContext, arguments: &CleanArguments) -
     let (mut removed, mut stays, mut code) = (Vec::new(), Vec::new(), 0);
     for (at, tree) in trees.iter().enumerate() {
         let called = tree.called(yard.store.as_ref());
-        let done = one(yard, arguments, tree, discarded.contains(&at)).await;
+        let done = clean_one(yard, arguments.older_than, arguments.dry_run, tree, discarded.contains(&at)).await;
         let run = tree.record.as_ref().map(|record| &record.run);
         let branch = tree.record.as_ref().map(|record| &record.worktree.branch);
         let path = tree.folder.display().to_string();
@@ -131,31 +117,6 @@ fn swept(yard: &WorktreesContext, arguments: &CleanArguments, trees: &[WorktreeR
     (0..trees.len()).filter(|at| !named.contains(at) && is_swept(&trees[*at])).collect()
 }
 
-/// Removes worktrees without work that are at least an hour old, for the server. Returns their
-/// number.
-///
-/// # Errors
-/// When the worktrees cannot be read.
-pub(in crate::cli) async fn tidy(
-    workspace: &Path,
-    environment: &EnvironmentLayer,
-    stop: CancellationToken,
-) -> Result<usize, CliError> {
-    let yard = WorktreesContext::open(workspace, environment, stop)?;
-    let arguments = CleanArguments { older_than: Some(SETTLED), json: true, ..CleanArguments::default() };
-    let mut gone = 0;
-    for tree in yard.trees().await? {
-        match one(&yard, &arguments, &tree, false).await {
-            Cleaned::Removed(_) => gone += 1,
-            Cleaned::Stays(_) => {}
-            Cleaned::Failed(why) => {
-                tracing::warn!("the worktree {} could not be removed: {why}", tree.folder.display())
-            }
-        }
-    }
-    Ok(gone)
-}
-
 fn worktrees(number: usize) -> String {
     if number == 1 { "1 worktree".into() } else { format!("{number} worktrees") }
 }
@@ -163,34 +124,6 @@ fn worktrees(number: usize) -> String {
 fn print_line(arguments: &CleanArguments, tone: Tone, mark: &str, says: &str) {
     if !arguments.json {
         paint::line(&[(tone, mark), (Tone::Plain, paint::one_line(says).as_str())]);
-    }
-}
-
-async fn one(yard: &WorktreesContext, arguments: &CleanArguments, tree: &WorktreeRow, discard: bool) -> Cleaned {
-    let called = tree.called(yard.store.as_ref());
-    let is_running = matches!(tree.state, WorktreeState::Running(_));
-    if let Some(why) = tree.state.keeps(&called).filter(|_| !discard || is_running) {
-        return Cleaned::Stays(why);
-    }
-    let Some(record) = &tree.record else { return Cleaned::Stays("no record of this worktree".into()) };
-    if let Some(older) = arguments.older_than.filter(|older| yard.age(tree) < *older && !discard) {
-        return Cleaned::Stays(format!("created less than {} ago", show_duration(older)));
-    }
-    if arguments.dry_run {
-        return Cleaned::Removed(None);
-    }
-    // While this hold exists, no process resumes the run.
-    let _hold: Option<RunHold> = match (&tree.row, &yard.store) {
-        (Some(row), Some(store)) => match store.hold(&row.head.id) {
-            Ok(hold) => Some(hold),
-            Err(StoreError::Held { holder, .. }) => return Cleaned::Stays(format!("its run is driven by {holder}")),
-            Err(_) => None, // its folder is gone, so no process can resume it
-        },
-        (Some(_) | None, _) => None,
-    };
-    match record.remove(discard, &yard.env, yard.scratch.path(), &yard.stop).await {
-        Ok(left) => left.stays.map_or(Cleaned::Removed(Some(left.has_branch)), Cleaned::Stays),
-        Err(fault) => Cleaned::Failed(error_text(&fault)),
     }
 }
 
