@@ -2,7 +2,7 @@
 
 use super::failure::CliError;
 use super::options::RunOptions;
-use super::run;
+use super::start::run_task;
 use super::tasks::must_say_something;
 use crate::config::EnvironmentLayer;
 use crate::lane::detect::DETECTED_LANE;
@@ -47,5 +47,5 @@ pub(super) fn run(arguments: &FixArguments, environment: &EnvironmentLayer) -> R
         }
         Ok(task)
     };
-    run::run_task(options, task, environment)
+    run_task(options, task, environment)
 }

@@ -48,6 +48,7 @@ mod slips;
 mod specs;
 mod spool;
 mod standing;
+mod start;
 mod step_log;
 mod steps;
 mod sync;
