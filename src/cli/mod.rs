@@ -12,6 +12,7 @@ mod display;
 mod doctor;
 mod drive;
 mod error_text;
+mod eval;
 mod failure;
 mod fix;
 mod init;
@@ -32,6 +33,7 @@ mod output;
 mod overview;
 mod pages;
 mod paint;
+mod past_batches;
 mod project;
 mod record;
 mod results;
@@ -101,9 +103,9 @@ enum Verb {
     /// Have an agent repair the code until the project's failing checks pass
     Fix(fix::FixArguments),
     /// Measure models on tasks: how often each is verified, and at what cost
-    Eval(batch::EvalArguments),
+    Eval(eval::EvalArguments),
     /// List earlier batches and the outcomes of their jobs
-    Batch(batch::PastArguments),
+    Batch(past_batches::PastArguments),
     /// Write the files for a project's first run: a lane and a task
     Init(init::InitArguments),
     /// List the project's lanes, or run one by hand
@@ -204,8 +206,8 @@ fn done(
     match verb {
         Verb::Run(arguments) => run::run(&arguments, environment),
         Verb::Fix(arguments) => fix::run(&arguments, environment),
-        Verb::Eval(arguments) => batch::evaluate(&arguments, environment),
-        Verb::Batch(arguments) => batch::past(&arguments, environment),
+        Verb::Eval(arguments) => eval::run(&arguments, environment),
+        Verb::Batch(arguments) => past_batches::past(&arguments, environment),
         Verb::Init(arguments) => init::run(&arguments, environment),
         Verb::Lanes(verb) => lanes::run(verb, project, environment),
         Verb::Runs(arguments) => runs::run(arguments, environment),

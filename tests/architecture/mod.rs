@@ -92,7 +92,7 @@ const DOORS: &[(&str, &[&str])] = &[
     (
         "Timestamp::now",
         &[
-            "cli/batch/kept.rs",
+            "cli/past_batches.rs",
             "cli/jobs/mod.rs",
             "cli/memory/mod.rs",
             "cli/monitors/mod.rs",

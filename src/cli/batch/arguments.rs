@@ -60,7 +60,7 @@ impl BatchArguments {
     }
 
     /// Returns a flag that is set and has no meaning in an evaluation.
-    pub(super) fn not_for_eval(&self) -> Option<&'static str> {
+    pub(in crate::cli) fn not_for_eval(&self) -> Option<&'static str> {
         let flags = [("--fail-fast", self.fail_fast), ("--candidates", self.candidates.is_some())];
         flags.iter().find(|(_, is_said)| *is_said).map(|(flag, _)| *flag)
     }

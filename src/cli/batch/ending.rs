@@ -4,10 +4,9 @@
 use super::super::failure::CliError;
 use super::super::paint::Tone;
 use super::super::results::{ResultFiles, ResultTexts};
-use super::BatchRequest;
-use super::eval::EvalTerms;
 use super::page::{self, Line, padded};
 use super::race::RaceOutput;
+use super::{BatchRequest, EvalTerms};
 use crate::batch::evaluation::page as pages;
 use crate::batch::evaluation::{Evaluation, Tally, Unjudged};
 use crate::batch::plan::BatchJob;

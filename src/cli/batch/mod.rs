@@ -4,7 +4,6 @@
 mod arguments;
 mod cleanup;
 mod ending;
-mod eval;
 mod fitting;
 mod kept;
 mod order;
@@ -19,8 +18,8 @@ mod site;
 mod sources;
 
 pub(super) use arguments::BatchArguments;
-pub(super) use eval::{EvalArguments, run as evaluate};
-pub(super) use kept::{PastArguments, past};
+pub(super) use kept::{files as kept_files, folder as kept_folder, read as read_kept};
+pub(super) use page::{next_steps, table};
 
 use super::configured;
 use super::drive::{OutputArguments, follow};
@@ -46,7 +45,6 @@ use crate::task::{self, ParamValues};
 use crate::verdict::{Reason, StopCause};
 use anyhow::{Context, anyhow};
 use ending::BatchEnding;
-use eval::EvalTerms;
 use order::PlannedBatch;
 use output::ScreenSender;
 use preflight::Preflight;
@@ -75,6 +73,17 @@ pub(super) struct BatchRequest<'r> {
     pub(super) arguments: &'r BatchArguments,
     /// The terms of an evaluation, if the request is for one.
     pub(super) eval: Option<&'r EvalTerms>,
+}
+
+/// The parameters of an evaluation.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct EvalTerms {
+    /// The models to compare. If empty, each task's own models.
+    pub(super) models: Vec<String>,
+    /// The runs of each task with each model.
+    pub(super) repeat: u32,
+    /// The lowest acceptable success rate.
+    pub(super) min_rate: Option<f64>,
 }
 
 impl BatchRequest<'_> {

@@ -86,7 +86,7 @@ pub(super) fn plan_data(
 }
 
 /// Formats the table: a row for each job, then the totals.
-pub(super) fn table(summary: &BatchSummary) -> Vec<Line> {
+pub(in crate::cli) fn table(summary: &BatchSummary) -> Vec<Line> {
     let is_wanted = |job: &&JobSummary| summary.jobs.len() <= ROWS || !job.remark().is_empty();
     let rows: Vec<&JobSummary> = summary.jobs.iter().filter(is_wanted).take(ROWS).collect();
     let columns: Vec<[String; COLUMNS]> = rows.iter().map(|job| row(job)).collect();
@@ -205,7 +205,7 @@ fn branch_of(job: &JobSummary) -> Option<&str> {
 }
 
 /// Returns the next commands after a batch, one in each line.
-pub(super) fn next_steps(summary: &BatchSummary) -> Vec<Line> {
+pub(in crate::cli) fn next_steps(summary: &BatchSummary) -> Vec<Line> {
     let here = Path::new(".").canonicalize().unwrap_or_default();
     let mut steps = Vec::new();
     let failed = summary.jobs.iter().filter(|job| matches!(job.standing, JobStatus::Failed | JobStatus::Errored));

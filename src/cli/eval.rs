@@ -1,10 +1,10 @@
 //! `fledge eval`: runs tasks × models × repetitions, each in a temporary worktree. Reports success
 //! rates of the models, and delivers nothing.
 
-use super::super::failure::CliError;
-use super::super::options::RunOptions;
-use super::super::tasks::values;
-use super::{BatchArguments, BatchRequest};
+use super::batch::{self, BatchArguments, BatchRequest, EvalTerms};
+use super::failure::CliError;
+use super::options::RunOptions;
+use super::tasks::values;
 use crate::config::EnvironmentLayer;
 use anyhow::anyhow;
 use clap::Args;
@@ -18,7 +18,7 @@ use std::path::PathBuf;
     Examples:\n  fledge eval tasks --model claude --model gpt --repeat 5 --jobs 4\n  \
     fledge eval tasks --repeat 10 --max-usd 5 --summary rates.md --report rates.json\n  \
     fledge eval tasks/*.md --model openai/gpt-5-mini --repeat 8 --min-rate 0.8\n  fledge eval tasks --model claude --repeat 5 --resume")]
-pub(in crate::cli) struct EvalArguments {
+pub(super) struct EvalArguments {
     /// Tasks: files, folders, globs, or one batch.yaml
     #[arg(required = true, value_name = "TASK")]
     tasks: Vec<String>,
@@ -40,17 +40,6 @@ pub(in crate::cli) struct EvalArguments {
     batch: BatchArguments,
 }
 
-/// The parameters of an evaluation.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::cli) struct EvalTerms {
-    /// The models to compare. If empty, each task's own models.
-    pub(super) models: Vec<String>,
-    /// The runs of each task with each model.
-    pub(super) repeat: u32,
-    /// The lowest acceptable success rate.
-    pub(super) min_rate: Option<f64>,
-}
-
 fn rate(text: &str) -> Result<f64, &'static str> {
     let rate = text.parse::<f64>().ok().filter(|rate| (0.0..=1.0).contains(rate));
     rate.ok_or("expected a number from 0 to 1, e.g. 0.8")
@@ -60,7 +49,7 @@ fn rate(text: &str) -> Result<f64, &'static str> {
 ///
 /// # Errors
 /// All faults before the first run began.
-pub(in crate::cli) fn run(arguments: &EvalArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
+pub(super) fn run(arguments: &EvalArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let EvalArguments { tasks, repeat, min_rate, param, params, options, batch } = arguments;
     if let Some(flag) = batch.not_for_eval().or_else(|| options.not_for_eval()) {
         let error =
@@ -71,7 +60,7 @@ pub(in crate::cli) fn run(arguments: &EvalArguments, environment: &EnvironmentLa
     models.dedup();
     let terms = EvalTerms { models, repeat: *repeat, min_rate: *min_rate };
     let params = values(params.as_deref(), param)?;
-    super::run(
+    batch::run(
         &BatchRequest { tasks, params, no_verify: false, options, arguments: batch, eval: Some(&terms) },
         environment,
     )

@@ -1,0 +1,110 @@
+//! `fledge batch`: results of earlier batches of a project.
+
+use super::batch::{kept_files, kept_folder, next_steps, read_kept, table};
+use super::failure::CliError;
+use super::output::{no_output, print_json};
+use super::paint::{self, Tone};
+use super::project::ProjectArguments;
+use crate::config::EnvironmentLayer;
+use crate::report::ago;
+use anyhow::anyhow;
+use clap::{Args, Subcommand};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "To run many tasks: `fledge run tasks/`.\n\nExamples:\n  fledge batch list\n  fledge batch show last\n  fledge batch show last --json"
+)]
+pub(super) struct PastArguments {
+    #[command(flatten)]
+    project: ProjectArguments,
+    #[command(subcommand)]
+    verb: PastVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum PastVerb {
+    /// List ended batches, newest first
+    #[command(after_help = "Examples:\n  fledge batch list")]
+    List,
+    /// Show the result of each job of a batch
+    #[command(after_help = "Examples:\n  fledge batch show\n  fledge batch show last --json")]
+    Show {
+        /// Batch: the start of its name, or `last`
+        #[arg(default_value = "last")]
+        batch: String,
+        /// Print JSON to standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs the verb; returns the exit code.
+///
+/// # Errors
+/// When the batch does not exist, or its file cannot be read.
+pub(super) fn past(arguments: &PastArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
+    let workspace = arguments.project.root(environment)?;
+    let state_dir = environment.state_dir().map_err(CliError::input)?;
+    let all = kept_files(&kept_folder(&state_dir, &workspace));
+    match &arguments.verb {
+        PastVerb::List => list(&all),
+        PastVerb::Show { batch, json } => show(&all, batch, *json),
+    }
+}
+
+fn list(all: &[(SystemTime, PathBuf)]) -> Result<u8, CliError> {
+    if all.is_empty() {
+        paint::line(&[(Tone::Plain, "no batch of this project has ended yet; start one with `fledge run tasks/`")]);
+    }
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    for (at, path) in all {
+        let summary = read_kept(path)?.1;
+        let (mark, tone) = if summary.verified { ("✓ ", Tone::Good) } else { ("✗ ", Tone::Bad) };
+        let about = format!("  {:>8}  {}", ago(now_ms, in_ms(*at)), summary.counts.words());
+        paint::line(&[(tone, mark), (Tone::Plain, &summary.batch), (Tone::Faint, &about)]);
+    }
+    Ok(0)
+}
+
+fn show(all: &[(SystemTime, PathBuf)], name: &str, json: bool) -> Result<u8, CliError> {
+    let found: Vec<&(SystemTime, PathBuf)> = match name {
+        "last" => all.first().into_iter().collect(),
+        name => all.iter().filter(|(_, path)| stem(path).starts_with(name)).collect(),
+    };
+    let (at, path) = match found.as_slice() {
+        [one] => one,
+        [] if all.is_empty() => {
+            let error = anyhow!("no batch of this project has ended yet");
+            return Err(
+                CliError::input(error).hint("to continue an interrupted batch, repeat its command with --resume")
+            );
+        }
+        [] => {
+            let error = anyhow!("there is no batch `{name}`");
+            return Err(CliError::input(error).hint("run `fledge batch list` to see them"));
+        }
+        several => {
+            let names: Vec<String> = several.iter().map(|(_, path)| stem(path)).collect();
+            return Err(CliError::input(anyhow!("`{name}` matches several batches: {}", names.join(", "))));
+        }
+    };
+    let (text, summary) = read_kept(path)?;
+    if json {
+        print_json(text.trim_end()).map_err(no_output)?;
+        return Ok(0);
+    }
+    let when = format!("batch {}, {}", summary.batch, ago(jiff::Timestamp::now().as_millisecond(), in_ms(*at)));
+    paint::line(&[(Tone::Faint, &when)]);
+    table(&summary).iter().chain(&next_steps(&summary)).for_each(|line| paint::line(line));
+    Ok(0)
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn in_ms(time: SystemTime) -> i64 {
+    i64::try_from(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+}
