@@ -3,6 +3,7 @@
 
 mod documents;
 mod source;
+mod verbs;
 
 use source::{Source, modules, read, sources};
 use std::collections::BTreeSet;
