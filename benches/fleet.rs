@@ -8,11 +8,10 @@
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on stops")]
 
-use fledge::driver::{Asker, DriverSettings};
+use fledge::driver::DriverSettings;
 use fledge::process::sandbox::SandboxChoice;
 use fledge::provider::{Endpoint, WireFormat, connect};
 use fledge::task::{Baseline, GateChoice, Tier};
-use fledge::tool::SecretMask;
 use fledge::{Agent, Task};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -100,30 +99,14 @@ fn settings(home: &Path, url: &str) -> DriverSettings {
     std::fs::write(workspace.join("notes.txt"), "a line of notes\n".repeat(100)).unwrap();
     let endpoint = Endpoint { base_url: Some(format!("{url}/v1")), ..Endpoint::new(WireFormat::OpenAi, "scripted") };
     DriverSettings {
-        workspace: workspace.canonicalize().unwrap(),
-        project: None,
-        state_dir: home.join("state"),
         models: vec![connect(endpoint).unwrap().into()],
-        no_models: None,
         env: vec![("PATH".into(), std::env::var("PATH").unwrap())],
         step_env: vec![("PATH".into(), std::env::var("PATH").unwrap())],
-        protect: Vec::new(),
-        reports: Vec::new(),
-        patch: None,
         jobs: 1,
-        mcp: Vec::new(),
-        earlier: None,
         memory: None,
-        secrets: SecretMask::default(),
-        holdout: None,
-        lanes_from: None,
-        limits: fledge::process::sandbox::SandboxLimits::default(),
-        hooks: Vec::new(),
-        asker: Asker::default(),
         baseline: Baseline::Never,
         wall: SandboxChoice::Off,
-        network: false,
-        helper: None,
+        ..DriverSettings::new(workspace.canonicalize().unwrap(), home.join("state"))
     }
 }
 

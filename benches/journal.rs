@@ -12,7 +12,6 @@ use fledge::driver::{Agent, DriverSettings};
 use fledge::provider::{Endpoint, WireFormat, connect};
 use fledge::store::{RunListFilter, Store};
 use fledge::task::{GateChoice, Task};
-use fledge::tool::SecretMask;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -46,30 +45,13 @@ async fn run(place: &Path) -> Duration {
         WireFormat::Cassette { text: format!("turns:\n{turns}  - {{ text: Done. }}\n"), path: "journal.yaml".into() };
     let workspace = tree.path().canonicalize().unwrap();
     let mut agent = Agent::new(DriverSettings {
-        workspace: workspace.clone(),
-        project: None,
-        state_dir: state.path().to_owned(),
         models: vec![connect(Endpoint::new(kind, "c.yaml")).unwrap().into()],
-        no_models: None,
-        holdout: None,
-        lanes_from: None,
-        baseline: fledge::task::Baseline::Auto,
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         step_env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
-        protect: Vec::new(),
-        reports: Vec::new(),
-        patch: None,
-        mcp: Vec::new(),
-        earlier: None,
         memory: None,
-        secrets: SecretMask::default(),
         wall: fledge::process::sandbox::SandboxChoice::Off,
-        network: false,
-        limits: fledge::process::sandbox::SandboxLimits::default(),
-        hooks: Vec::new(),
-        asker: fledge::driver::Asker::default(),
-        helper: None,
         jobs: 1,
+        ..DriverSettings::new(&workspace, state.path())
     });
     let mut task = Task { gate: GateChoice::Skip, ..Task::from_prompt("Write the files.") };
     task.budget.turns = Some(1000);

@@ -6,9 +6,8 @@
 //! ```
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use fledge::driver::{Agent, DriverModel, DriverSettings, MemorySettings};
+use fledge::driver::{Agent, DriverModel, DriverSettings};
 use fledge::provider::Cassette;
-use fledge::tool::SecretMask;
 use fledge::{AgentEvent, Task};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -30,30 +29,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let token = CancellationToken::new();
     let mut agent = Agent::new(DriverSettings {
-        workspace: workspace.path().canonicalize()?,
-        project: None,
-        state_dir: state.path().to_owned(),
         models: vec![DriverModel::new(Cassette::parse(ANSWERS, "answers")?)],
-        no_models: None,
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         step_env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
-        protect: Vec::new(),
-        reports: Vec::new(),
-        patch: None,
-        holdout: None,
-        lanes_from: None,
-        baseline: fledge::task::Baseline::Auto,
-        jobs: 2,
-        mcp: Vec::new(),
-        earlier: None,
-        memory: Some(MemorySettings::default()),
-        secrets: SecretMask::default(),
         wall: fledge::process::sandbox::SandboxChoice::Off,
-        network: false,
-        limits: fledge::process::sandbox::SandboxLimits::default(),
-        hooks: Vec::new(),
-        asker: fledge::driver::Asker::default(),
-        helper: None,
+        ..DriverSettings::new(workspace.path().canonicalize()?, state.path())
     })
     .with_cancellation(token.clone());
     agent.on_event(|event| match event {

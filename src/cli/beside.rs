@@ -1,5 +1,5 @@
-//! Settings of a run that come from the configuration or the machine and not from the task: hooks,
-//! MCP servers, memory and processors.
+//! Settings of a run that come from the configuration and not from the task: hooks, MCP servers and
+//! memory.
 
 use crate::config::{self, EnvTemplate, EnvironmentLayer, McpAt, McpServer};
 use crate::driver::{MemorySettings, RunHook};
@@ -7,7 +7,6 @@ use crate::duration::milliseconds;
 use crate::limits::{HOOK_TIMEOUT, MCP_TIMEOUT};
 use crate::mcp::{ServerConfig, ServerTransport};
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 
 /// Returns the commands to run after every turn that may have changed files.
 pub(super) fn hooks(set: &config::ProjectConfig) -> Vec<RunHook> {
@@ -53,11 +52,6 @@ pub(super) fn memory_terms(set: &config::ProjectConfig) -> MemorySettings {
         ephemeral_ttl_ms: ttl_ms.unwrap_or(terms.ephemeral_ttl_ms),
         recall_tokens: set.recall_tokens.unwrap_or(terms.recall_tokens),
     }
-}
-
-/// Returns the number of usable processors, at least 1.
-pub(super) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// Returns the texts with their variables filled in, and the first variable that is not set.

@@ -1,7 +1,6 @@
 //! The conditions under which a run would judge a lane: the workspace's current tree, a sandbox, and
 //! the environment of a gate.
 
-use super::beside::cores;
 use super::configured;
 use super::failure::CliError;
 use super::paint::say;
@@ -11,7 +10,7 @@ use crate::driver::StopToken;
 use crate::gate::{Gate, GateDefinition, GateError, GateSite, freeze};
 use crate::lane::{Lane, RoomKind};
 use crate::process::{
-    self,
+    self, cores,
     sandbox::{Sandbox, SandboxChoice},
 };
 use crate::store::LaneDir;

@@ -1,6 +1,5 @@
 //! Trial of a lane that is about to be written: by hand, and in the clean room of a gate.
 
-use super::beside::cores;
 use super::clean_gate::{CleanGate, failed, lost};
 use super::failure::CliError;
 use crate::config::EnvironmentLayer;
@@ -8,6 +7,7 @@ use crate::driver::StopToken;
 use crate::gate::{self, LoadedLane};
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::{LaneRoom, run_lane};
+use crate::process::cores;
 use crate::store::{self, LaneDir};
 use crate::tool::SecretMask;
 use crate::verdict::StepReport;

@@ -1,7 +1,7 @@
 //! Options of `fledge run` and `fledge fix` for one run. They correspond to keys of a task's front
 //! matter, and override them.
 
-use super::beside::{cores, hooks, memory_terms, servers};
+use super::beside::{hooks, memory_terms, servers};
 use super::drive::OutputArguments;
 use super::failure::CliError;
 use super::outlet::outlet;
@@ -12,6 +12,7 @@ use super::secrets::secrets;
 use super::sync_target::ServerArguments;
 use crate::config::EnvironmentLayer;
 use crate::driver::{Asker, DriverSettings};
+use crate::process::cores;
 use crate::process::sandbox::SandboxChoice;
 use crate::task::{Baseline, Commit, Expect, GateChoice, Isolation, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
 use crate::tool::LateSecrets;

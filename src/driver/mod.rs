@@ -87,6 +87,7 @@ pub use worktree::{base_at, commit_at, ground_at, project_of, worktrees};
 
 use crate::id::RunId;
 use crate::mcp;
+use crate::process::cores;
 use crate::process::sandbox::{SandboxChoice, SandboxLimits};
 use crate::provider::Provider;
 use crate::run::{AgentEvent, ModelTerms, TaskResult};
@@ -161,6 +162,44 @@ pub struct DriverSettings {
     pub asker: Asker,
     /// The fledge program, which a sandbox needs. `None`: only without a sandbox.
     pub helper: Option<PathBuf>,
+}
+
+impl DriverSettings {
+    /// Creates settings without models, environments and a fledge program. All other values are the
+    /// defaults of a run.
+    ///
+    /// ```
+    /// use fledge::driver::DriverSettings;
+    /// let settings = DriverSettings { network: true, ..DriverSettings::new("/project", "/state") };
+    /// ```
+    pub fn new(workspace: impl Into<PathBuf>, state_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            workspace: workspace.into(),
+            project: None,
+            state_dir: state_dir.into(),
+            models: Vec::new(),
+            no_models: None,
+            env: Vec::new(),
+            step_env: Vec::new(),
+            protect: Vec::new(),
+            reports: Vec::new(),
+            patch: None,
+            jobs: cores(),
+            mcp: Vec::new(),
+            earlier: None,
+            memory: Some(MemorySettings::default()),
+            secrets: SecretMask::default(),
+            holdout: None,
+            lanes_from: None,
+            baseline: Baseline::default(),
+            wall: SandboxChoice::default(),
+            network: false,
+            limits: SandboxLimits::default(),
+            hooks: Vec::new(),
+            asker: Asker::default(),
+            helper: None,
+        }
+    }
 }
 
 /// A model with its provider and terms.

@@ -35,30 +35,12 @@ pub(super) fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
         connect(Endpoint::new(WireFormat::Cassette { text: cassette.into(), path: "c.yaml".into() }, "c.yaml"))
             .unwrap();
     Agent::new(DriverSettings {
-        workspace,
-        project: None,
-        state_dir: home.join(state),
         models: vec![cassette.into()],
-        no_models: None,
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         step_env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
-        holdout: None,
-        lanes_from: None,
-        baseline: Baseline::Auto,
-        protect: Vec::new(),
-        reports: Vec::new(),
-        patch: None,
-        mcp: Vec::new(),
-        earlier: None,
-        memory: Some(MemorySettings::default()),
-        secrets: SecretMask::default(),
         wall: crate::process::sandbox::SandboxChoice::Off,
-        network: false,
-        limits: crate::process::sandbox::SandboxLimits::default(),
-        hooks: Vec::new(),
-        asker: crate::driver::Asker::default(),
-        helper: None,
         jobs: 1,
+        ..DriverSettings::new(workspace, home.join(state))
     })
 }
 

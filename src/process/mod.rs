@@ -394,5 +394,10 @@ fn why_not(program: &str, error: &io::Error) -> String {
     }
 }
 
+/// Returns the number of usable processors, at least 1.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 #[cfg(test)]
 mod tests;

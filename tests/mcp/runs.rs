@@ -8,7 +8,6 @@ use fledge::mcp::ServerConfig;
 use fledge::process::sandbox::SandboxChoice;
 use fledge::provider::{Endpoint, WireFormat, connect};
 use fledge::task::{Baseline, GateChoice, Tier};
-use fledge::tool::SecretMask;
 use fledge::verdict::Reason;
 use fledge::{Agent, AgentEvent, RunError, Task, TaskResult};
 use std::fs;
@@ -34,30 +33,15 @@ async fn run(
     let cassette =
         connect(Endpoint::new(WireFormat::Cassette { text: turns.into(), path: "c.yaml".into() }, "c.yaml")).unwrap();
     let mut agent = Agent::new(DriverSettings {
-        workspace: workspace.canonicalize().unwrap(),
-        project: None,
-        state_dir: folder.path().join("state"),
         models: vec![cassette.into()],
-        no_models: None,
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         step_env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
-        holdout: None,
-        lanes_from: None,
         baseline: Baseline::Never,
-        protect: Vec::new(),
-        reports: Vec::new(),
-        patch: None,
         mcp: vec![server],
-        earlier: None,
         memory: None,
-        secrets: SecretMask::default(),
         wall: SandboxChoice::Off,
-        network: false,
-        limits: fledge::process::sandbox::SandboxLimits::default(),
-        hooks: Vec::new(),
-        asker: fledge::driver::Asker::default(),
-        helper: None,
         jobs: 1,
+        ..DriverSettings::new(workspace.canonicalize().unwrap(), folder.path().join("state"))
     });
     let (tell, events) = channel();
     agent.on_event(move |event| drop(tell.send(event)));

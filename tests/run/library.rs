@@ -1,9 +1,8 @@
 //! Tests of the library: `fledge::Agent`, its events, its result and its cancellation token.
 
 use crate::support::{Fledge, KEY, Model, SOON, must_be_gone, needs, running_with, say, shell, unique, write};
-use fledge::driver::{DriverSettings, MemorySettings};
+use fledge::driver::DriverSettings;
 use fledge::provider::{Endpoint, Secret, WireFormat, connect};
-use fledge::tool::SecretMask;
 use fledge::verdict::{Reason, StopCause, Verification};
 use fledge::{Agent, AgentEvent, RunError, Task, TaskResult};
 use std::sync::mpsc::{Receiver, channel};
@@ -19,30 +18,12 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         ..Endpoint::new(WireFormat::Anthropic, "scripted")
     };
     let settings = DriverSettings {
-        holdout: None,
-        lanes_from: None,
-        baseline: fledge::task::Baseline::Auto,
-        workspace: place.workspace().canonicalize().unwrap(),
-        project: None,
-        state_dir: place.state(),
         models: vec![connect(endpoint).unwrap().into()],
-        no_models: None,
         env: vec![("PATH".into(), std::env::var("PATH").unwrap())],
         step_env: vec![("PATH".into(), std::env::var("PATH").unwrap())],
-        protect: Vec::new(),
-        reports: Vec::new(),
-        patch: None,
         jobs: 2,
-        mcp: Vec::new(),
-        earlier: None,
-        memory: Some(MemorySettings::default()),
-        secrets: SecretMask::default(),
         wall: fledge::process::sandbox::SandboxChoice::Off,
-        network: false,
-        limits: fledge::process::sandbox::SandboxLimits::default(),
-        hooks: Vec::new(),
-        asker: fledge::driver::Asker::default(),
-        helper: None,
+        ..DriverSettings::new(place.workspace().canonicalize().unwrap(), place.state())
     };
     (place, Agent::new(settings))
 }

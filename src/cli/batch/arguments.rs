@@ -1,9 +1,9 @@
 //! Arguments of `fledge run` for several tasks. They override the keys of a batch file.
 
-use super::super::beside::cores;
 use crate::batch::BatchLimits;
 use crate::batch::plan::{BatchFile, MOST_AT_ONCE, MOST_RETRIES};
 use crate::duration::parse_duration;
+use crate::process::cores;
 use crate::task::CANDIDATES;
 use clap::Args;
 use std::time::Duration;

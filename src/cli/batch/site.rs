@@ -1,6 +1,5 @@
 //! The repositories of a batch, and the preparation of its jobs when their turn comes.
 
-use super::super::beside::cores;
 use super::super::configured;
 use super::super::connect::{RequestedModels, SharedModels};
 use super::super::failure::CliError;
@@ -16,6 +15,7 @@ use crate::batch::{
 };
 use crate::config::{self, EnvironmentLayer};
 use crate::driver::{DriverSettings, StopToken, project_of};
+use crate::process::cores;
 use crate::store::{self, SqliteQueue, Store};
 use crate::task::{self, GateChoice, Isolation, ParamValues, Task, TaskDefaults, TaskError, Tier};
 use crate::tool::LateSecrets;

@@ -1,6 +1,5 @@
 //! `fledge lanes run`: runs one lane, in place or in a clean room.
 
-use super::super::beside::cores;
 use super::super::clean_gate::{CleanGate, lost};
 use super::super::failure::CliError;
 use super::super::options::wall_choice;
@@ -15,6 +14,7 @@ use crate::driver::{RunError, StopToken};
 use crate::gate::{self, EnteredRoom, LoadedLane, last_clean};
 use crate::lane::{Lane, RoomKind, StartFacts, StepSelection};
 use crate::lane_runner::{LaneOutcome, LaneRoom, LaneRuling, recall, remember, run_lane};
+use crate::process::cores;
 use crate::process::sandbox::SandboxChoice;
 use crate::report::lane_data;
 use crate::store::{self, LaneDir};

@@ -1,7 +1,7 @@
 //! The source of a server's runs. It makes tasks from requests, and settings from the current
 //! configuration.
 
-use super::super::beside::{cores, hooks, memory_terms, servers};
+use super::super::beside::{hooks, memory_terms, servers};
 use super::super::connect::{RequestedModels as Models, SharedModels, again, choices};
 use super::super::failure::CliError;
 use super::super::project::ProjectContext;
@@ -12,6 +12,7 @@ use crate::config::{self, EnvironmentLayer};
 use crate::driver::{Asker, DriverModel, DriverSettings, must_be_committed, terms};
 use crate::id::RunId;
 use crate::limits::MAX_SOURCE;
+use crate::process::cores;
 use crate::provider::Pacer;
 use crate::serve::engine::{
     Overrides, RunChoices, RunRefusal, RunRequest, RunRequestBody, TaskFlaw, TaskOrigin, TaskSource, UnfitTask,
