@@ -7,7 +7,8 @@
 //! | floor | decides (pure) | does (world) |
 //! |---|---|---|
 //! | 8 | | `cli` |
-//! | 7 | | [`config`] |
+//! | 7b | | [`setup`] |
+//! | 7a | | [`config`] |
 //! | 6b | | `serve` |
 //! | 6a | | [`batch`] · [`scheduler`] · [`sync`] |
 //! | 5 | | [`driver`] |
@@ -47,6 +48,7 @@ pub mod report;
 pub mod run;
 pub mod schedule;
 pub mod scheduler;
+pub mod setup;
 pub mod spec;
 pub mod store;
 pub mod sync;

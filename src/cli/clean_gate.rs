@@ -4,7 +4,6 @@
 use super::configured;
 use super::failure::CliError;
 use super::paint::say;
-use super::secrets::secrets;
 use crate::config::EnvironmentLayer;
 use crate::driver::StopToken;
 use crate::gate::{Gate, GateDefinition, GateError, GateSite, freeze};
@@ -13,6 +12,7 @@ use crate::process::{
     self, cores,
     sandbox::{Sandbox, SandboxChoice},
 };
+use crate::setup::secrets;
 use crate::store::LaneDir;
 use crate::task::OnTamper;
 use crate::tool::LateSecrets;

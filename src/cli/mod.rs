@@ -3,7 +3,6 @@
 
 mod asking;
 mod batch;
-mod beside;
 mod clean_gate;
 mod config;
 mod configured;
@@ -42,7 +41,6 @@ mod run;
 mod runs;
 mod runtime;
 mod schema;
-mod secrets;
 #[cfg(feature = "serve")]
 mod serve;
 mod signals;

@@ -1,19 +1,17 @@
 //! Options of `fledge run` and `fledge fix` for one run. They correspond to keys of a task's front
 //! matter, and override them.
 
-use super::beside::{hooks, memory_terms, servers};
 use super::drive::OutputArguments;
 use super::failure::CliError;
 use super::outlet::outlet;
-use super::project::{ProjectArguments, ProjectContext};
+use super::project::ProjectArguments;
 use super::record;
 use super::results::{ResultArguments, RunFiles};
-use super::secrets::secrets;
 use super::sync_target::ServerArguments;
 use crate::config::EnvironmentLayer;
-use crate::driver::{Asker, DriverSettings};
-use crate::process::cores;
+use crate::driver::DriverSettings;
 use crate::process::sandbox::SandboxChoice;
+use crate::setup::ProjectContext;
 use crate::task::{Baseline, Commit, Expect, GateChoice, Isolation, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
 use crate::tool::LateSecrets;
 use crate::workspace::AtomicOutput;
@@ -328,32 +326,16 @@ impl RunOptions {
         place: &ProjectContext<'_>,
         keys: &LateSecrets,
     ) -> DriverSettings {
-        let set = place.set;
+        let usual = place.settings(environment, keys);
         DriverSettings {
-            workspace: place.workspace.to_owned(),
-            project: Some(place.project()),
-            state_dir: place.state_dir.to_owned(),
-            models: Vec::new(),
-            no_models: None,
-            env: environment.child_env().into_iter().collect(),
-            step_env: environment.step_env().into_iter().collect(),
-            protect: set.protect.clone(),
             reports: self.reports(),
-            patch: self.patch.as_deref().map(whole),
-            jobs: cores(),
-            mcp: servers(set, environment),
-            earlier: None,
-            memory: (!self.no_memory).then(|| memory_terms(set)),
-            secrets: secrets(environment, set, keys),
+            patch: self.patch(),
+            memory: usual.memory.clone().filter(|_| !self.no_memory),
             holdout: self.holdout.as_deref().map(whole),
             lanes_from: self.lanes_from.clone(),
-            baseline: set.baseline.unwrap_or_default(),
-            wall: self.sandbox.unwrap_or(set.sandbox),
-            network: self.network.as_ref().map_or(set.network, |word| word == "allow"),
-            limits: set.limits,
-            hooks: hooks(set),
-            asker: Asker::default(),
-            helper: environment.program().map(Path::to_owned),
+            wall: self.sandbox.unwrap_or(usual.wall),
+            network: self.network.as_ref().map_or(usual.network, |word| word == "allow"),
+            ..usual
         }
     }
 

@@ -3,10 +3,8 @@
 
 use super::failure::CliError;
 use super::paint::{self, Tone};
-use crate::config::{EnvironmentLayer, ProjectConfig};
-use crate::driver::project_of;
+use crate::config::EnvironmentLayer;
 use crate::gate;
-use crate::store::Store;
 use anyhow::Context;
 use clap::Args;
 use std::fs::Metadata;
@@ -56,26 +54,6 @@ impl ProjectArguments {
     pub(super) fn root_or_name(&self, environment: &EnvironmentLayer) -> PathBuf {
         let home = environment.get("HOME").map(Path::new);
         self.folder().map_or_else(|_| self.workspace.clone(), |folder| root_of(&folder, home))
-    }
-}
-
-/// A workspace with its state folder and configuration.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ProjectContext<'p> {
-    pub(super) workspace: &'p Path,
-    pub(super) state_dir: &'p Path,
-    pub(super) set: &'p ProjectConfig,
-}
-
-impl ProjectContext<'_> {
-    /// Opens the store of the project.
-    pub(super) fn store(&self) -> Result<Store, CliError> {
-        Store::open(self.state_dir, &self.project()).map_err(CliError::own)
-    }
-
-    /// Returns the project of the workspace.
-    pub(super) fn project(&self) -> PathBuf {
-        project_of(self.state_dir, self.workspace)
     }
 }
 

@@ -1,20 +1,18 @@
 //! Resuming and continuing runs: the search for them, their settings, and the task that follows.
 
-use super::beside::{hooks, servers};
 use super::connect::{ConnectedModels, again};
 use super::drive::{AgentWork, OutputOptions, drive};
 use super::failure::CliError;
-use super::project::ProjectContext;
 use super::runtime::block_on;
-use super::secrets::secrets;
 use crate::config::EnvironmentLayer;
-use crate::driver::{self, Asker, DriverSettings, ResumeError, RunTerms, is_for_now, terms};
+use crate::driver::{self, DriverSettings, ResumeError, RunTerms, is_for_now, terms};
 use crate::id::RunId;
 use crate::provider::Pacer;
+use crate::setup::ProjectContext;
 use crate::store::{RunListFilter, RunRow, Store, StoreError, StoredRunState, read_text};
 use crate::task::{Isolation, SpecChoice, Task};
 use crate::workspace::AtomicOutput;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The longest title taken from the text, in characters.
 const LONGEST_TITLE: usize = 80;
@@ -35,7 +33,7 @@ pub(super) fn resume(
     place: &ProjectContext<'_>,
     voice: OutputOptions,
 ) -> Result<u8, CliError> {
-    let store = place.store()?;
+    let store = place.store().map_err(CliError::own)?;
     let (row, mut terms) = terms(&store, run).map_err(failed)?;
     let is_over = matches!(row.state, StoredRunState::Ended(_)) && !is_for_now(&row.state);
     if !is_over && !reports.is_empty() {
@@ -81,30 +79,18 @@ pub(super) fn settings(
         places: _,
     } = terms;
     DriverSettings {
-        workspace: place.workspace.to_owned(),
-        project: Some(place.project()),
-        state_dir: place.state_dir.to_owned(),
         models,
-        no_models: None,
-        env: environment.child_env().into_iter().collect(),
-        step_env: environment.step_env().into_iter().collect(),
         protect,
         reports,
         patch,
         jobs,
-        mcp: servers(place.set, environment),
         earlier,
         memory,
-        secrets: secrets(environment, place.set, &late),
-        holdout,
-        lanes_from,
-        baseline: place.set.baseline.unwrap_or_default(),
         wall,
         network,
-        limits: place.set.limits,
-        hooks: hooks(place.set),
-        asker: Asker::default(),
-        helper: environment.program().map(Path::to_owned),
+        holdout,
+        lanes_from,
+        ..place.settings(environment, &late)
     }
 }
 

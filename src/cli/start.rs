@@ -7,12 +7,10 @@ use super::failure::CliError;
 use super::options::RunOptions;
 use super::output::{no_output, print_data, print_json};
 use super::paint::{self, Tone};
-use super::project::ProjectContext;
 use super::record;
 use super::results::ResultFiles;
 use super::resume::{RunsOfKey, interrupted, keyed, resume};
 use super::runtime::block_on;
-use super::secrets::secrets;
 use super::tasks::task_folder;
 use crate::chat::money;
 use crate::config::{ConfigError, EnvironmentLayer, resolve_model};
@@ -24,6 +22,7 @@ use crate::id::RunId;
 use crate::limits::Limits;
 use crate::provider::Pacer;
 use crate::report::{count, seconds};
+use crate::setup::{ProjectContext, mask_task};
 use crate::store::{self, RunRow, Store, StoredRunState};
 use crate::task::{Isolation, Task, TaskDefaults};
 use crate::tool::LateSecrets;
@@ -63,11 +62,8 @@ fn begin_in(
     environment: &EnvironmentLayer,
 ) -> Result<u8, CliError> {
     let set = configured::load(environment, workspace).map_err(CliError::input)?;
-    let mut task = task(&set.defaults).and_then(|task| options.say(task))?;
-    // Mask secrets in the task: the model gets the same text that is stored and shown.
+    let task = mask_task(task(&set.defaults).and_then(|task| options.say(task))?, &set, environment);
     let none = LateSecrets::default();
-    let mask = secrets(environment, &set, &none);
-    (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
     let state_dir = environment.state_dir().map_err(CliError::input)?;
     let place = ProjectContext { workspace, state_dir: &state_dir, set: &set };
     if options.dry_run {
@@ -105,10 +101,12 @@ fn start_or_resume(
         OutputOptions::new(options.voice, place.set, environment).telling(&options.server, place.set, environment);
     let voice = voice.with(results);
     let tape = options.record(place.workspace)?;
-    let taped = |run: &RunId| tape.as_ref().map_or(Ok(()), |tape| record::write(tape, &place.store()?, run));
+    let taped = |run: &RunId| {
+        tape.as_ref().map_or(Ok(()), |tape| record::write(tape, &place.store().map_err(CliError::own)?, run))
+    };
     let mut key = options.run_key.clone();
     if options.resume_or_start || key.is_some() {
-        let store = place.store()?;
+        let store = place.store().map_err(CliError::own)?;
         let digest = store::sha256(task.prompt.as_bytes());
         let today = options.settings(environment, &place, &LateSecrets::default());
         let same = |store: &Store, row: &RunRow| {

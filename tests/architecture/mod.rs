@@ -20,7 +20,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("5", &["driver"]),
     ("6a", &["batch", "scheduler", "sync"]),
     ("6b", &["serve"]),
-    ("7", &["config"]),
+    ("7a", &["config"]),
+    ("7b", &["setup"]),
     ("8", &["cli"]),
 ];
 

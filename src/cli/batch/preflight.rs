@@ -5,12 +5,12 @@
 use super::super::connect::{RequestedModels, SharedModels};
 use super::super::error_text::ErrorList;
 use super::super::failure::CliError;
-use super::super::project::ProjectContext;
 use super::super::runtime::block_on;
 use super::site::{BatchProjects, ModelSelection, wanted};
 use crate::batch::plan::{BatchJob, TaskText};
 use crate::driver::{DriverSettings, PlanError, StartingPoint, UncommittedFiles, ground_at, lanes_at, prepare};
 use crate::provider::Pacer;
+use crate::setup::ProjectContext;
 use crate::task::{Isolation, Task};
 use crate::tool::LateSecrets;
 use crate::verdict::Reason;

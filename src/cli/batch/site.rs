@@ -3,8 +3,6 @@
 use super::super::configured;
 use super::super::connect::{RequestedModels, SharedModels};
 use super::super::failure::CliError;
-use super::super::project::ProjectContext;
-use super::super::secrets::secrets;
 use super::super::tasks::{task_folder, unwritten};
 use super::cleanup::{Cleanup, Leftover, LeftoverOwner};
 use super::past::RunChoice;
@@ -16,9 +14,9 @@ use crate::batch::{
 use crate::config::{self, EnvironmentLayer};
 use crate::driver::{DriverSettings, StopToken, project_of};
 use crate::process::cores;
+use crate::setup::{ProjectContext, mask_task};
 use crate::store::{self, SqliteQueue, Store};
 use crate::task::{self, GateChoice, Isolation, ParamValues, Task, TaskDefaults, TaskError, Tier};
-use crate::tool::LateSecrets;
 use crate::verdict::Reason;
 use crate::yaml::Problem;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,9 +91,7 @@ impl<'s> BatchProjects<'s> {
         }
         let unfit = |why: String| TaskError { file: text.source.clone(), problems: Problem::of_file(why).into() };
         let task = self.request.options.say(task).map_err(|failure| unfit(failure.message()))?;
-        let mut task = fitting::fitted(task, self.request).map_err(unfit)?;
-        let mask = secrets(self.environment, set, &LateSecrets::default());
-        (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
+        let mut task = mask_task(fitting::fitted(task, self.request).map_err(unfit)?, set, self.environment);
         if task.isolation == Isolation::Worktree && task.base.is_none() {
             task.base.clone_from(base);
         }

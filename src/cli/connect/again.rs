@@ -3,11 +3,11 @@
 
 use super::{ConnectedModels, RequestedModels, choices, connect_models};
 use crate::cli::failure::CliError;
-use crate::cli::project::ProjectContext;
 use crate::cli::tasks::task_folder;
 use crate::config::{self, EnvironmentLayer, ModelChoice, ModelSettings, auto_name, resolve_model};
 use crate::driver::RunTerms;
 use crate::provider::Pacer;
+use crate::setup::ProjectContext;
 use crate::store::{self, RunRow};
 use crate::task::Tier;
 use anyhow::anyhow;

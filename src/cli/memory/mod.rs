@@ -3,18 +3,17 @@
 mod forget;
 mod list;
 
-use super::beside::memory_terms;
 use super::configured;
 use super::failure::{CliError, start_of};
 use super::output::{no_output, print_data, print_json};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
-use super::secrets::secrets;
 use super::tasks::read_source;
 use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
 use crate::limits::MAX_NOTE;
 use crate::report::runs::rfc3339;
+use crate::setup::{memory_terms, secrets};
 use crate::store::{Store, StoredMemory};
 use crate::tool::{LateSecrets, MemoryAccess};
 use anyhow::anyhow;

@@ -5,7 +5,6 @@ use super::super::failure::CliError;
 use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
 use super::super::runtime::block_on;
-use super::super::secrets::secrets;
 use super::super::steps::StyledLine;
 use super::MODELS_SCHEMA_VERSION;
 use crate::chat::{Message, ModelError, ModelErrorKind, ToolSpec};
@@ -13,6 +12,7 @@ use crate::config::{self, ConfigError, EnvironmentLayer, KeyPlace, ModelChoice, 
 use crate::driver::DriverModel;
 use crate::process::Stopwatch;
 use crate::provider::{ModelRequest, Pacer, TurnTimeouts};
+use crate::setup::secrets;
 use crate::task::Tier;
 use crate::tool::{LateSecrets, SecretMask};
 use crate::verdict::Reason;

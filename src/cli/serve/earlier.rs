@@ -2,13 +2,13 @@
 
 use super::super::connect::again;
 use super::super::failure::CliError;
-use super::super::project::ProjectContext;
 use super::super::resume::{settings as resumed_settings, task_after};
 use super::source::{ProjectTasks, refusal};
 use crate::config;
 use crate::driver::{DriverSettings, RunTerms, earlier, terms};
 use crate::id::RunId;
 use crate::serve::engine::{Overrides, RunRefusal, UnfitTask};
+use crate::setup::ProjectContext;
 use crate::store::Store;
 use crate::task::{Isolation, Task};
 use std::path::{Path, PathBuf};

@@ -1,15 +1,12 @@
 //! The source of a server's runs. It makes tasks from requests, and settings from the current
 //! configuration.
 
-use super::super::beside::{hooks, memory_terms, servers};
 use super::super::connect::{RequestedModels as Models, SharedModels, again, choices};
 use super::super::failure::CliError;
-use super::super::project::ProjectContext;
 use super::super::resume::settings as resumed_settings;
-use super::super::secrets::secrets;
 use super::super::tasks::task_folder;
 use crate::config::{self, EnvironmentLayer};
-use crate::driver::{Asker, DriverModel, DriverSettings, must_be_committed, terms};
+use crate::driver::{DriverModel, DriverSettings, must_be_committed, terms};
 use crate::id::RunId;
 use crate::limits::MAX_SOURCE;
 use crate::process::cores;
@@ -17,6 +14,7 @@ use crate::provider::Pacer;
 use crate::serve::engine::{
     Overrides, RunChoices, RunRefusal, RunRequest, RunRequestBody, TaskFlaw, TaskOrigin, TaskSource, UnfitTask,
 };
+use crate::setup::{ProjectContext, mask_task};
 use crate::store::sha256;
 use crate::task::{self, GateChoice, Isolation, Task, TaskDefaults, Tier};
 use crate::tool::LateSecrets;
@@ -110,7 +108,7 @@ impl TaskSource for ProjectTasks {
             let committed = must_be_committed(&task, &settings, scratch.path());
             Handle::current().block_on(committed).map_err(|fault| wrong(fault.message))?;
         }
-        let task = self.veiled(task, &set);
+        let task = mask_task(task, &set, &self.environment);
         Ok(RunRequest {
             text,
             source,
@@ -142,7 +140,7 @@ impl TaskSource for ProjectTasks {
             }
         };
         wish.overrides.set_in(&mut task);
-        let task = self.veiled(task, &set);
+        let task = mask_task(task, &set, &self.environment);
         let folder = self.folder(&wish.source);
         let asked = self.wanted(&task, &folder);
         let shared = self.models.shared(&asked, &set, &self.environment).map_err(|failure| refusal(&failure))?;
@@ -211,32 +209,9 @@ impl ProjectTasks {
     /// Returns the settings of a run with these models. `keys` holds secrets from outside the
     /// environment.
     fn settings(&self, set: &config::ProjectConfig, models: Vec<DriverModel>, keys: &LateSecrets) -> DriverSettings {
-        DriverSettings {
-            workspace: self.workspace.clone(),
-            project: Some(self.project.clone()),
-            state_dir: self.state_dir.clone(),
-            models,
-            no_models: None,
-            env: self.environment.child_env().into_iter().collect(),
-            step_env: self.environment.step_env().into_iter().collect(),
-            protect: set.protect.clone(),
-            reports: Vec::new(),
-            patch: None,
-            jobs: (cores() / self.most.max(1)).max(1),
-            mcp: servers(set, &self.environment),
-            earlier: None,
-            memory: Some(memory_terms(set)),
-            secrets: secrets(&self.environment, set, keys),
-            holdout: None,
-            lanes_from: None,
-            baseline: set.baseline.unwrap_or_default(),
-            wall: set.sandbox,
-            network: set.network,
-            limits: set.limits,
-            hooks: hooks(set),
-            asker: Asker::default(),
-            helper: self.environment.program().map(std::path::Path::to_owned),
-        }
+        let place = ProjectContext { workspace: &self.workspace, state_dir: &self.state_dir, set };
+        let jobs = (cores() / self.most.max(1)).max(1);
+        DriverSettings { models, jobs, ..place.settings(&self.environment, keys) }
     }
 
     /// Checks that cassettes are files of the project. Otherwise a request could read any other
@@ -304,13 +279,6 @@ impl ProjectTasks {
             return Err(wrong("`candidates` need a batch: use `fledge run`, or remove the key"));
         }
         task.contradiction().map_or(Ok(task), |why| Err(wrong(why)))
-    }
-
-    /// Hides the secrets in a task. The stored and shown text is then the text that the model gets.
-    fn veiled(&self, mut task: Task, set: &config::ProjectConfig) -> Task {
-        let mask = secrets(&self.environment, set, &LateSecrets::default());
-        (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
-        task
     }
 
     /// Returns the folder of a task's cassettes and schemas.

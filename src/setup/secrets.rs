@@ -9,7 +9,7 @@ type NamedSecret = (String, String);
 /// Returns the mask of all known secrets. They come from variables with secret names, keys and
 /// headers of models, settings of MCP servers, the token of the server, and addresses. `late` adds
 /// secrets that are fetched later.
-pub(super) fn secrets(environment: &EnvironmentLayer, set: &config::ProjectConfig, late: &LateSecrets) -> SecretMask {
+pub fn secrets(environment: &EnvironmentLayer, set: &config::ProjectConfig, late: &LateSecrets) -> SecretMask {
     let own = environment.secrets().flat_map(|(name, value)| named(name, value));
     let models = set.models.values().flat_map(|model| of_model(model, environment));
     let token = set.sync.iter().flat_map(|sync| match &sync.token {

@@ -1,15 +1,77 @@
-//! Settings of a run that come from the configuration and not from the task: hooks, MCP servers and
-//! memory.
+//! The settings of runs and the texts of tasks, made of the configuration and the environment.
 
-use crate::config::{self, EnvTemplate, EnvironmentLayer, McpAt, McpServer};
-use crate::driver::{MemorySettings, RunHook};
+mod secrets;
+
+pub use secrets::secrets;
+
+use crate::config::{self, EnvTemplate, EnvironmentLayer, McpAt, McpServer, ProjectConfig};
+use crate::driver::{DriverSettings, MemorySettings, RunHook, project_of};
 use crate::duration::milliseconds;
 use crate::limits::{HOOK_TIMEOUT, MCP_TIMEOUT};
 use crate::mcp::{ServerConfig, ServerTransport};
+use crate::store::{Store, StoreError};
+use crate::task::Task;
+use crate::tool::LateSecrets;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A workspace with its state folder and configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct ProjectContext<'p> {
+    /// The folder that an agent may change.
+    pub workspace: &'p Path,
+    /// The folder for journals and reports.
+    pub state_dir: &'p Path,
+    /// The configuration of the project.
+    pub set: &'p ProjectConfig,
+}
+
+impl ProjectContext<'_> {
+    /// Opens the store of the project.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`].
+    pub fn store(&self) -> Result<Store, StoreError> {
+        Store::open(self.state_dir, &self.project())
+    }
+
+    /// Returns the project of the workspace.
+    pub fn project(&self) -> PathBuf {
+        project_of(self.state_dir, self.workspace)
+    }
+
+    /// Returns the settings of a run without its models, as the configuration and the environment
+    /// have them. `late` adds secrets that are fetched later.
+    pub fn settings(&self, environment: &EnvironmentLayer, late: &LateSecrets) -> DriverSettings {
+        let set = self.set;
+        DriverSettings {
+            project: Some(self.project()),
+            env: environment.child_env().into_iter().collect(),
+            step_env: environment.step_env().into_iter().collect(),
+            protect: set.protect.clone(),
+            mcp: servers(set, environment),
+            memory: Some(memory_terms(set)),
+            secrets: secrets(environment, set, late),
+            baseline: set.baseline.unwrap_or_default(),
+            wall: set.sandbox,
+            network: set.network,
+            limits: set.limits,
+            hooks: hooks(set),
+            helper: environment.program().map(Path::to_owned),
+            ..DriverSettings::new(self.workspace, self.state_dir)
+        }
+    }
+}
+
+/// Hides the secrets in a task. The model then gets the text that is stored and shown.
+pub fn mask_task(mut task: Task, set: &ProjectConfig, environment: &EnvironmentLayer) -> Task {
+    let mask = secrets(environment, set, &LateSecrets::default());
+    (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
+    task
+}
 
 /// Returns the commands to run after every turn that may have changed files.
-pub(super) fn hooks(set: &config::ProjectConfig) -> Vec<RunHook> {
+fn hooks(set: &ProjectConfig) -> Vec<RunHook> {
     let hook = |hook: &config::HookConfig| RunHook {
         name: hook.name.clone(),
         run: hook.run.clone(),
@@ -20,7 +82,7 @@ pub(super) fn hooks(set: &config::ProjectConfig) -> Vec<RunHook> {
 }
 
 /// Returns the MCP servers that tasks may name, with the current values of their variables.
-pub(super) fn servers(set: &config::ProjectConfig, environment: &EnvironmentLayer) -> Vec<ServerConfig> {
+fn servers(set: &ProjectConfig, environment: &EnvironmentLayer) -> Vec<ServerConfig> {
     let server = |(name, server): (&String, &McpServer)| {
         let (texts, command) = match &server.at {
             McpAt::Command { command, env } => (env, Ok(command.clone())),
@@ -45,7 +107,7 @@ pub(super) fn servers(set: &config::ProjectConfig, environment: &EnvironmentLaye
 }
 
 /// Returns the configured terms of memory.
-pub(super) fn memory_terms(set: &config::ProjectConfig) -> MemorySettings {
+pub fn memory_terms(set: &ProjectConfig) -> MemorySettings {
     let terms = MemorySettings::default();
     let ttl_ms = set.ephemeral_ttl.map(milliseconds);
     MemorySettings {
