@@ -3,14 +3,12 @@
 mod call;
 mod counting;
 mod ending;
-mod expected;
 mod gate;
-mod nested;
 mod prose;
 
 pub(super) use call::{gist_of_args, upshot, verb};
 pub(super) use ending::{closing, fact};
-pub(super) use expected::expected;
+pub(super) use gate::expected;
 
 use super::live::{self, LiveView, StatusLine};
 use super::paint::{self, Tone};

@@ -6,19 +6,18 @@
 
 mod announcement;
 mod rows;
-mod screen_size;
 mod status;
 
 pub(super) use announcement::ring;
 pub(super) use rows::{cells, clock, fit};
-pub(super) use screen_size::{drawn_width, width};
 pub(super) use status::StatusLine;
 
 use crate::process::Stopwatch;
 use announcement::announcement;
-use screen_size::size;
+use rows::WIDEST;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -104,7 +103,7 @@ pub(super) struct LiveView {
 impl LiveView {
     /// `is_wanted` must be false if standard error is no terminal that can move its cursor.
     pub(super) fn new(is_wanted: bool) -> Self {
-        screen_size::draws(is_wanted);
+        draws(is_wanted);
         Self { is_wanted }
     }
 
@@ -372,6 +371,34 @@ pub(super) fn put(text: &str) {
 /// Locks a mutex, even a poisoned one: a panic leaves no value here half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// True if live lines are drawn.
+static IS_DRAWN: AtomicBool = AtomicBool::new(false);
+
+/// Records that live lines are drawn, if they are.
+fn draws(is_wanted: bool) {
+    IS_DRAWN.fetch_or(is_wanted, Ordering::Relaxed);
+}
+
+/// Returns the columns and rows of the terminal.
+fn size() -> (usize, usize) {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).map(|size| (size.ws_col.into(), size.ws_row.into()));
+    match size {
+        Ok((columns, rows)) if columns > 0 && rows > 0 => (columns, rows),
+        Ok(_) | Err(_) => (80, 24),
+    }
+}
+
+/// Returns the columns of a line above the live lines: a little narrower than the terminal, and
+/// limited for easy reading.
+pub(super) fn width() -> usize {
+    size().0.saturating_sub(1).clamp(20, WIDEST)
+}
+
+/// Returns the columns that a line may have, if live lines are drawn.
+pub(super) fn drawn_width() -> Option<usize> {
+    IS_DRAWN.load(Ordering::Relaxed).then(|| size().0.saturating_sub(1).max(20))
 }
 
 #[cfg(test)]

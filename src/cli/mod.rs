@@ -58,7 +58,6 @@ mod terminal;
 mod tone;
 mod verify_report;
 mod worktrees;
-mod wrapping;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use failure::CliError;

@@ -4,7 +4,6 @@
 mod arguments;
 mod cleanup;
 mod ending;
-mod fitting;
 mod kept;
 mod order;
 mod output;

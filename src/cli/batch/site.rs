@@ -6,7 +6,7 @@ use super::super::failure::CliError;
 use super::super::tasks::{task_folder, unwritten};
 use super::cleanup::{Cleanup, Leftover, LeftoverOwner};
 use super::past::RunChoice;
-use super::{BatchRequest, fitting, race};
+use super::{BatchRequest, race};
 use crate::batch::plan::{BatchFile, BatchJob, TaskText};
 use crate::batch::{
     BatchStore, BatchStoreError, FinishedJob, JobEnding, JobRefusal, JobSource, PreparedJob, RunIdentity,
@@ -91,7 +91,7 @@ impl<'s> BatchProjects<'s> {
         }
         let unfit = |why: String| TaskError { file: text.source.clone(), problems: Problem::of_file(why).into() };
         let task = self.request.options.say(task).map_err(|failure| unfit(failure.message()))?;
-        let mut task = mask_task(fitting::fitted(task, self.request).map_err(unfit)?, set, self.environment);
+        let mut task = mask_task(race::fitted(task, self.request).map_err(unfit)?, set, self.environment);
         if task.isolation == Isolation::Worktree && task.base.is_none() {
             task.base.clone_from(base);
         }

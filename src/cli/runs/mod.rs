@@ -10,7 +10,6 @@ mod export;
 mod leftovers;
 mod list;
 mod logs;
-mod nested;
 mod prune;
 mod replay;
 mod resume;

@@ -5,12 +5,11 @@ use super::super::display::{gist_of_args, upshot, verb};
 use super::super::live::{cells, fit};
 use super::super::paint::{self, Tone};
 use super::super::steps::{self, StyledLine};
-use super::nested::nested;
 use crate::chat::{FileChangeKind, OutcomeDetail, StopReason, Usage};
 use crate::limits::Limits;
 use crate::report::story::{Scene, SceneKind, ToolScene};
 use crate::report::{committed, count, found, grounds, money, number, seconds};
-use crate::verdict::{Ruling, StopCause, Verdict};
+use crate::verdict::{Reason, Ruling, StopCause, Verdict};
 
 /// The most lines of a text, unless everything is shown.
 const LINES: usize = 8;
@@ -244,4 +243,22 @@ fn shortened(mut lines: Vec<StyledLine>, scale: &DetailLevel) -> Vec<StyledLine>
         }
     }
     lines
+}
+
+/// The width of the mark before each line without the path, in columns.
+const MARK: usize = 5;
+
+/// Returns the lines of a scene of a sub-agent; `of` is its path.
+fn nested(of: &str, scene: &Scene, scale: &DetailLevel) -> Vec<StyledLine> {
+    let mark = format!("  {of} ┆ ");
+    let inside = DetailLevel { width: scale.width.map(|width| width.saturating_sub(of.len() + MARK)), ..*scale };
+    let lines = match &scene.what {
+        SceneKind::Began { title, .. } => vec![vec![(Tone::Strong, format!("started: {}", inside.fit(title, 8)))]],
+        SceneKind::Ended { reason: Reason::Skipped, .. } => vec![vec![(Tone::Strong, "done".to_owned())]],
+        SceneKind::Ended { message, .. } => vec![vec![(Tone::Strong, format!("ended: {}", inside.fit(message, 8)))]],
+        SceneKind::Planned { .. } | SceneKind::Attempt { .. } => Vec::new(),
+        _ => scene_lines(&Scene { of: None, ..scene.clone() }, &inside),
+    };
+    let marked = |line: StyledLine| [vec![(Tone::Faint, mark.clone())], line].concat();
+    lines.into_iter().map(marked).collect()
 }

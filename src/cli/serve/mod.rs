@@ -3,16 +3,16 @@
 mod choices;
 mod earlier;
 mod jobs;
-mod link;
 mod source;
 mod start;
 
 use super::failure::CliError;
+use super::output::{no_output, print_data};
 use super::project::ProjectArguments;
 use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
 use crate::duration::parse_duration;
-use crate::serve::ServeError;
+use crate::serve::{LoginLink, ServeError, ServeLease};
 use clap::{Args, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -106,7 +106,7 @@ impl PlaceArguments {
 pub(super) fn run(arguments: &ServeArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     match &arguments.verb {
         None => start::start(arguments, environment),
-        Some(ServeVerb::Link(place)) => link::link(&place.site(environment)?),
+        Some(ServeVerb::Link(place)) => link(&place.site(environment)?),
     }
 }
 
@@ -140,4 +140,18 @@ fn failed(fault: ServeError) -> CliError {
         ServeError::NoChance => return CliError::own(fault),
     };
     CliError::input(fault).hint(hint)
+}
+
+/// Prints a link for a browser; returns the exit code. Needs no request to the server.
+fn link(site: &ServedProject) -> Result<u8, CliError> {
+    let none = || failed(ServeError::NoServer { project: site.project.display().to_string() });
+    let url = ServeLease::address(&site.folder).ok_or_else(none)?;
+    let code = LoginLink::make(&site.folder, jiff::Timestamp::now()).map_err(failed)?;
+    print_data(&link_at(&url, &code)).map_err(no_output)?;
+    Ok(0)
+}
+
+/// Returns the complete link.
+fn link_at(url: &str, code: &str) -> String {
+    format!("{url}/enter?code={code}")
 }

@@ -8,7 +8,7 @@ use super::super::sync_target::SyncTarget;
 use super::super::{configured, signals};
 use super::jobs::{self, JobResources};
 use super::source::{ModelConnections, ProjectTasks};
-use super::{ServeArguments, ServedProject, failed, link};
+use super::{ServeArguments, ServedProject, failed, link_at};
 use crate::config::{self, EnvironmentLayer};
 use crate::driver::StopToken;
 use crate::duration::show_duration;
@@ -72,7 +72,7 @@ async fn served(
     if !arguments.no_link {
         let code = LoginLink::make(&folder, now).map_err(failed)?;
         let lasts = show_duration(LoginLink::lasts());
-        print_data(&format!("once, within {lasts}: {}", link::at(&url, &code))).map_err(no_output)?;
+        print_data(&format!("once, within {lasts}: {}", link_at(&url, &code))).map_err(no_output)?;
     }
     let hint = async {
         stop.token().cancelled().await;
