@@ -5,9 +5,7 @@
 use super::{StoreError, files, schema, sha256};
 use crate::fail_point::reach;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
-use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,12 +14,9 @@ const MOST: i64 = 2000;
 /// Limits the pages of the write-ahead log, since a process that opens the database alone reads the
 /// whole log.
 const SHORT_LOG: &str = "PRAGMA wal_autocheckpoint = 256";
-/// The file that older versions used instead of the table, and its largest readable size in bytes.
-const OLD_FILE: (&str, usize) = ("durations.json", 1024 * 1024);
 /// Averages three tenths of the new duration and seven tenths of the known one.
 const ADD: &str = "INSERT INTO durations (lane, step, command, ms, run) VALUES (?1, ?2, ?3, ?4, ?5) \
     ON CONFLICT DO UPDATE SET ms = (ms * 7 + excluded.ms * 3) / 10, run = excluded.run";
-const TAKE_OVER: &str = "INSERT OR IGNORE INTO durations (lane, step, command, ms, run) VALUES (?1, ?2, ?3, ?4, ?5)";
 const FORGET: &str = "DELETE FROM durations WHERE (lane, step, command) IN (SELECT lane, step, command FROM durations \
     ORDER BY run, lane, step, command LIMIT max(0, (SELECT count(*) FROM durations) - ?1))";
 
@@ -33,18 +28,11 @@ pub struct Durations {
 }
 
 impl Durations {
-    /// Reads the known durations of a lane from a project's folder. Creates and migrates nothing.
+    /// Reads the known durations of a lane from a project's folder. Creates nothing.
     ///
     /// # Errors
     /// When the database is busy, damaged, or belongs to another program or a newer fledge.
     pub fn read(project: &Path, lane: &str) -> Result<Self, StoreError> {
-        if let Some(old) = Old::read(project) {
-            let ours = old.steps.iter().filter_map(|(key, known)| Some((parts(key)?, known.ms)));
-            let ours = ours.filter(|((of, ..), _)| *of == lane);
-            return Ok(Self {
-                steps: ours.map(|((_, step, command), ms)| ((step.into(), command.into()), ms)).collect(),
-            });
-        }
         let path = project.join(schema::FILE);
         let Some(db) = schema::glance(&path)? else { return Ok(Self::default()) };
         let read = || -> rusqlite::Result<_> {
@@ -80,21 +68,14 @@ impl Durations {
         let db = schema::open_at_once(&path)?;
         let place = |how_far| reach("durations", how_far).map_err(|error| StoreError::new("write", &path, error));
         place("begun")?;
-        add(&db, Old::read(project), &took).map_err(|error| StoreError::database("write", &path, error))?;
-        let _there_is_none_any_more = fs::remove_file(project.join(OLD_FILE.0));
+        add(&db, &took).map_err(|error| StoreError::database("write", &path, error))?;
         place("done")
     }
 }
 
-fn add(db: &Connection, old: Option<Old>, took: &[(&str, &str, &str, Duration)]) -> rusqlite::Result<()> {
+fn add(db: &Connection, took: &[(&str, &str, &str, Duration)]) -> rusqlite::Result<()> {
     db.prepare(SHORT_LOG)?.query([])?.next()?;
     let transaction = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
-    let mut take_over = transaction.prepare(TAKE_OVER)?;
-    for (key, known) in old.iter().flat_map(|old| &old.steps) {
-        if let Some((lane, step, command)) = parts(key) {
-            take_over.execute(params![lane, step, command, known.ms, known.run])?;
-        }
-    }
     let run: i64 = transaction.query_row("SELECT coalesce(max(run), 0) + 1 FROM durations", [], |row| row.get(0))?;
     let mut add = transaction.prepare(ADD)?;
     for (lane, step, command, took) in took {
@@ -102,7 +83,7 @@ fn add(db: &Connection, old: Option<Old>, took: &[(&str, &str, &str, Duration)])
         add.execute(params![lane, step, digest(command), ms, run])?;
     }
     transaction.execute(FORGET, [MOST])?;
-    drop((take_over, add));
+    drop(add);
     transaction.commit()
 }
 
@@ -111,32 +92,6 @@ fn digest(command: &str) -> String {
     let mut digest = sha256(command.as_bytes());
     digest.truncate(12);
     digest
-}
-
-/// The content of the old file.
-#[derive(Deserialize)]
-struct Old {
-    steps: BTreeMap<String, OldStep>,
-}
-
-#[derive(Deserialize)]
-struct OldStep {
-    ms: u32,
-    run: u32,
-}
-
-impl Old {
-    /// Reads the old file; `None` if it is missing or invalid.
-    fn read(project: &Path) -> Option<Self> {
-        let text = super::read_text(&project.join(OLD_FILE.0), OLD_FILE.1).ok()??;
-        serde_json::from_str(&text).ok()
-    }
-}
-
-/// Splits `lane/step digest` into the lane, the step, and the digest of the command.
-fn parts(key: &str) -> Option<(&str, &str, &str)> {
-    let (step, command) = key.rsplit_once(' ')?;
-    step.split_once('/').map(|(lane, step)| (lane, step, command))
 }
 
 #[cfg(test)]
@@ -166,28 +121,6 @@ mod tests {
             [ms(1300), ms(0), ms(0)]
         );
         assert_eq!(of("verify", "lint", "x"), ms(5));
-    }
-
-    #[test]
-    fn what_an_older_fledge_knew_is_taken_over_once() {
-        let folder = crate::test_support::temp_dir();
-        let (project, file) = (folder.path(), folder.path().join("durations.json"));
-        let key = format!("verify/cargo test {}", digest("cargo test"));
-        let known = format!(
-            r#"{{"schema_version":1,"run":7,"steps":{{"{key}":{{"ms":1000,"run":7}},"x":{{"ms":1,"run":1}}}}}}"#
-        );
-        fs::write(&file, &known).unwrap();
-        assert_eq!(of(project, "verify", "cargo test", "cargo test"), ms(1000));
-        for (new, wanted) in [(2000, 1300), (300, 1000)] {
-            Durations::add(project, [("verify", "cargo test", "cargo test", ms(new))]).unwrap();
-            assert_eq!((of(project, "verify", "cargo test", "cargo test"), file.exists()), (ms(wanted), false));
-        }
-        for broken in ["", "{", "[]", "\u{0}", r#"{"schema_version":1,"run":1,"steps":{"a":5}}"#] {
-            fs::write(&file, broken).unwrap();
-            assert_eq!(of(project, "verify", "cargo test", "cargo test"), ms(1000), "{broken}");
-        }
-        Durations::add(project, [("a", "b", "c", ms(100))]).unwrap();
-        assert!(!file.exists());
     }
 
     #[test]

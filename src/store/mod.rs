@@ -55,7 +55,7 @@ pub struct Store {
 
 impl Store {
     /// Opens the store of the project at `workspace`, which must be a canonical path. Creates a
-    /// missing store, and migrates a database of an older fledge.
+    /// missing store.
     ///
     /// # Errors
     /// When the store cannot be read or written, or its database belongs to another program or a

@@ -1,9 +1,9 @@
-//! The database of a project: opening, identification and migration.
+//! The database of a project: opening, identification and creation.
 
 use super::StoreError;
 use super::files::sync_folder;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use rustix::fs::{Access, access};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -13,15 +13,16 @@ use std::time::Duration;
 
 /// The name of the database file.
 pub(super) const FILE: &str = "fledge.db";
-/// A kind of database: its application id, and its migrations.
+/// The version of every kind of database.
+const VERSION: i64 = 1;
+/// A kind of database: its application id, and the statements that create its tables.
 pub(super) struct Form<'a> {
     pub(super) application: i64,
-    /// The steps from each version of the schema to the next. A released step is never changed.
-    pub(super) migrations: &'a [&'a str],
+    pub(super) tables: &'a [&'a str],
 }
 
 /// The form of a project's database. The application id is "fldg".
-const FORM: Form<'static> = Form { application: 0x666c_6467, migrations: MIGRATIONS };
+const FORM: Form<'static> = Form { application: 0x666c_6467, tables: &[RUNS, EVENTS, MEMORY, DURATIONS, JOBS, SYNC] };
 /// The time that a write waits for those of other processes. Waiting is better than losing a run.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The time that an access waits for other processes if its data is dispensable.
@@ -33,11 +34,10 @@ const CONNECTION: &str =
     "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -256;
     PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;";
 
-const MIGRATIONS: &[&str] = &[RUNS, MEMORY, MEMORY_BY_ID, EVENTS_BY_PLACE, DURATIONS, JOBS, SYNC, MEMORY_OF_TASKS];
-
 /// `safe_seq` and `safe_hash` are the last record that is safe from a crash of the machine. They
 /// distinguish a journal that lost its end from one that is complete. `synced` is the number of
-/// records that were sent to a server, where the outcome counts as one more.
+/// records that were sent to a server, where the outcome counts as one more. `bytes` of a run that
+/// did not end is the size of its records.
 const RUNS: &str = "
     CREATE TABLE runs (
         no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, run_key TEXT UNIQUE, parent TEXT,
@@ -47,36 +47,23 @@ const RUNS: &str = "
         tokens_in INTEGER, tokens_out INTEGER, tokens_cached INTEGER, cost_micros INTEGER, summary TEXT,
         bytes INTEGER, safe_seq INTEGER NOT NULL, safe_hash BLOB NOT NULL, synced INTEGER NOT NULL DEFAULT 0
     ) STRICT;
-    CREATE TABLE tasks (run INTEGER PRIMARY KEY, text TEXT NOT NULL, settings TEXT NOT NULL) STRICT;
-    CREATE TABLE events (
-        run INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL, data TEXT, blob BLOB,
-        hash BLOB NOT NULL, PRIMARY KEY (run, seq), CHECK ((data IS NULL) <> (blob IS NULL))
-    ) STRICT, WITHOUT ROWID;";
+    CREATE TABLE tasks (run INTEGER PRIMARY KEY, text TEXT NOT NULL, settings TEXT NOT NULL) STRICT;";
 
-/// Memories that agents keep from run to run, and their words.
+/// Records by one number, see [`super::events::place`]. Rows of up to a page stay on their page;
+/// without such a number, rows leave theirs from a quarter of a page on.
+const EVENTS: &str = "
+    CREATE TABLE events (
+        place INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, data TEXT, blob BLOB, hash BLOB NOT NULL,
+        CHECK ((data IS NULL) <> (blob IS NULL))
+    ) STRICT;";
+
+/// Memories that agents keep from run to run, found by the stems of their words. A memory with an
+/// expiry is ephemeral. `task` is the digest of the task whose outcome a memory reports; null if the
+/// memory is not a note of how a run ended.
 const MEMORY: &str = "
     CREATE TABLE memory (
-        id INTEGER PRIMARY KEY, kind TEXT NOT NULL, text TEXT NOT NULL, run TEXT, created_at INTEGER NOT NULL, expires_at INTEGER
-    ) STRICT;
-    CREATE VIRTUAL TABLE memory_words USING fts5 (text, content = 'memory', content_rowid = 'id');
-    CREATE TRIGGER memory_added AFTER INSERT ON memory BEGIN
-        INSERT INTO memory_words (rowid, text) VALUES (new.id, new.text);
-    END;
-    CREATE TRIGGER memory_removed AFTER DELETE ON memory BEGIN
-        INSERT INTO memory_words (memory_words, rowid, text) VALUES ('delete', old.id, old.text);
-    END;
-    CREATE TRIGGER memory_changed AFTER UPDATE ON memory BEGIN
-        INSERT INTO memory_words (memory_words, rowid, text) VALUES ('delete', old.id, old.text);
-        INSERT INTO memory_words (rowid, text) VALUES (new.id, new.text);
-    END;";
-
-/// Memories with ids that are derived from their content, found by the stems of words. The old
-/// tables were still empty. A memory with an expiry is ephemeral.
-const MEMORY_BY_ID: &str = "
-    DROP TABLE memory_words;
-    DROP TABLE memory;
-    CREATE TABLE memory (
-        no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, run TEXT, created_at INTEGER NOT NULL, expires_at INTEGER
+        no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, run TEXT, created_at INTEGER NOT NULL,
+        expires_at INTEGER, task TEXT
     ) STRICT;
     CREATE INDEX memory_expiry ON memory (expires_at) WHERE expires_at IS NOT NULL;
     CREATE VIRTUAL TABLE memory_words USING fts5 (text, content = 'memory', content_rowid = 'no', tokenize = 'porter unicode61');
@@ -90,21 +77,6 @@ const MEMORY_BY_ID: &str = "
         INSERT INTO memory_words (memory_words, rowid, text) VALUES ('delete', old.no, old.text);
         INSERT INTO memory_words (rowid, text) VALUES (new.no, new.text);
     END;";
-
-/// Records by one number, see [`super::events::place`]. Rows of up to a page stay on their page;
-/// without such a number, rows leave theirs from a quarter of a page on. Impossible records are
-/// left out, and their journals then count as damaged. From this version on, every run has `bytes`;
-/// for a run that did not end, that is the size of its records.
-const EVENTS_BY_PLACE: &str = "
-    ALTER TABLE events RENAME TO old_events;
-    CREATE TABLE events (
-        place INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, data TEXT, blob BLOB, hash BLOB NOT NULL,
-        CHECK ((data IS NULL) <> (blob IS NULL))
-    ) STRICT;
-    INSERT INTO events SELECT (run << 32) | seq, at, kind, data, blob, hash FROM old_events
-        WHERE run BETWEEN 1 AND 2147483647 AND seq BETWEEN 1 AND 4294967295 ORDER BY run, seq;
-    UPDATE runs SET bytes = (SELECT coalesce(sum(octet_length(data)), 0) FROM old_events WHERE run = no) WHERE bytes IS NULL;
-    DROP TABLE old_events;";
 
 /// Durations of lane steps. `command` is the start of a digest of the step's command, and `run`
 /// counts the runs that have added durations.
@@ -154,11 +126,7 @@ const SYNC: &str = "
     CREATE TABLE received (run INTEGER PRIMARY KEY, machine TEXT NOT NULL, run_key TEXT, heard_at INTEGER NOT NULL) STRICT;
     CREATE TABLE sending (one INTEGER PRIMARY KEY CHECK (one = 1), beyond INTEGER NOT NULL) STRICT;";
 
-/// `task` is the digest of the task whose outcome a memory reports; null if the memory is not a
-/// note of how a run ended.
-const MEMORY_OF_TASKS: &str = "ALTER TABLE memory ADD COLUMN task TEXT;";
-
-/// Opens the database of a project, which is created or migrated if needed.
+/// Opens the database of a project, which is created if needed.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     open_up_to(path, &FORM, PATIENCE)
 }
@@ -173,22 +141,22 @@ pub(super) fn open_at_once(path: &Path) -> Result<Connection, StoreError> {
     open_up_to(path, &FORM, IMPATIENCE)
 }
 
-/// Opens the database of a project without creating or migrating it. Returns `None` if it is
-/// missing or older.
+/// Opens the database of a project without creating it. Returns `None` if it is missing or
+/// empty.
 pub(super) fn glance(path: &Path) -> Result<Option<Connection>, StoreError> {
     if !path.exists() {
         return Ok(None);
     }
     let db = connect(path, IMPATIENCE)?;
-    Ok((version(&db, path, &FORM)? == MIGRATIONS.len()).then_some(db))
+    Ok(is_created(&db, path, &FORM)?.then_some(db))
 }
 
 fn open_up_to(path: &Path, form: &Form<'_>, patience: Duration) -> Result<Connection, StoreError> {
     let mut db = connect(path, patience)?;
-    let version = version(&db, path, form)?;
+    let is_created = is_created(&db, path, form)?;
     keep_others_out(path)?;
-    if version < form.migrations.len() {
-        migrate(&mut db, path, form, patience)?;
+    if !is_created {
+        create(&mut db, path, form, patience)?;
     }
     Ok(db)
 }
@@ -231,57 +199,45 @@ fn keep_others_out(path: &Path) -> Result<(), StoreError> {
     closed.map_err(|source| StoreError::new("restrict access to", path, source))
 }
 
-/// Returns the number of applied migrations; 0 for an empty database.
-fn version(db: &Connection, path: &Path, form: &Form<'_>) -> Result<usize, StoreError> {
+/// Returns false for an empty database, and refuses one of another program or of a newer fledge.
+fn is_created(db: &Connection, path: &Path, form: &Form<'_>) -> Result<bool, StoreError> {
     let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version";
     let found = db.query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
     let (application, found, tables) = found.map_err(|error| StoreError::database("read", path, error))?;
     let path = path.display().to_string();
     match (application, found, tables) {
-        (0, 0, 0) => Ok(0),
-        (application, 1.., _) if application == form.application => {
-            let known = i64::try_from(form.migrations.len()).unwrap_or(i64::MAX);
-            usize::try_from(found).ok().filter(|found| *found <= form.migrations.len()).ok_or(StoreError::Newer {
-                path,
-                found,
-                known,
-            })
+        (0, 0, 0) => Ok(false),
+        (application, VERSION, _) if application == form.application => Ok(true),
+        (application, VERSION.., _) if application == form.application => {
+            Err(StoreError::Newer { path, found, known: VERSION })
         }
         _ => Err(StoreError::Foreign { path }),
     }
 }
 
-/// Applies the missing migrations, each in one transaction. One process migrates at a time. Others
-/// wait, or fail if their patience is short.
-fn migrate(db: &mut Connection, path: &Path, form: &Form<'_>, patience: Duration) -> Result<(), StoreError> {
-    let lock = path.with_extension("migrating");
+/// Creates the tables of an empty database in one transaction. One process creates at a time.
+/// Others wait, or fail if their patience is short.
+fn create(db: &mut Connection, path: &Path, form: &Form<'_>, patience: Duration) -> Result<(), StoreError> {
+    let lock = path.with_extension("creating");
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
     let take = |file: &File| if patience < PATIENCE { file.try_lock().map_err(io::Error::from) } else { file.lock() };
     let held = file.and_then(|file| take(&file).map(|()| file));
     let _held = held.map_err(|source| StoreError::new("lock", &lock, source))?;
-    let fail = |error| StoreError::database("migrate", path, error);
-    let (mut at, mut was_filled) = (version(db, path, form)?, true);
-    if at == 0 {
-        was_filled = false;
-        // `auto_vacuum` takes effect only before anything is written. Without a write-ahead log,
-        // only `synchronous = FULL` survives a power failure.
-        db.execute_batch("PRAGMA synchronous = FULL; PRAGMA auto_vacuum = INCREMENTAL").map_err(fail)?;
-        keep_log(db, path)?;
-        db.execute_batch("PRAGMA synchronous = NORMAL").map_err(fail)?;
-        let folders = path.ancestors().skip(1).take(2).filter(|folder| !folder.as_os_str().is_empty());
-        folders.into_iter().try_for_each(sync_folder)?;
+    if is_created(db, path, form)? {
+        return Ok(()); // by the process that held the lock before
     }
-    while let Some(step) = form.migrations.get(at) {
-        at += 1;
-        let work = |transaction: &Transaction<'_>| {
-            transaction.execute_batch(step)?;
-            transaction
-                .execute_batch(&format!("PRAGMA application_id = {}; PRAGMA user_version = {at};", form.application))
-        };
-        let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
-        work(&transaction).and_then(|()| transaction.commit()).map_err(fail)?;
-    }
-    if was_filled { shrink(db).map_err(fail) } else { Ok(()) }
+    let fail = |error| StoreError::database("create", path, error);
+    // `auto_vacuum` takes effect only before anything is written. Without a write-ahead log, only
+    // `synchronous = FULL` survives a power failure.
+    db.execute_batch("PRAGMA synchronous = FULL; PRAGMA auto_vacuum = INCREMENTAL").map_err(fail)?;
+    keep_log(db, path)?;
+    db.execute_batch("PRAGMA synchronous = NORMAL").map_err(fail)?;
+    let folders = path.ancestors().skip(1).take(2).filter(|folder| !folder.as_os_str().is_empty());
+    folders.into_iter().try_for_each(sync_folder)?;
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+    let application = format!("PRAGMA application_id = {}; PRAGMA user_version = {VERSION};", form.application);
+    let mut statements = form.tables.iter().copied().chain([application.as_str()]);
+    statements.try_for_each(|sql| transaction.execute_batch(sql)).and_then(|()| transaction.commit()).map_err(fail)
 }
 
 /// Returns free pages to the file system with the next checkpoint. Each step of the pragma frees
@@ -312,46 +268,27 @@ fn keep_log(db: &Connection, path: &Path) -> Result<(), StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::events::place;
     use super::*;
 
-    fn of<'a>(migrations: &'a [&'a str]) -> Form<'a> {
-        Form { migrations, ..FORM }
-    }
-
     #[test]
-    fn a_database_of_the_first_version_is_brought_up_to_date_with_what_is_in_it() {
+    fn a_creation_that_fails_leaves_an_empty_database() {
         let home = crate::test_support::temp_dir();
         let path = home.path().join(FILE);
-        let old = open_up_to(&path, &of(&MIGRATIONS[..1]), PATIENCE).unwrap();
-        let rows = "INSERT INTO events (run, seq, at, kind, data, hash) \
-             VALUES (1, 1, 2, 'A', 'one', x'00'), (7, 3, 4, 'B', 'other', x'01'), (7, 1 << 40, 4, 'B', 'lost', x'02')";
-        old.execute_batch(rows).unwrap();
-        assert!(matches!(open_up_to(&path, &of(&[]), PATIENCE), Err(StoreError::Newer { found: 1, known: 0, .. })));
-        drop(old);
-        let db = open(&path).unwrap();
-        assert_eq!(version(&db, &path, &FORM).unwrap(), MIGRATIONS.len());
-        let mut statement = db.prepare("SELECT place, data FROM events").unwrap();
-        let found = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-        let found: Vec<(i64, String)> = found.map(Result::unwrap).collect();
-        assert_eq!(found, [(place(1, 1), "one".into()), (place(7, 3), "other".into())]);
+        let broken = Form { tables: &[RUNS, "CREATE TABLE runs (a)"], ..FORM };
+        assert!(open_form(&path, &broken).is_err());
+        assert!(glance(&path).unwrap().is_none());
+        open(&path).unwrap();
+        assert!(glance(&path).unwrap().is_some());
     }
 
     #[test]
-    fn every_older_version_has_a_database_among_the_fixtures() {
-        let fixture =
-            |version: &usize| Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/store/{version}.sql"));
-        let missing: Vec<usize> = (1..MIGRATIONS.len()).filter(|version| !fixture(version).exists()).collect();
-        assert!(missing.is_empty(), "tests/disk needs one of each: {missing:?}");
-    }
-
-    #[test]
-    fn a_migration_that_fails_leaves_the_version_before() {
+    fn processes_that_create_at_once_share_one_database() {
         let home = crate::test_support::temp_dir();
-        let path = home.path().join(FILE);
-        let broken = [RUNS, "CREATE TABLE more (a) STRICT; CREATE TABLE runs (a)"];
-        assert!(open_up_to(&path, &of(&broken), PATIENCE).is_err());
-        let db = open(&path).unwrap();
-        assert_eq!(version(&db, &path, &FORM).unwrap(), MIGRATIONS.len());
+        let path = &home.path().join(FILE);
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(move || open(path).map(drop))).collect();
+            assert!(all.into_iter().all(|opened| opened.join().unwrap().is_ok()));
+        });
+        assert!(glance(path).unwrap().is_some());
     }
 }

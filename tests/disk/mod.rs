@@ -6,7 +6,6 @@
 
 mod full;
 mod judge;
-mod older;
 mod power;
 mod states;
 mod story;

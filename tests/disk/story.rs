@@ -4,7 +4,7 @@
 use crate::disk::trace::{self, CALLS, Op};
 use crate::support::Dice;
 use fledge::id::RunId;
-use fledge::store::{Journal, JournalRecord, Retention, RunHead, RunOutcome, Store, StoreError, TaskCopy, project_dir};
+use fledge::store::{Journal, JournalRecord, Retention, RunHead, RunOutcome, Store, StoreError, TaskCopy};
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -25,9 +25,6 @@ pub(crate) enum Step {
     Append(&'static str, u64, usize),
     Sync(&'static str),
     Finish(&'static str),
-    /// Makes a database of this older version of the schema, with the runs `a` and `b`; `b` has
-    /// ended.
-    Old(u32),
     /// Removes every run that has ended.
     Prune,
     /// Closes everything, which moves the log into the database. An act without this step ends
@@ -35,13 +32,13 @@ pub(crate) enum Step {
     Close,
 }
 
-use Step::{Append, Begin, Close, Finish, Old, Prune, Reopen, Sync};
+use Step::{Append, Begin, Close, Finish, Prune, Reopen, Sync};
 
 /// The name of each story, its share of a hundred states, and its acts.
 pub(crate) const STORIES: &[(&str, u64, &[&[Step]])] = &[
     (
         "one run",
-        25,
+        29,
         &[&[
             Begin("a"),
             Append("a", 3, 300),
@@ -112,7 +109,6 @@ pub(crate) const STORIES: &[(&str, u64, &[&[Step]])] = &[
             Close,
         ]],
     ),
-    ("an older database", 4, &[&[Old(1)], &[Reopen("a"), Append("a", 1, 300), Sync("a"), Close]]),
     // The log grows until a sync moves it into the database and restarts it.
     (
         "a full log",
@@ -252,11 +248,6 @@ fn end() {
 }
 
 pub(crate) fn tell(steps: &[Step], root: &Path, say: &mut impl FnMut(String)) -> Result<(), StoreError> {
-    if let [Old(version)] = steps {
-        make_old(*version, root);
-        ["safe a 3\n", "ended b 3\n"].into_iter().for_each(|word| say(word.into()));
-        end();
-    }
     let store = Store::open(&root.join("state"), Path::new(WORKSPACE))?;
     let mut journals: BTreeMap<&str, (Journal, u64)> = BTreeMap::new();
     for step in steps {
@@ -291,23 +282,13 @@ pub(crate) fn tell(steps: &[Step], root: &Path, say: &mut impl FnMut(String)) ->
                 say("pruning - 0\n".into());
                 store.prune(&Retention { age_ms: None, runs: Some(0), bytes: None }, 10_000)?;
             }
-            Old(_) | Close => {}
+            Close => {}
         }
     }
     if !matches!(steps.last(), Some(Close)) {
         end();
     }
     Ok(())
-}
-
-/// Makes a database of an older version of the schema that survives a power failure.
-pub(crate) fn make_old(version: u32, root: &Path) {
-    let project = project_dir(&root.join("state"), Path::new(WORKSPACE));
-    fs::create_dir_all(project.join("runs")).unwrap();
-    let sql = format!("{}/tests/fixtures/store/{version}.sql", env!("CARGO_MANIFEST_DIR"));
-    let db = rusqlite::Connection::open(project.join("fledge.db")).unwrap();
-    db.execute_batch(&fs::read_to_string(sql).unwrap()).unwrap();
-    project.ancestors().take(3).for_each(|folder| fs::File::open(folder).unwrap().sync_all().unwrap());
 }
 
 /// Asserts that a journal accepts no further write after a failed one, even if the disk works

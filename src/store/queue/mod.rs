@@ -42,7 +42,7 @@ pub struct SqliteQueue {
 type Left = Arc<Mutex<Vec<JobLease>>>;
 
 impl SqliteQueue {
-    /// Opens the queue in this file, creates a missing one, and migrates one of an older fledge.
+    /// Opens the queue in this file, and creates a missing one.
     /// Blocks for a short time.
     ///
     /// # Errors

@@ -3,12 +3,12 @@
 use super::super::schema::Form;
 
 /// The form of a queue's database. The application id is "fldq".
-pub(super) const FORM: Form<'static> = Form { application: 0x666c_6471, migrations: &[FIRST] };
+pub(super) const FORM: Form<'static> = Form { application: 0x666c_6471, tables: &[TABLES] };
 
 /// `no` is the order of submission. `token` is the number of the job's latest lease, and `fence`
 /// has the highest number of all. No number is used twice, even if jobs are forgotten and submitted
 /// again. `changed` is the time at which the job entered its state. Times are those of `Clock`.
-const FIRST: &str = "
+const TABLES: &str = "
     CREATE TABLE jobs (
         no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, batch TEXT NOT NULL, pool TEXT NOT NULL, priority INTEGER NOT NULL,
         payload TEXT NOT NULL, deliveries INTEGER NOT NULL, changed INTEGER NOT NULL, not_before INTEGER NOT NULL,
