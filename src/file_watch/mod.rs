@@ -2,13 +2,10 @@
 //! check. The kernel's notifications only say where to check, so a superfluous notification costs
 //! one check and has no other effect.
 
-mod authors;
 mod debounce;
 mod fs_events;
 mod rules;
 mod tree;
-
-pub use authors::{ChangeAuthors, ChangeBlame, RunEnd, Urgency};
 
 use crate::process::Stopwatch;
 use debounce::Debouncer;
@@ -29,14 +26,11 @@ const POLL_SHARE: u32 = 20;
 pub type FileEvents = BTreeMap<PathBuf, FileEvent>;
 
 /// The kind of change of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileEvent {
-    /// The content, mode or type of the file changed, the file was unknown before, or the file is
+    /// The content, mode or type of the file changed, the file is new or unknown, or the file is
     /// gone.
     Altered,
-    /// The file is new. Contains the nearest parent folder that existed before, relative to the
-    /// root.
-    Came(PathBuf),
     /// The file was written, with the same content as before.
     Rewritten,
 }

@@ -135,7 +135,7 @@ async fn without_a_repository_ignore_files_above_the_root_do_not_hold_and_those_
     let mut watch = ProjectWatch::start(&root.join("project"), Vec::new()).await.unwrap();
     put(&root.join("project/out"), "1");
     put(&root.join("project/in"), "1");
-    assert_eq!(watch.changed().await.unwrap(), [("in".into(), FileEvent::Came("".into()))].into());
+    assert_eq!(watch.changed().await.unwrap(), [("in".into(), FileEvent::Altered)].into());
 }
 
 #[tokio::test]
@@ -184,19 +184,6 @@ async fn a_touch_is_told_apart_from_other_content_once_the_content_is_known() {
     assert_eq!(project.watch.changed().await.unwrap(), [("a".into(), FileEvent::Altered)].into());
     project.touch("a", 2000);
     assert_eq!(project.watch.changed().await.unwrap(), [("a".into(), FileEvent::Rewritten)].into());
-}
-
-#[tokio::test]
-async fn a_new_file_has_come_into_the_nearest_folder_that_was_there() {
-    let mut project = Project::with(&[("src/a", "1")]).await;
-    project.put("src/b", "1");
-    project.put("src/x/y/c", "1");
-    let came = |path: &str, folder: &str| (PathBuf::from(path), FileEvent::Came(folder.into()));
-    assert_eq!(project.watch.changed().await.unwrap(), [came("src/b", "src"), came("src/x/y/c", "src")].into());
-    project.put("src/x/y/c", "22");
-    project.put("src/x/z/d", "1");
-    let altered = (PathBuf::from("src/x/y/c"), FileEvent::Altered);
-    assert_eq!(project.watch.changed().await.unwrap(), [altered, came("src/x/z/d", "src/x")].into());
 }
 
 #[tokio::test]

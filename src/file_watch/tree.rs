@@ -143,8 +143,7 @@ impl WatchedTree {
         if !is_first {
             let new: BTreeSet<PathBuf> = entered.into_iter().filter(|place| !old.contains_key(place)).collect();
             for place in old.keys().chain(&new) {
-                let home = place.ancestors().find(|folder| !new.contains(*folder)).unwrap_or(Path::new(""));
-                self.compare(place, old.get(place), home);
+                self.compare(place, old.get(place));
             }
         }
         Ok(())
@@ -232,8 +231,8 @@ impl WatchedTree {
         Some(folder)
     }
 
-    /// Records the changed files of a folder. New files have appeared in `home`.
-    fn compare(&mut self, place: &Path, before: Option<&Folder>, home: &Path) {
+    /// Records the changed files of a folder.
+    fn compare(&mut self, place: &Path, before: Option<&Folder>) {
         let none = Folder::default();
         let (before, now) = (before.unwrap_or(&none), self.folders.get(place).unwrap_or(&none));
         let names: BTreeSet<&OsString> = before.files.keys().chain(now.files.keys()).collect();
@@ -255,14 +254,10 @@ impl WatchedTree {
             };
             let has_same_mode = was.map(|stamp| stamp.mode) == is.map(|stamp| stamp.mode);
             let is_same = has_same_mode && digest.is_some() && digest == known;
-            let change = match was {
-                _ if is_same => FileEvent::Rewritten,
-                None => FileEvent::Came(home.to_owned()),
-                Some(_) => FileEvent::Altered,
-            };
-            match self.changes.get(&path) {
-                Some(FileEvent::Altered | FileEvent::Came(_)) => {}
-                None | Some(FileEvent::Rewritten) => drop(self.changes.insert(path, change)),
+            let change = if is_same { FileEvent::Rewritten } else { FileEvent::Altered };
+            let known = self.changes.entry(path).or_insert(change);
+            if !is_same {
+                *known = FileEvent::Altered;
             }
         }
     }

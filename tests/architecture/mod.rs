@@ -32,7 +32,7 @@ const PURE: &str = "batch/job_scheduler.rs batch/evaluation/ batch/forms.rs batc
     mcp/catalog.rs mcp/session/answer.rs process/text.rs provider/answer.rs provider/anthropic/ provider/codec.rs provider/api_error.rs provider/framing.rs provider/ollama/ \
     provider/openai_chat/ provider/openai_responses/ provider/text_tools/splitter.rs provider/text_tools/translation.rs queue/ store/queue/tables.rs store/words.rs \
     tool/arguments.rs tool/bound.rs tool/contract.rs tool/foreign.rs tool/mask.rs tool/nearest.rs tool/notes.rs tool/picture.rs \
-    tool/rules.rs tool/text.rs file_watch/authors.rs file_watch/debounce.rs workspace/pattern.rs workspace/protection.rs";
+    tool/rules.rs tool/text.rs file_watch/debounce.rs workspace/pattern.rs workspace/protection.rs";
 
 /// APIs that pure files must not name.
 const WORLD: &str = "tokio tokio_util std::fs std::net std::process std::env std::thread reqwest rustix tempfile rand Instant::now \

@@ -48,9 +48,9 @@ pub(in crate::cli) struct RunLaneArguments {
     /// Run at most N steps in parallel [default: `jobs` of the lane, else number of cores]
     #[arg(long, value_name = "N", value_parser = how_many)]
     jobs: Option<NonZeroUsize>,
-    /// Run again whenever files change; a change during a run restarts it
+    /// Run again whenever files change
     ///
-    /// Ignored files do not count.
+    /// A change during a run starts one more run at its end. Ignored files do not count.
     #[arg(long, conflicts_with = "dry_run")]
     watch: bool,
     /// Run as a gate would: the current tree in a clean room
