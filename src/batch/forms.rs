@@ -3,84 +3,31 @@
 
 use super::outcome::JobStatus;
 use super::summary::{BatchSummary, JobSummary};
-use crate::report::lane::junit::{name, time, valid};
+use crate::report::junit::{self, JunitCase, JunitElement};
 use crate::report::lane::markdown::{cell, code};
 use crate::report::{money, seconds};
-use quick_xml::Writer;
-use quick_xml::events::{BytesDecl, BytesText, Event};
-use std::io;
 
 /// The most rows in the table of the page. A job summary on GitHub is limited to 1 MiB.
 const ROWS: usize = 500;
 /// The title for a batch in which no job began.
 const UNBEGUN: &str = "the batch did not begin";
 
-type Xml = Writer<Vec<u8>>;
+/// The name of the suite in a JUnit document.
+const SUITE: &str = "fledge";
 
 /// Returns a JUnit document.
 pub(crate) fn junit(summary: &BatchSummary) -> String {
-    let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
-    let _memory_takes_all = write(&mut xml, summary);
-    let mut bytes = xml.into_inner();
-    bytes.push(b'\n');
-    String::from_utf8(bytes).unwrap_or_default() // it is built from text
-}
-
-fn write(xml: &mut Xml, summary: &BatchSummary) -> io::Result<()> {
-    let count = |wanted: &str| summary.jobs.iter().filter(|job| element(job) == Some(wanted)).count().to_string();
-    let (tests, failures, errors, skipped) =
-        (summary.jobs.len().to_string(), count("failure"), count("error"), count("skipped"));
-    let time = time(summary.duration_ms);
-    let all = [
-        ("name", "fledge"),
-        ("tests", &tests),
-        ("failures", &failures),
-        ("errors", &errors),
-        ("skipped", &skipped),
-        ("time", &time),
-    ];
-    xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-    xml.create_element("testsuites").with_attributes(all).write_inner_content(|xml| {
-        let suite = xml.create_element("testsuite").with_attributes(all);
-        suite.write_inner_content(|xml| summary.jobs.iter().try_for_each(|job| case(xml, job)))?;
-        Ok(())
-    })?;
-    Ok(())
+    let cases: Vec<JunitCase> = summary.jobs.iter().map(case).collect();
+    junit::document(SUITE, summary.duration_ms, &cases)
 }
 
 /// Returns a JUnit document for a batch that could not begin. It contains one test with the reason,
 /// since an empty document would look like a success.
 pub(crate) fn unbegun_junit(batch: &str, why: &str) -> String {
-    let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
-    let _memory_takes_all = write_unbegun(&mut xml, &name(batch), &name(&format!("{UNBEGUN}: {why}")));
-    let mut bytes = xml.into_inner();
-    bytes.push(b'\n');
-    String::from_utf8(bytes).unwrap_or_default() // it is built from text
-}
-
-fn write_unbegun(xml: &mut Xml, batch: &str, message: &str) -> io::Result<()> {
-    let time = time(0);
-    let all = [
-        ("name", "fledge"),
-        ("tests", "1"),
-        ("failures", "0"),
-        ("errors", "1"),
-        ("skipped", "0"),
-        ("time", time.as_str()),
-    ];
-    xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-    xml.create_element("testsuites").with_attributes(all).write_inner_content(|xml| {
-        xml.create_element("testsuite").with_attributes(all).write_inner_content(|xml| {
-            let about = [("classname", batch), ("name", batch), ("time", time.as_str())];
-            xml.create_element("testcase").with_attributes(about).write_inner_content(|xml| {
-                let error = xml.create_element("error");
-                error.with_attributes([("message", message), ("type", "errored")]).write_empty().map(drop)
-            })?;
-            Ok(())
-        })?;
-        Ok(())
-    })?;
-    Ok(())
+    let message = Some(format!("{UNBEGUN}: {why}"));
+    let error = JunitElement { element: "error", message, kind: Some("errored"), text: String::new() };
+    let case = JunitCase { class: batch.into(), name: batch.into(), duration_ms: 0, elements: vec![error] };
+    junit::document(SUITE, 0, &[case])
 }
 
 /// Returns the page for a batch that could not begin.
@@ -94,32 +41,26 @@ pub(crate) fn unbegun_outputs(exit_code: u8) -> String {
     format!("verified=false\nexit-code={exit_code}\nbatch=\njobs=0\nverified-jobs=0\nunverified-jobs=0\n")
 }
 
-fn case(xml: &mut Xml, job: &JobSummary) -> io::Result<()> {
-    let (task, own, time) =
-        (name(&job.task), name(&job.outcome.job), time(job.effort().map_or(0, |(_, _, duration_ms)| duration_ms)));
-    let about = [("classname", task.as_str()), ("name", &own), ("time", &time)];
-    let test = xml.create_element("testcase").with_attributes(about);
-    let Some(element) = element(job) else {
-        let Some(doubt) = job.doubt() else { return test.write_empty().map(drop) };
-        return test
-            .write_inner_content(|xml| {
-                xml.create_element("system-out").write_text_content(BytesText::new(&format!("verified {doubt}")))?;
-                Ok(())
-            })
-            .map(drop);
+fn case(job: &JobSummary) -> JunitCase {
+    let said = match element(job) {
+        Some(element) => Some(JunitElement {
+            element,
+            message: Some(job.says.clone()),
+            kind: Some(job.standing.word()),
+            text: job.report.as_ref().map(|report| format!("report: {report}")).unwrap_or_default(),
+        }),
+        None => job.doubt().map(|doubt| JunitElement {
+            element: "system-out",
+            text: format!("verified {doubt}"),
+            ..JunitElement::default()
+        }),
     };
-    let (message, kind) = (name(&job.says), job.standing.word());
-    test.write_inner_content(|xml| {
-        let befallen = xml.create_element(element).with_attributes([("message", message.as_str()), ("type", kind)]);
-        let report = job.report.as_ref().map(|report| format!("report: {report}")).unwrap_or_default();
-        if report.is_empty() {
-            befallen.write_empty()?;
-        } else {
-            befallen.write_text_content(BytesText::new(&valid(&report)))?;
-        }
-        Ok(())
-    })?;
-    Ok(())
+    JunitCase {
+        class: job.task.clone(),
+        name: job.outcome.job.clone(),
+        duration_ms: job.effort().map_or(0, |(_, _, duration_ms)| duration_ms),
+        elements: said.into_iter().collect(),
+    }
 }
 
 /// Returns the JUnit element for the outcome of a job; `None` for a verified job.

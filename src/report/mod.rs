@@ -7,6 +7,8 @@ mod human;
 #[cfg(feature = "cli")]
 pub(crate) mod job;
 #[cfg(feature = "cli")]
+pub(crate) mod junit;
+#[cfg(feature = "cli")]
 pub(crate) mod lane;
 pub mod lane_data;
 pub mod patch;

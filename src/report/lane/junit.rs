@@ -1,86 +1,37 @@
-//! A lane's result as a JUnit report: a suite with one test per step. Pure. The document is
-//! well-formed for any bytes in the output. Tries before the last one have the form of Maven's
-//! Surefire
-//! (<https://maven.apache.org/surefire/maven-surefire-plugin/examples/rerun-failing-tests.html>).
+//! A lane's result as a JUnit report: a suite with one test per step. Pure.
 
 use super::{LaneResult, failing, how, test_name, test_place};
+use crate::report::junit::{self, JunitCase, JunitElement};
 use crate::verdict::{StepReport, StepStatus};
-use quick_xml::Writer;
-use quick_xml::events::{BytesDecl, BytesText, Event};
-use std::io;
-
-type Xml = Writer<Vec<u8>>;
 
 /// Builds the whole document.
 pub(crate) fn document(result: &LaneResult<'_>) -> String {
-    let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
-    let _memory_takes_all = write(&mut xml, result);
-    let mut bytes = xml.into_inner();
-    bytes.push(b'\n');
-    String::from_utf8(bytes).unwrap_or_default() // the bytes were written from text
+    let cases = result.steps.iter().map(|step| case(step, result.retried));
+    let cases: Vec<JunitCase> = cases.chain(unexplained(result)).collect();
+    junit::document(result.lane, result.duration_ms, &cases)
 }
 
-fn write(xml: &mut Xml, result: &LaneResult<'_>) -> io::Result<()> {
-    let count = |wanted: &str| result.steps.iter().filter(|step| outcome(step) == Some(wanted)).count();
-    let complaint = result.complaint();
-    let count = |wanted: &str| count(wanted).to_string();
-    let (tests, failures, errors, skipped) = (
-        (result.steps.len() + usize::from(complaint.is_some())).to_string(),
-        count("failure"),
-        if complaint.is_some() { "1".into() } else { count("error") },
-        count("skipped"),
-    );
-    let (lane, time) = (name(result.lane), time(result.duration_ms));
-    let all = [
-        ("name", lane.as_str()),
-        ("tests", &tests),
-        ("failures", &failures),
-        ("errors", &errors),
-        ("skipped", &skipped),
-        ("time", &time),
-    ];
-    xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-    xml.create_element("testsuites").with_attributes(all).write_inner_content(|xml| {
-        let suite = xml.create_element("testsuite").with_attributes(all);
-        suite.write_inner_content(|xml| {
-            result.steps.iter().try_for_each(|step| case(xml, step, result.retried))?;
-            complaint.map_or(Ok(()), |complaint| unexplained(xml, result, &complaint))
-        })?;
-        Ok(())
-    })?;
-    Ok(())
-}
-
-/// Writes a failing test for a lane that has not passed although no step failed. The lane ran
+/// Returns a failing test for a lane that has not passed although no step failed. The lane ran
 /// nothing, was stopped or never began.
-fn unexplained(xml: &mut Xml, result: &LaneResult<'_>, complaint: &str) -> io::Result<()> {
-    let (lane, time) = (name(result.lane), time(result.duration_ms));
-    let message = name(complaint);
-    let about = [("classname", lane.as_str()), ("name", &lane), ("time", &time)];
-    xml.create_element("testcase").with_attributes(about).write_inner_content(|xml| {
-        xml.create_element("error").with_attributes([("message", message.as_str())]).write_empty()?;
-        Ok(())
-    })?;
-    Ok(())
+fn unexplained(result: &LaneResult<'_>) -> Option<JunitCase> {
+    let error = JunitElement { element: "error", message: Some(result.complaint()?), ..JunitElement::default() };
+    Some(JunitCase {
+        class: result.lane.into(),
+        name: result.lane.into(),
+        duration_ms: result.duration_ms,
+        elements: vec![error],
+    })
 }
 
-fn case(xml: &mut Xml, step: &StepReport, retried: &[StepReport]) -> io::Result<()> {
-    let (lane, step_name, time) = (name(&step.lane), name(&step.step), time(step.duration_ms));
-    let about = [("classname", lane.as_str()), ("name", &step_name), ("time", &time)];
-    let earlier: Vec<&StepReport> = retried.iter().filter(|tried| tried.step == step.step).collect();
-    let test = xml.create_element("testcase").with_attributes(about);
-    if outcome(step).is_none() && earlier.is_empty() {
-        test.write_empty()?;
-        return Ok(());
+fn case(step: &StepReport, retried: &[StepReport]) -> JunitCase {
+    let kind = if outcome(step).is_none() { "flakyFailure" } else { "rerunFailure" };
+    let earlier = retried.iter().filter(|tried| tried.step == step.step).map(|tried| element(kind, tried));
+    JunitCase {
+        class: step.lane.clone(),
+        name: step.step.clone(),
+        duration_ms: step.duration_ms,
+        elements: outcome(step).map(|outcome| element(outcome, step)).into_iter().chain(earlier).collect(),
     }
-    test.write_inner_content(|xml| {
-        if let Some(outcome) = outcome(step) {
-            befallen(xml, outcome, step)?;
-        }
-        let kind = if outcome(step).is_none() { "flakyFailure" } else { "rerunFailure" };
-        earlier.iter().try_for_each(|tried| befallen(xml, kind, tried))
-    })?;
-    Ok(())
 }
 
 /// Returns the element for a step's outcome; `None` if the step passed. An allowed failure counts
@@ -96,17 +47,8 @@ fn outcome(step: &StepReport) -> Option<&'static str> {
     }
 }
 
-fn befallen(xml: &mut Xml, element: &str, step: &StepReport) -> io::Result<()> {
-    let message = name(&how(step));
-    let element =
-        xml.create_element(element).with_attributes([("message", message.as_str()), ("type", step.status.as_str())]);
-    let text = valid(&explanation(step));
-    if text.is_empty() {
-        element.write_empty()?;
-    } else {
-        element.write_text_content(BytesText::new(&text))?;
-    }
-    Ok(())
+fn element(element: &'static str, step: &StepReport) -> JunitElement {
+    JunitElement { element, message: Some(how(step)), kind: Some(step.status.as_str()), text: explanation(step) }
 }
 
 /// Lists the failing tests by name, then the excerpt.
@@ -123,26 +65,11 @@ fn explanation(step: &StepReport) -> String {
     text + &step.excerpt
 }
 
-/// Converts text to one line for an attribute.
-pub(crate) fn name(text: &str) -> String {
-    valid(text).replace(['\n', '\t'], " ")
-}
-
-/// Removes the characters that XML cannot represent (<https://www.w3.org/TR/xml/#charsets>), and
-/// DEL.
-pub(crate) fn valid(text: &str) -> String {
-    text.chars().filter(|c| matches!(c, '\t' | '\n' | ' '..='\u{fffd}' | '\u{10000}'..) && *c != '\u{7f}').collect()
-}
-
-/// Formats milliseconds as seconds.
-pub(crate) fn time(ms: u64) -> String {
-    format!("{}.{:03}", ms / 1000, ms % 1000)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::lane_runner::JunitReport;
+    use crate::report::junit::valid;
     use crate::report::lane::tests::{all_kinds, failed, step};
     use crate::verdict::{TestCase, TestCounts, TestStatus};
     use proptest::prelude::*;
