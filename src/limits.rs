@@ -32,12 +32,7 @@ pub struct Limits {
     /// warning.
     pub loop_threshold: usize,
     /// Percentage of the model's context window at which the conversation is compacted.
-    #[serde(default = "compact_at_percent")]
     pub compact_at_percent: u64,
-}
-
-fn compact_at_percent() -> u64 {
-    70
 }
 
 impl Default for Limits {
@@ -54,7 +49,7 @@ impl Default for Limits {
             continuations: 3,
             queries: 2,
             loop_threshold: 8,
-            compact_at_percent: compact_at_percent(),
+            compact_at_percent: 70,
         }
     }
 }
@@ -79,8 +74,6 @@ pub const SUMMARY_ANSWER: u64 = 4096;
 pub const SUMMARY_ROOM: u64 = 16_384;
 /// The most tokens of a summary that is requested again after one was cut off.
 pub const SUMMARY_MOST: u64 = 65_536;
-/// Tokens of a summary that the oldest programs assumed in their estimates.
-pub const SUMMARY_TOKENS: u64 = 2048;
 /// Bytes of one tool result that the model gets.
 pub const MAX_RESULT: usize = 30 * 1024;
 /// Bytes of feedback on a failed gate that the model gets.

@@ -144,8 +144,7 @@ pub fn prepare(
         rules,
         gate_digest: if has_gate { gate.digest.clone() } else { String::new() },
         gate_file: String::new(), // set once the gate is kept
-        base_passes: None,
-        judges_base: false, // set once it is known if the base was judged before
+        judges_base: false,       // set once it is known if the base was judged before
         base_verdict: None,
         base_logs: Vec::new(),
         base: None, // set by the planner

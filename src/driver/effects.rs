@@ -184,7 +184,7 @@ impl EffectRunner {
         inbox.start("model", effect, failed("the provider panicked", Some(Spent::default())));
     }
 
-    fn summarise(&self, (call, upto, most): (CallId, usize, Option<u64>), run: &Run, inbox: &mut Inbox) {
+    fn summarise(&self, (call, upto, most): (CallId, usize, u64), run: &Run, inbox: &mut Inbox) {
         let failed = move |why: &str, spent| summary::failed(call, refused(why, spent));
         let Some(model) = self.settings.models.get(run.model()).cloned() else {
             return inbox.outbox().send(failed("there is no such model in this run", None));

@@ -104,7 +104,7 @@ impl FoldedJournal {
             return Ok(said);
         }
         let (event, beside) = record::from_json(&record.data)?;
-        let mut said = self.say_whole(&event, beside.told.unwrap_or(0));
+        let mut said = self.say_whole(&event, beside.told);
         if let (Some(then), Some(now), None) = (beside.before, &self.asked, &self.difference)
             && then != *now
         {

@@ -182,7 +182,7 @@ impl Planner {
             }
             self.ask_base(&gate, &ground, &mut plan).await?;
         }
-        let needs_model = !(self.task.is_fix && plan.base_passes == Some(true));
+        let needs_model = plan.base_verdict.is_none();
         if let Some(why) = self.settings.no_models.as_ref().filter(|_| needs_model) {
             return Err(PlanError::new(Reason::BadInput, why.clone()));
         }
@@ -236,7 +236,6 @@ impl Planner {
             (Some(Expect::Failing), Ruling::Passed) => Err(unmet("failing")),
             (Some(Expect::Passing), Ruling::Failed) => Err(unmet("passing")),
             (wish, _) => {
-                plan.base_passes = Some(ruling == Ruling::Passed);
                 if (self.task.is_fix || wish == Some(Expect::Failing))
                     && let Some(Block::Text { text }) =
                         plan.messages.last_mut().and_then(|last| last.content.last_mut())

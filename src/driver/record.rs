@@ -163,13 +163,10 @@ pub struct RunTerms {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
     /// The sandbox that was asked for.
-    #[serde(default)]
     pub wall: SandboxChoice,
     /// True if the agent can reach the network.
-    #[serde(default)]
     pub network: bool,
-    /// The digests of the models' addresses, in order, as in [`super::DriverModel::place`]. Empty in runs
-    /// of older programs.
+    /// The digests of the models' addresses, in order, as in [`super::DriverModel::place`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<String>,
 }
@@ -211,8 +208,8 @@ struct Written<'e> {
 pub(super) struct RecordExtras {
     /// The actions after the event before it, if known.
     pub(super) before: Option<RequestedActions>,
-    /// The number of events sent to watchers before it. The first journals do not have it.
-    pub(super) told: Option<u64>,
+    /// The number of events sent to watchers before it.
+    pub(super) told: u64,
 }
 
 /// Reads a record in one pass.
@@ -375,7 +372,7 @@ mod tests {
         let asked = RequestedActions { names: vec!["RunTool".into()], digest: "d".into() };
         for (event, before) in [(&event, Some(&asked)), (&event, None), (&Event::DeadlinePassed, Some(&asked))] {
             let text = to_json(event, before, 3).unwrap();
-            let beside = RecordExtras { before: before.cloned(), told: Some(3) };
+            let beside = RecordExtras { before: before.cloned(), told: 3 };
             assert_eq!(from_json(&text).unwrap(), (event.clone(), beside.clone()));
             let sorted = serde_json::from_str::<serde_json::Value>(&text).unwrap().to_string();
             assert_eq!(from_json(&sorted).unwrap(), (event.clone(), beside));

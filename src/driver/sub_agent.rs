@@ -45,7 +45,7 @@ struct SubAgent {
 impl RunDrive<'_> {
     /// Starts a sub-agent. Its result arrives in the inbox. A sub-agent that cannot start costs
     /// nothing.
-    pub(super) fn run_child(&mut self, call: CallId, input: &Value, limits: Option<Limits>) {
+    pub(super) fn run_child(&mut self, call: CallId, input: &Value, limits: Limits) {
         self.hands.show_logs(&self.run);
         match self.child(call, input, limits) {
             Ok(child) => {
@@ -60,17 +60,16 @@ impl RunDrive<'_> {
 
     /// Starts a sub-agent that an earlier process was asked for. If it had begun, its progress is
     /// unknown, so it is not started again.
-    pub(super) fn run_child_again(&mut self, call: CallId, input: &Value, limits: Option<Limits>) {
+    pub(super) fn run_child_again(&mut self, call: CallId, input: &Value, limits: Limits) {
         match self.lost.remove(&call) {
             None => self.run_child(call, input, limits),
             Some(bill) => self.hands.say_child_interrupted(call, bill, &self.run, &mut self.inbox),
         }
     }
 
-    fn child(&self, call: CallId, input: &Value, limits: Option<Limits>) -> Result<SubAgent, String> {
-        let none = || "sub-agents are not available: do the work yourself".to_owned();
-        let (wish, limits, hands) = (SpawnRequest::read(input)?, limits.ok_or_else(none)?, &self.hands);
-        let ready = hands.ready.get().ok_or_else(none)?;
+    fn child(&self, call: CallId, input: &Value, limits: Limits) -> Result<SubAgent, String> {
+        let (wish, hands) = (SpawnRequest::read(input)?, &self.hands);
+        let ready = hands.ready.get().ok_or("sub-agents are not available: do the work yourself")?;
         let (plan, tier) = wish.plan(&self.run, hands.lineage.tier().unwrap_or(hands.task.tier), ready)?;
         let lineage = hands.lineage.child(hands.lineage.number(call), plan, tier);
         let path = lineage.path().unwrap_or_default();
@@ -122,7 +121,6 @@ fn charter(run: RunId, wish: &SpawnRequest, settings: &DriverSettings, parent: &
         models: settings.models.iter().map(|model| model.provider.name()).collect(),
         terms,
         context_window: parents.context_window,
-        edition: parents.edition,
         ..RunSpec::new(run, wish.title(), wish.task())
     }
 }

@@ -33,20 +33,20 @@ const SYSTEM: &str = ", so that it can continue without the conversation that yo
 
 /// Builds the request for a summary of these messages, with at most `most` tokens, for a model with
 /// this context window.
-pub(super) fn request(messages: &[Message], turn: u64, most: Option<u64>, window: Option<u64>) -> ModelRequest {
+pub(super) fn request(messages: &[Message], turn: u64, most: u64, window: Option<u64>) -> ModelRequest {
     let text = format!(
         "The conversation:\n\n{}\n\nSum it up under the six headings.",
         conversation_text(messages, within(window, most))
     );
     let system = format!("{SUMMARISER}{SYSTEM}");
-    ModelRequest { system, messages: [Message::user(text)].into(), tools: [].into(), turn, max_output: most }
+    ModelRequest { system, messages: [Message::user(text)].into(), tools: [].into(), turn, max_output: Some(most) }
 }
 
 /// Returns the bytes of the conversation that fit beside the answer and the rest. Counts three
 /// bytes as a token, to be safe.
-fn within(window: Option<u64>, most: Option<u64>) -> usize {
+fn within(window: Option<u64>, most: u64) -> usize {
     let Some(window) = window else { return TEXT };
-    let left = window.saturating_sub(most.unwrap_or(0)).saturating_sub(REST);
+    let left = window.saturating_sub(most).saturating_sub(REST);
     usize::try_from(left.saturating_mul(3)).unwrap_or(TEXT).clamp(PIECE, TEXT)
 }
 
@@ -149,7 +149,7 @@ mod tests {
 
     async fn summed_up(turn: &str, messages: &[Message]) -> Event {
         let provider: Arc<dyn Provider> = Arc::new(Cassette::parse(&format!("turns: [{turn}]"), "s").unwrap());
-        summarise(&provider, &request(messages, 1, None, None), CallId(1), &Meter::default()).await
+        summarise(&provider, &request(messages, 1, 2_048, None), CallId(1), &Meter::default()).await
     }
 
     #[tokio::test]
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_conversation_of_any_length_is_one_text_of_a_bounded_length() {
         let long = Message::user("é".repeat(100_000));
-        assert_eq!((within(None, None), within(Some(8_192), Some(2_048))), (TEXT, 3 * 5_744));
+        assert_eq!((within(None, 2_048), within(Some(8_192), 2_048)), (TEXT, 3 * 5_744));
         assert!(conversation_text(std::slice::from_ref(&long), TEXT).len() < PIECE + 100);
         assert!(conversation_text(&vec![long.clone(); 1_000], TEXT).len() < TEXT + 100);
         let call = crate::chat::ToolCall {

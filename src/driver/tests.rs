@@ -203,23 +203,6 @@ async fn a_machine_that_asks_for_something_else_is_found_out_with_the_place() {
     assert!(difference.then.starts_with("RunGate (") && difference.now.starts_with("RunTool ("), "{difference:?}");
 }
 
-/// Each line of these journals is a record: its number, its moment, its kind, and its data as text.
-#[test]
-fn journals_that_earlier_versions_wrote_are_decided_today_as_they_were_then() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/journals/v1");
-    let mut journals: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    journals.sort();
-    assert!(journals.len() >= 3, "{journals:?}");
-    for journal in journals {
-        let mut folded = fold::FoldedJournal::default();
-        for line in fs::read_to_string(&journal).unwrap().lines() {
-            let (seq, at_ms, kind, data) = serde_json::from_str(line).unwrap();
-            folded.push(&JournalRecord { seq, at_ms, kind, data }).unwrap();
-        }
-        assert_eq!((folded.difference, folded.run.result().is_some()), (None, true), "{}", journal.display());
-    }
-}
-
 #[tokio::test]
 async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
     let home = crate::test_support::temp_dir();

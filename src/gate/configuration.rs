@@ -43,7 +43,6 @@ pub fn put_back(
 ) -> Result<RestoredConfiguration, ThawError> {
     let Gate { seal, wall, .. } = Gate::thaw(kept, root, allow_edit)?;
     let places: Vec<&str> = CONFIGURATION.into_iter().chain(FOLDERS).collect();
-    // Where the sandbox was not recorded, there may have been none.
     let findings = seal.heeded(wall.unwrap_or(SandboxKind::Off), seal.inspect_in(&places));
     let mut left = Vec::new();
     if !findings.is_empty() {

@@ -52,11 +52,9 @@ struct KeptHead {
     notes: Vec<String>,
     policy: FrozenPolicy,
     files: Vec<File>,
-    /// The sandbox of the agent. `None` if an older version of fledge wrote it.
-    #[serde(default)]
-    wall: Option<SandboxKind>,
-    /// The git directories. Empty if an older version of fledge wrote it, which did not check them.
-    #[serde(default)]
+    /// The sandbox of the agent.
+    wall: SandboxKind,
+    /// The git directories.
     gits: Vec<OsString>,
     installed: InstalledPackages,
     repository: Option<SourceRepository>,
@@ -107,7 +105,7 @@ impl Gate {
             notes: self.notes.clone(),
             policy: self.policy.frozen().clone(),
             files,
-            wall: Some(wall),
+            wall,
             gits: self.seal.gits.iter().map(|place| place.clone().into_os_string()).collect(),
             installed: self.installed.clone(),
             repository: self.repository.clone(),
@@ -178,7 +176,7 @@ impl Gate {
             base,
             installed,
             repository,
-            wall,
+            wall: Some(wall),
             checkout: OnceCell::new(),
             protected_files: OnceCell::new(),
             judged: OnceCell::new(),

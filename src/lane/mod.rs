@@ -70,7 +70,6 @@ pub struct Lane {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gathers: Vec<TaskGroup>,
     /// The room in which the lane runs as a gate.
-    #[serde(default)]
     pub room: RoomKind,
     /// The steps that prepare the room, with network access. They run in order; each needs the
     /// success of the previous one.
@@ -84,16 +83,13 @@ pub struct Lane {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub built: Vec<String>,
     /// True if the steps have network access in the room.
-    #[serde(default)]
     pub network: bool,
     /// True if the steps may change the sources in the room.
-    #[serde(default)]
     pub writes: bool,
     /// The planted failing test that the lane must detect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<CanaryTerms>,
     /// The ruling for a pass that needed a retry.
-    #[serde(default)]
     pub flaky: FlakyPolicy,
     /// Files and folders of the base that git ignores but the room needs: plain paths below the
     /// root.

@@ -29,26 +29,14 @@ pub enum Action {
     AskConfirmation { call: CallId, tool: ToolCall },
     /// Run a tool.
     RunTool { call: CallId, tool: String, input: Value },
-    /// Run a sub-agent within these limits. `limits` is `None` in journals of older versions of
-    /// fledge.
-    RunChild {
-        call: CallId,
-        input: Value,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        limits: Option<Limits>,
-    },
+    /// Run a sub-agent within these limits.
+    RunChild { call: CallId, input: Value, limits: Limits },
     /// Run the hooks that follow a turn in which files may have changed.
     RunHooks { call: CallId },
     /// Look up the information that the model asked for in prose.
     AnswerQuery { call: CallId, query: ModelQuery },
-    /// Summarise the first `upto` messages of the conversation in at most `most` tokens. `most` is
-    /// `None` in journals of older versions of fledge.
-    Compact {
-        call: CallId,
-        upto: usize,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        most: Option<u64>,
-    },
+    /// Summarise the first `upto` messages of the conversation in at most `most` tokens.
+    Compact { call: CallId, upto: usize, most: u64 },
     /// Run the frozen gate.
     RunGate { call: CallId, attempt: u32 },
     /// Deliver the verified tree. `base` is the tree that the work began from.

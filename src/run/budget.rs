@@ -7,9 +7,7 @@ use super::transcript::{bytes_of, tool_bytes};
 use super::watch::AgentEvent;
 use crate::chat::{ModelError, Reply, Spent, Usage, money};
 use crate::id::CallId;
-use crate::limits::{
-    ANSWER, LEAST_ANSWER, Limits, OUTPUT_ESTIMATE, SUMMARY_ANSWER, SUMMARY_MOST, SUMMARY_ROOM, SUMMARY_TOKENS,
-};
+use crate::limits::{ANSWER, LEAST_ANSWER, Limits, OUTPUT_ESTIMATE, SUMMARY_ANSWER, SUMMARY_MOST, SUMMARY_ROOM};
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -66,9 +64,6 @@ impl RunContext {
     /// configuration. A number is set where the run has a budget, or where an earlier answer met
     /// the usual limit.
     pub(super) fn most_of_answer(&self) -> Option<u64> {
-        if self.is_before(2) {
-            return None;
-        }
         let terms = self.charter.terms_of(self.model);
         let longer = terms.largest_output.filter(|_| self.raised && terms.max_output_tokens.is_none());
         if !self.has_budget() {
@@ -102,17 +97,14 @@ impl RunContext {
     /// Returns the estimated cost of a summary of the first `upto` messages.
     pub(super) fn next_summary(&self, upto: usize) -> Reserve {
         let input = tokens_in(self.transcript.bytes_upto(upto));
-        self.estimate(0, input, self.most_of_summary(upto).unwrap_or(SUMMARY_TOKENS))
+        self.estimate(0, input, self.most_of_summary(upto))
     }
 
     /// Returns the most tokens that a summary of the first `upto` messages may have. Reasoning
     /// counts as output for many models, so the limit is much higher than the length of a summary.
     /// After a failed summary the limit is higher still.
-    pub(super) fn most_of_summary(&self, upto: usize) -> Option<u64> {
+    pub(super) fn most_of_summary(&self, upto: usize) -> u64 {
         let within = |most: u64, part: u64| self.window().map_or(most, |window| most.min(window / part));
-        if self.is_before(3) {
-            return (!self.is_before(2)).then(|| within(SUMMARY_ANSWER, 4));
-        }
         let terms = self.charter.terms_of(self.model);
         let usual = terms.max_output_tokens.unwrap_or(SUMMARY_ROOM).min(SUMMARY_ROOM);
         let wanted = match self.streaks.compactions {
@@ -120,16 +112,13 @@ impl RunContext {
             _ => within(terms.max_output_tokens.or(terms.largest_output).unwrap_or(usual).min(SUMMARY_MOST), 2),
         };
         let input = tokens_in(self.transcript.bytes_upto(upto));
-        Some(if self.has_budget() { self.affordable(wanted, input, SUMMARY_ANSWER) } else { wanted })
+        if self.has_budget() { self.affordable(wanted, input, SUMMARY_ANSWER) } else { wanted }
     }
 
     fn estimate(&self, turns: u64, input_tokens: u64, output_tokens: u64) -> Reserve {
-        if self.is_of_old() {
-            return Reserve::default();
-        }
         let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
         // The provider may write the input to its cache, which can cost more.
-        let cached = Usage { cache_write_tokens: if self.is_before(2) { 0 } else { input_tokens }, ..usage.clone() };
+        let cached = Usage { cache_write_tokens: input_tokens, ..usage.clone() };
         let usd_micros = self.price(&usage).max(self.price(&cached)).unwrap_or(0);
         Reserve { turns, input_tokens, output_tokens, usd_micros }
     }
@@ -216,11 +205,11 @@ impl RunContext {
     pub(super) fn book_reply(&mut self, call: CallId, reply: &Reply) {
         self.settle(call);
         let (request, answer) = (self.request_bytes(), bytes_of(&reply.content));
-        let said = reply.usage.clone().filter(|usage| self.is_of_old() || is_plausible(usage, request, answer));
+        let said = reply.usage.clone().filter(|usage| is_plausible(usage, request, answer));
         if reply.usage.is_some() && said.is_none() {
             self.warn(format!("{} reported an impossible number of tokens: fledge charges an estimate", reply.model));
         }
-        let is_counted = said.is_some() || self.is_of_old();
+        let is_counted = said.is_some();
         let usage = said.unwrap_or_else(|| estimated(tokens_in(request), tokens_in(answer)));
         self.ledger.context_tokens = if is_counted { usage.total() } else { 0 };
         self.ledger.context_bytes = self.transcript.bytes() + answer;
@@ -233,9 +222,8 @@ impl RunContext {
     /// Books the usage and the file changes of a sub-agent.
     pub(super) fn book_child(&mut self, call: CallId, bill: &RunBill) {
         self.settle(call);
-        let requests = if self.is_before(3) { bill.turns } else { bill.requests };
         let books = &mut self.ledger.usage;
-        books.requests = books.requests.saturating_add(requests);
+        books.requests = books.requests.saturating_add(bill.requests);
         books.total.add(&bill.usage);
         for (model, usage) in &bill.by_model {
             books.by_model.entry(model.clone()).or_default().add(usage);
@@ -275,9 +263,8 @@ impl RunContext {
             return self.book_failure(call, error.spent.as_deref());
         }
         let aside = self.settle(call);
-        // A rejected answer must be paid for too. Older journals do not distinguish it from no
-        // answer.
-        let came = came || !(self.is_before(2) || model.is_empty());
+        // A rejected answer must be paid for too.
+        let came = came || !model.is_empty();
         let usage = match usage {
             usage if usage.total() > 0 || !came => self.priced(usage),
             _ => self.set_aside(aside),
@@ -323,18 +310,6 @@ impl RunContext {
 
     fn price(&self, usage: &Usage) -> Option<u64> {
         self.charter.terms_of(self.model).price.map(|price| price.cost_micros(usage))
-    }
-
-    /// Returns true if the run was started by a version of fledge that reserved nothing. Its
-    /// journal is replayed by the rules of that version.
-    pub(super) fn is_of_old(&self) -> bool {
-        self.is_before(1)
-    }
-
-    /// Returns true if the run was started by a version of fledge older than this edition of the
-    /// rules.
-    pub(super) fn is_before(&self, edition: u32) -> bool {
-        self.charter.edition < edition
     }
 }
 

@@ -102,7 +102,7 @@ impl RunContext {
     /// Returns true if the context window is so small that the usual number of kept messages would
     /// fill it.
     fn is_small(&self) -> bool {
-        !self.is_before(2) && self.window().is_some_and(|window| (SMALLEST..=SMALL).contains(&window))
+        self.window().is_some_and(|window| (SMALLEST..=SMALL).contains(&window))
     }
 
     /// Returns the number of newest results that are never cleared.
@@ -113,7 +113,7 @@ impl RunContext {
     /// Returns the bytes that the results of one turn may have together: a quarter of the window.
     /// `None` if the window is unknown.
     pub(super) fn room_for_results(&self) -> Option<usize> {
-        let window = self.window().filter(|window| !self.is_before(2) && *window >= SMALLEST)?;
+        let window = self.window().filter(|window| *window >= SMALLEST)?;
         Some(usize::try_from(window).unwrap_or(usize::MAX) / 4 * BYTES_PER_TOKEN)
     }
 

@@ -45,7 +45,7 @@ pub enum Event {
         usage: Usage,
         #[serde(default, skip_serializing_if = "is_zero")]
         turns: u64,
-        /// Requests that it sent to models; 0 in journals of older versions of fledge.
+        /// Requests that it sent to models.
         #[serde(default, skip_serializing_if = "is_zero")]
         requests: u64,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -75,8 +75,7 @@ pub enum Event {
         /// The model that summarised, by its provider's name for it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         model: String,
-        /// The error, if no answer came. `None` in journals of older versions of fledge, which
-        /// recorded it in `result` alone.
+        /// The error, if no answer came.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ModelError>,
     },

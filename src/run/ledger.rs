@@ -20,16 +20,13 @@ pub(super) struct RunLedger {
     /// time. 0: unknown.
     pub(super) context_tokens: u64,
     /// The bytes of the conversation at that time, with the answer.
-    #[serde(default)]
     pub(super) context_bytes: usize,
     /// The tokens of the conversation after the last summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) shortened_to: Option<u64>,
     /// Model calls that sub-agents completed.
-    #[serde(default)]
     pub(super) child_turns: u64,
     /// Amounts reserved for calls in flight.
-    #[serde(default)]
     pub(super) reserved: Vec<(CallId, Reserve)>,
     /// Tallies by tool name.
     pub(super) tools: BTreeMap<String, ToolTally>,
@@ -42,7 +39,6 @@ pub(super) struct RunLedger {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) hooks: Vec<String>,
     /// Protected paths that tools refused to change, each with its rule.
-    #[serde(default)]
     pub(super) refused: BTreeMap<String, String>,
 }
 

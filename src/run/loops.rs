@@ -46,15 +46,11 @@ pub(super) struct LoopWatch {
     recent: VecDeque<Seen>,
     told: bool,
     /// Recent calls that belong to the current turn.
-    #[serde(default)]
     fresh: usize,
     /// Counts of each transition of the files from one state to another.
-    #[serde(default)]
     steps: BTreeMap<u64, usize>,
-    #[serde(default)]
     tree: Option<u64>,
     /// True once the model was warned that the files returned to an earlier state.
-    #[serde(default)]
     told_of_files: bool,
 }
 

@@ -46,7 +46,7 @@ pub use ledger::{Attempt, ToolTally};
 pub use prompt::output_schema;
 pub use query::ModelQuery;
 pub use result::TaskResult;
-pub use run_spec::{EDITION, ModelTerms, RunPlan, RunSpec, ToolAccess, ToolRole, ToolRule};
+pub use run_spec::{ModelTerms, RunPlan, RunSpec, ToolAccess, ToolRole, ToolRule};
 pub use watch::{AgentEvent, Phase, StateName};
 pub use workplace::{Workplace, WorkplaceState};
 
@@ -160,8 +160,7 @@ impl Run {
         self.context.transcript.messages()
     }
 
-    /// Returns the tree before the agent's work. `None` before planning, and in plans of older
-    /// versions of fledge.
+    /// Returns the tree before the agent's work. `None` before planning.
     pub fn base(&self) -> Option<&TreeId> {
         self.context.plan.base.as_ref()
     }

@@ -57,7 +57,6 @@ pub struct TaskResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<Box<TreeDifference>>,
     /// The limits of the run.
-    #[serde(default)]
     pub limits: Limits,
     /// Tokens and requests, in total and by model.
     pub usage: ModelUsage,
@@ -77,7 +76,7 @@ pub struct TaskResult {
     pub outside_tree: OutsideTree,
     /// The digest of the frozen gate; empty without a gate.
     pub gate_digest: String,
-    /// The tree before the agent's work. `None` in plans of older versions of fledge.
+    /// The tree before the agent's work. `None` if the run ended before planning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<TreeId>,
     /// The tree that passed the gate, if the newest verdict is a pass.
@@ -177,7 +176,7 @@ fn protected(cx: &RunContext) -> Vec<HeldBack> {
 fn warnings(cx: &RunContext) -> Vec<String> {
     let mut warnings = cx.ledger.warnings.clone();
     let unpriced = cx.ledger.usage.unpriced();
-    if !unpriced.is_empty() && !cx.is_before(3) {
+    if !unpriced.is_empty() {
         warnings.push(format!("the cost leaves out models without a known price: {}", unpriced.join(", ")));
     }
     warnings

@@ -13,10 +13,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The newest edition of the machine's rules. A journal is replayed by the edition that it was
-/// written under.
-pub const EDITION: u32 = 3;
-
 /// The specification of one run, fixed when the task is submitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
@@ -57,9 +53,6 @@ pub struct RunSpec {
     pub limits: Limits,
     /// The seed for the jitter of back-off pauses.
     pub seed: u64,
-    /// The edition of the rules that decide this run. 0 if an older version of fledge started it.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub edition: u32,
     /// The number of runs above this one: 0 for a top-level run, 1 for its sub-agents.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
@@ -90,7 +83,6 @@ impl RunSpec {
             confirm_within_ms: None,
             limits: Limits::default(),
             seed: 0,
-            edition: EDITION,
             depth: 0,
         }
     }
@@ -149,7 +141,7 @@ pub struct RunPlan {
     /// The digest of the file that stores the gate for a resume; empty where there is no file.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub gate_file: String,
-    /// The tree before the agent's work. `None` in plans of older versions of fledge.
+    /// The tree before the agent's work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<TreeId>,
     /// The head of the user's repository at planning time, for a run that commits.
@@ -161,20 +153,16 @@ pub struct RunPlan {
     /// The ids of memories of earlier runs that are in the first message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<String>,
-    /// True if the gate passes on the base. `None` if the gate was not run there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base_passes: Option<bool>,
     /// True if the gate judges the base in parallel with the agent's first turns.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judges_base: bool,
-    /// The verdict of the gate on the base, where its pass ends the run. `None` in plans of older
-    /// versions of fledge.
+    /// The verdict of the gate on the base, where its pass ends the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_verdict: Option<Box<Verdict>>,
     /// The logs of the gate on the base, where the agent received its failures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub base_logs: Vec<StepLog>,
-    /// The sandbox around the agent. `None` in plans of older versions of fledge.
+    /// The sandbox around the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxKind>,
     /// True if the agent can reach the network from the sandbox.

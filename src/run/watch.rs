@@ -26,7 +26,6 @@ pub enum AgentEvent {
         /// True if the run has a gate.
         verify: bool,
         /// The limits of the run.
-        #[serde(default)]
         limits: Limits,
     },
     /// Another process resumed the run. The machine itself never sends this event.

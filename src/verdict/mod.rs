@@ -42,7 +42,7 @@ pub struct Verdict {
     /// the base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed: Option<Box<InstalledForChecks>>,
-    /// The evidence for a pass. Passes of earlier versions of fledge have none.
+    /// The evidence for a pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Box<Proof>>,
 }

@@ -114,45 +114,36 @@ fn a_call_cut_off_is_told_and_then_the_end() {
 
 #[test]
 fn to_ask_again_and_again_for_what_there_is_not_is_a_loop() {
-    let at = |edition| {
-        let mut walk =
-            Walk::calling(RunSpec { edition, limits: Limits { loop_threshold: 4, ..Limits::default() }, ..charter() });
-        let mut turns = 0;
-        while walk.run.label() == "CallingModel" && turns < 10 {
-            turns += 1;
-            let content = vec![fledge::chat::Block::ToolUse(crate::machine::walk::tool("c", "no-such-tool"))];
-            walk = walk.answer(replies(StopReason::ToolUse, content));
-        }
-        (turns, walk.run.result().map(|result| result.reason))
-    };
-    assert_eq!(at(1), (4, Some(Reason::LoopDetected)));
-    assert_eq!(at(0), (10, None));
+    let limits = Limits { loop_threshold: 4, ..Limits::default() };
+    let mut walk = Walk::calling(RunSpec { limits, ..charter() });
+    let mut turns = 0;
+    while walk.run.label() == "CallingModel" && turns < 10 {
+        turns += 1;
+        let content = vec![fledge::chat::Block::ToolUse(crate::machine::walk::tool("c", "no-such-tool"))];
+        walk = walk.answer(replies(StopReason::ToolUse, content));
+    }
+    let ended = (turns, walk.run.result().map(|result| result.reason));
+    assert_eq!(ended, (4, Some(Reason::LoopDetected)));
 }
 
 #[test]
 fn many_calls_alike_in_one_turn_are_told_before_they_end_a_run() {
-    let at = |edition| {
-        let mut walk = Walk::calling(RunSpec { edition, ..charter() });
-        let mut told = Vec::new();
-        for turn in 1..=9 {
-            let tool =
-                |n| fledge::chat::ToolCall { id: format!("c{n}"), ..crate::machine::walk::tool("c", "files-read") };
-            let calls = (0..8).map(|n| fledge::chat::Block::ToolUse(tool(n)));
-            walk = walk.answer(replies(StopReason::ToolUse, calls.collect()));
-            for _ in 0..8 {
-                walk = walk.answer(ran(ToolOutcome::ok("no matches")));
-            }
-            if heard(&walk.run).iter().any(|heard| heard.contains("nearly the same call")) {
-                told.push(turn);
-            }
-            if walk.run.label() != "CallingModel" {
-                return (turn, told, walk.run.result().map(|result| result.reason));
-            }
+    let mut walk = Walk::calling(charter());
+    let (mut turn, mut told) = (0, Vec::new());
+    while walk.run.label() == "CallingModel" && turn < 9 {
+        turn += 1;
+        let tool = |n| fledge::chat::ToolCall { id: format!("c{n}"), ..crate::machine::walk::tool("c", "files-read") };
+        let calls = (0..8).map(|n| fledge::chat::Block::ToolUse(tool(n)));
+        walk = walk.answer(replies(StopReason::ToolUse, calls.collect()));
+        for _ in 0..8 {
+            walk = walk.answer(ran(ToolOutcome::ok("no matches")));
         }
-        (0, told, None)
-    };
-    assert_eq!(at(3), (2, vec![1], Some(Reason::LoopDetected)));
-    assert_eq!(at(2), (1, Vec::new(), Some(Reason::LoopDetected)));
+        if heard(&walk.run).iter().any(|heard| heard.contains("nearly the same call")) {
+            told.push(turn);
+        }
+    }
+    let reason = walk.run.result().map(|result| result.reason);
+    assert_eq!((turn, told, reason), (2, vec![1], Some(Reason::LoopDetected)));
 }
 
 #[test]

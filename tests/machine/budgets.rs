@@ -123,7 +123,7 @@ fn a_budget_in_dollars_needs_every_price_and_says_which_line_is_missing() {
 
 fn shares(walk: &Walk) -> Vec<(u64, Option<u64>, Option<u64>)> {
     let share = |action: Action| match action {
-        Action::RunChild { limits: Some(limits), .. } => Some((limits.turns, limits.tokens, limits.usd_micros)),
+        Action::RunChild { limits, .. } => Some((limits.turns, limits.tokens, limits.usd_micros)),
         _ => None,
     };
     walk.asked().into_iter().filter_map(share).collect()
@@ -201,17 +201,6 @@ fn a_sub_agent_of_a_sub_agent_has_none() {
     );
     let walk = at(2).gives("CallingModel", &[call_model(3)]);
     assert_eq!(heard(&walk.run), ["there is no tool `subagent-spawn` in this task"]);
-}
-
-#[test]
-fn a_run_of_an_older_program_sets_nothing_aside() {
-    let old = RunSpec { edition: 0, ..tokens(1_000) };
-    let walk = Walk::calling(old).answer(used(900, 99));
-    assert_eq!((walk.run.label(), walk.run.reserved()), ("CallingModel", fledge::run::Reserve::default()));
-    walk.answer(used(1, 0)).ends_as(Reason::BudgetTokens);
-    let old = RunSpec { edition: 0, ..charter() };
-    let child = Walk::calling(old).answer(spawns(1));
-    assert!(matches!(child.asked()[..], [Action::RunChild { limits: None, .. }]));
 }
 
 fn call_model(call: u64) -> Action {

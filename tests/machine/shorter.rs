@@ -112,8 +112,6 @@ fn too_long_for_the_provider_is_one_compaction_and_then_the_end() {
     assert_eq!(walk.run.label(), "CallingModel");
     walk.answer(too_long()).ends_as(Reason::ProviderFailed);
     Walk::calling(charter()).answer(too_long()).ends_as(Reason::ProviderFailed);
-    let old = Walk::calling(RunSpec { edition: 0, ..charter() }).answer(too_long());
-    assert_eq!(old.run.label(), "CallingModel");
 }
 
 #[test]
@@ -150,18 +148,17 @@ fn after_three_failures_a_conversation_that_is_too_long_is_final() {
 #[test]
 fn a_summary_has_room_for_thoughts_and_the_end_of_summaries_is_told() {
     let most = |walk: &Walk| {
-        let most = |action| if let Action::Compact { most, .. } = action { most } else { None };
+        let most = |action| if let Action::Compact { most, .. } = action { Some(most) } else { None };
         walk.asked().into_iter().find_map(most)
     };
-    let of = |edition, window, largest_output| {
+    let of = |window, largest_output| {
         let terms = ModelTerms { context_window: window, largest_output, ..ModelTerms::default() };
-        let charter = RunSpec { edition, terms: vec![terms], ..charter() };
+        let charter = RunSpec { terms: vec![terms], ..charter() };
         Walk::calling_after_much(charter).answer(fails(ModelErrorKind::ContextTooLong))
     };
-    assert_eq!(most(&of(2, Some(400_000), Some(128_000))), Some(4_096));
-    assert_eq!(most(&of(3, Some(400_000), Some(128_000))), Some(16_384));
-    assert_eq!(most(&of(3, Some(20_000), None)), Some(5_000));
-    assert_eq!(most(&of(3, None, None)), Some(16_384));
+    assert_eq!(most(&of(Some(400_000), Some(128_000))), Some(16_384));
+    assert_eq!(most(&of(Some(20_000), None)), Some(5_000));
+    assert_eq!(most(&of(None, None)), Some(16_384));
 
     let mut walk = Walk::calling_after_much(RunSpec { context_window: Some(12), ..charter() });
     for n in 0..3 {

@@ -89,7 +89,7 @@ impl LeftRun {
         };
         let Some(base) = base else {
             let error = anyhow!("no files of run {} are kept", row.head.id);
-            return Err(CliError::input(error).hint("the run ended before planning, or an older fledge made it"));
+            return Err(CliError::input(error).hint("the run ended before planning"));
         };
         trees.resume(&base, &stop).await.map_err(broken)?;
         Ok(Self { row, story, trees, env, base, candidate, gone, stop })

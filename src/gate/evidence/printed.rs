@@ -15,7 +15,6 @@ pub(in crate::gate) struct PrintedCounts {
     /// Tests that ran and failed; `None` if no summary was printed.
     sum: Option<Sum>,
     /// Tests that were skipped.
-    #[serde(default)]
     skipped: u64,
     /// Tests of Rust's test programs only, without those that a failing test printed.
     own: Own,
@@ -24,15 +23,11 @@ pub(in crate::gate) struct PrintedCounts {
     /// The names of tests that ran.
     names: TestNames,
     /// The output of Go and its test programs.
-    #[serde(default)]
     go: GoTests,
     /// A Gradle task ran an unknown number of tests.
-    #[serde(default)]
     is_uncounted: bool,
     /// The number of plans that no test follows. `has_plans` is true if a document had tests.
-    #[serde(default)]
     empty_plans: u64,
-    #[serde(default)]
     has_plans: bool,
     #[serde(skip)]
     tap: TapReader,
@@ -60,10 +55,8 @@ struct Own {
     /// Another runner printed a summary, so the source of the summaries is unknown.
     is_mixed: bool,
     /// The number of failed tests in the last summary of the current program.
-    #[serde(default)]
     failed: u64,
     /// The last summary of an earlier program has failed tests.
-    #[serde(default)]
     has_failed: bool,
 }
 

@@ -35,10 +35,8 @@ pub(super) struct BaseDeclarations {
     /// Folders of the base with Go tests.
     go: BTreeSet<String>,
     /// Namespaces that PHP sources of the base declare, by their first name in lower case.
-    #[serde(default)]
     php: BTreeSet<String>,
     /// Folders of the base with tasks. No new batch may name these.
-    #[serde(default)]
     tasks: BTreeSet<String>,
 }
 

@@ -84,39 +84,28 @@ pub struct FrozenPolicy {
     /// The manifests of the base.
     pub manifests: BTreeSet<String>,
     /// Paths at which a new file would be taken for something that the gate asks for.
-    #[serde(default)]
     stand_ins: StandIns,
     /// The folders of the base that contain files.
     pub folders: BTreeSet<String>,
     /// Python modules that would be found before the intended ones.
-    #[serde(default)]
     shadows: Shadows,
     /// Folders above guarded modules of other languages. A new link must not replace them.
-    #[serde(default)]
     modules: BTreeSet<String>,
     /// Files of the base that a new file could hide.
-    #[serde(default)]
     found: ShadowableFiles,
     /// Names that no source may declare.
-    #[serde(default)]
     declared: BaseDeclarations,
     /// Names that Node packages of the base have or depend on.
-    #[serde(default)]
     taken: BTreeSet<String>,
     /// Files whose change is noted, each with the reason.
-    #[serde(default)]
     noted: BTreeMap<String, String>,
     /// The folders of the base that are packages.
-    #[serde(default)]
     packages: BTreeSet<String>,
     /// Tools that no command of the base names.
-    #[serde(default)]
     unused: BTreeSet<String>,
     /// The protected files that may gain unused parts.
-    #[serde(default)]
     parts: ComparedParts,
     /// The files with commands that the lanes run.
-    #[serde(default)]
     commands: BTreeSet<String>,
 }
 

@@ -94,7 +94,7 @@ impl RunState {
                 }
                 None => Self::enter(NextState::TryModel { tries: 1, compacted: false }, cx),
             },
-            NextState::TryModel { tries, compacted } => match cx.exhausted().filter(|_| !cx.is_before(2)) {
+            NextState::TryModel { tries, compacted } => match cx.exhausted() {
                 Some((reason, message)) => Self::enter(NextState::end(reason, message), cx),
                 None => {
                     phase(cx, Phase::CallingModel);

@@ -12,9 +12,6 @@ use crate::run::watch::{AgentEvent, StateName};
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
-/// The message of a run whose gate passed on the base, in plans without a verdict.
-const NOTHING_TO_FIX: &str = "the gate already passes: there is nothing to fix";
-
 /// Waiting for the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::run) struct Planning {
@@ -55,11 +52,8 @@ impl Planning {
                 if !ids.is_empty() {
                     cx.emit(AgentEvent::Recalled { ids });
                 }
-                if cx.charter.is_fix && cx.plan.base_passes == Some(true) {
-                    return Some(match cx.plan.base_verdict.take() {
-                        Some(verdict) => NextState::Accept(verdict),
-                        None => NextState::end(Reason::Verified, NOTHING_TO_FIX), // plan of an older version
-                    });
+                if let Some(verdict) = cx.plan.base_verdict.take().filter(|_| cx.charter.is_fix) {
+                    return Some(NextState::Accept(verdict));
                 }
                 Some(NextState::Begin)
             }

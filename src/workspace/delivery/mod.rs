@@ -49,11 +49,11 @@ pub struct RepositoryHead {
     pub branch: Option<String>,
     /// The tree of the workspace's folder; `None` if the commit does not have the folder.
     pub tree: Option<TreeId>,
-    /// The git directory; `None` in data of an older version.
+    /// The git directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_dir: Option<String>,
-    /// The committer and the git settings of a commit, as keys and values. Empty in data of an
-    /// older version.
+    /// The committer and the git settings of a commit, as keys and values, as
+    /// [`UserRepository::with_config`] adds them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub config: Vec<(String, String)>,
 }
@@ -150,7 +150,7 @@ impl<'t> UserRepository<'t> {
     ) -> Result<MadeCommit, DeliveryError> {
         self.must_be_finished(stop).await?;
         let now = self.head(stop).await?;
-        if what.head.git_dir.is_some() && now.git_dir != what.head.git_dir {
+        if now.git_dir != what.head.git_dir {
             return Err(DeliveryError::Another { path: now.git_dir.unwrap_or_default() });
         }
         if (&now.commit, &now.branch) != (&what.head.commit, &what.head.branch) {

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(crate) struct Watch {
     limits: Limits,
-    is_of_old: bool,
     has_prices: bool,
     turns: u64,
     spent: Usage,
@@ -25,7 +24,6 @@ impl Law for Watch {
             let has_price = |place: usize| charter.terms.get(place).is_some_and(|terms| terms.price.is_some());
             *self = Self {
                 limits: charter.limits.clone(),
-                is_of_old: charter.edition == 0,
                 has_prices: (0..charter.models.len()).all(has_price),
                 ..Self::default()
             };
@@ -48,13 +46,9 @@ impl Law for Watch {
                 self.spent = usage.clone();
             }
         }
-        if self.is_of_old {
-            return Ok(());
-        }
         for action in step.asked() {
             match action {
                 Action::RunChild { call, limits, .. } => {
-                    let limits = limits.as_ref().ok_or("law 14: a sub-agent without limits")?;
                     self.is_fair(limits)?;
                     self.children.insert(*call, limits.clone());
                     self.is_covered(step)?;

@@ -24,7 +24,7 @@ fn run_tool(call: u64, id: &str, name: &str) -> Action {
 
 /// Returns the action that starts a sub-agent with this number of turns.
 fn run_child(call: u64, id: &str, turns: u64) -> Action {
-    let limits = Some(Limits { turns, ..Limits::default() });
+    let limits = Limits { turns, ..Limits::default() };
     Action::RunChild { call: CallId(call), input: json!({ "path": id }), limits }
 }
 
@@ -97,7 +97,7 @@ pub(super) fn a_retryable_failure_waits_before_the_next_try() {
 #[test]
 pub(super) fn a_conversation_that_is_too_long_is_summarised() {
     let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong));
-    walk.gives("Compacting", &[Action::Compact { call: CallId(3), upto: 3, most: Some(16384) }]);
+    walk.gives("Compacting", &[Action::Compact { call: CallId(3), upto: 3, most: 16384 }]);
 }
 
 #[test]
@@ -133,7 +133,7 @@ pub(super) fn a_summary_that_may_come_waits_for_its_next_try() {
 #[test]
 pub(super) fn a_summary_that_was_cut_off_is_asked_for_anew() {
     let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong)).answer(interrupted);
-    walk.gives("Compacting", &[Action::Compact { call: CallId(4), upto: 3, most: Some(16384) }]);
+    walk.gives("Compacting", &[Action::Compact { call: CallId(4), upto: 3, most: 16384 }]);
 }
 
 #[test]
@@ -197,7 +197,7 @@ pub(super) fn results_go_straight_back_to_the_model() {
     assert_eq!(heard(&walk.gives("CallingModel", &[call_model(4)]).run), ["text"]);
     let crowded = Walk::calling_after_much(RunSpec { context_window: Some(12), ..charter() });
     let walk = crowded.answer(calls(&[("c1", "files-read")])).answer(ran(ToolOutcome::ok("text")));
-    walk.gives("Compacting", &[Action::Compact { call: CallId(4), upto: 5, most: Some(3) }]);
+    walk.gives("Compacting", &[Action::Compact { call: CallId(4), upto: 5, most: 3 }]);
 }
 
 #[test]

@@ -75,15 +75,6 @@ pub(super) fn a_fix_whose_gate_passes_as_it_is_ends_with_the_proof_of_that() {
 }
 
 #[test]
-fn a_fix_that_an_older_program_planned_ends_as_it_did() {
-    let plan = fledge::run::RunPlan { base_passes: Some(true), ..nature::plan() };
-    let walk = Walk::planning(RunSpec { is_fix: true, ..charter() }).answer(planned(plan));
-    let result = walk.answer(|call| Event::ReportSaved { call, saved: Box::default() }).run.result().expect("a result");
-    assert_eq!((result.reason, result.tree, result.attempts.len()), (Reason::Verified, None, 0));
-    assert_eq!(result.message, "the gate already passes: there is nothing to fix");
-}
-
-#[test]
 fn a_delivery_that_failed_says_the_ways_out_that_fit_its_fault() {
     let ways = "remove `x`".to_owned();
     let failed = |call| Event::Delivered { call, result: Err("it moved".into()), ways: Some(ways) };

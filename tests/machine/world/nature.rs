@@ -8,7 +8,7 @@ use fledge::chat::{
 };
 use fledge::id::{CallId, RunId, TreeId};
 use fledge::limits::Limits;
-use fledge::run::{Delivery, EDITION, Event, ModelTerms, RunPlan, RunSpec, ToolAccess, ToolRole, ToolRule};
+use fledge::run::{Delivery, Event, ModelTerms, RunPlan, RunSpec, ToolAccess, ToolRole, ToolRule};
 use fledge::task::OnTamper;
 use fledge::verdict::{Proof, Reason, Ruling, StepReport, StepStatus, StopCause, TamperFinding, Verdict};
 use serde_json::json;
@@ -59,7 +59,6 @@ pub(crate) fn charter(dice: &mut Dice) -> RunSpec {
     let has_prices = usd_micros.is_some() && !dice.chance(100);
     let mut charter = RunSpec {
         terms: models.clone().map(|_| terms(has_prices, dice)).collect(),
-        edition: dice.pick(&[0, EDITION, EDITION, EDITION]),
         depth: dice.pick(&[0, 0, 0, 1, 2]),
         commits: dice.chance(500),
         verify: !dice.chance(150),
@@ -123,7 +122,7 @@ pub(crate) fn passed_plan() -> RunPlan {
         unchanged_since: None,
         proof: Some(Box::new(proof())),
     };
-    RunPlan { base_passes: Some(true), base_verdict: Some(Box::new(verdict)), ..plan() }
+    RunPlan { base_verdict: Some(Box::new(verdict)), ..plan() }
 }
 
 /// Returns a plan that sometimes requires a structured answer.

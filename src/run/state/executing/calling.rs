@@ -91,9 +91,7 @@ impl CallingModel {
             });
         }
         if error.fault.is_retryable() && self.tries < cx.charter.limits.tries {
-            if !cx.is_before(2)
-                && let Some((reason, message)) = cx.exhausted()
-            {
+            if let Some((reason, message)) = cx.exhausted() {
                 return NextState::end(reason, message);
             }
             let wait = cx.pause(self.tries, wish);
@@ -127,9 +125,6 @@ fn delta_event(delta: Delta) -> Option<AgentEvent> {
 
 /// Shortens the conversation if possible: clears older results, and summarises the older messages.
 fn shorter(cx: &mut RunContext) -> Option<NextState> {
-    if cx.is_of_old() {
-        return Some(NextState::Compact { tries: 1 });
-    }
     let has_cleared = cx.clear_results();
     if cx.may_summarise() && cx.cut().is_some() {
         return Some(NextState::Compact { tries: 1 });

@@ -18,7 +18,6 @@ pub(in crate::run) struct Compacting {
     pub(in crate::run::state) call: CallId,
     upto: usize,
     /// The try of this summary, from 1.
-    #[serde(default)]
     tries: u32,
 }
 
@@ -27,8 +26,7 @@ impl Compacting {
     /// there are too few messages.
     pub(in crate::run::state) fn due(cx: &RunContext) -> Option<Result<usize, (Reason, String)>> {
         let upto = cx.cut()?;
-        let limit = if cx.is_of_old() { None } else { cx.overdrawn_by(cx.next_summary(upto)) };
-        Some(limit.map_or(Ok(upto), Err))
+        Some(cx.overdrawn_by(cx.next_summary(upto)).map_or(Ok(upto), Err))
     }
 
     pub(in crate::run::state) fn start(upto: usize, tries: u32, cx: &mut RunContext) -> Self {
@@ -54,7 +52,7 @@ impl Compacting {
                 let success = result.is_ok();
                 cx.streaks.compactions = if success { 0 } else { cx.streaks.compactions + 1 };
                 let note = result.unwrap_or_else(|error| error);
-                if !success && !cx.may_summarise() && !cx.is_before(3) {
+                if !success && !cx.may_summarise() {
                     cx.warn(format!("stopped summarising the conversation after repeated failures: {note}"));
                 }
                 cx.emit(AgentEvent::Compaction { success, note });
@@ -119,7 +117,7 @@ impl Compacting {
         }
         cx.transcript.summarise(self.upto, text);
         cx.ledger.context_tokens = 0; // the count was of the longer conversation
-        cx.ledger.shortened_to = (!cx.is_before(2)).then(|| cx.context_tokens());
+        cx.ledger.shortened_to = Some(cx.context_tokens());
         Ok(format!("{} messages were replaced by a summary", self.upto))
     }
 }

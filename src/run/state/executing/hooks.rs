@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 pub(in crate::run) struct RunningHooks {
     pub(in crate::run::state) call: CallId,
     /// The calls of the turn that ran.
-    #[serde(default)]
     pub(in crate::run) tools: Vec<DoneTool>,
 }
 

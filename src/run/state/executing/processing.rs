@@ -79,7 +79,7 @@ fn empty(reply: Reply, cx: &mut RunContext) -> NextState {
 /// The limit is raised once, and this does not count as a continuation.
 fn may_be_longer(cx: &RunContext) -> bool {
     let terms = cx.charter.terms_of(cx.model);
-    let is_ours = terms.max_output_tokens.is_none() && !cx.raised && !cx.is_before(2);
+    let is_ours = terms.max_output_tokens.is_none() && !cx.raised;
     is_ours && terms.largest_output.is_some_and(|largest| largest > ANSWER)
 }
 

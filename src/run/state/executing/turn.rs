@@ -210,7 +210,7 @@ impl ToolTurn {
     /// Counts a refused call for loop detection: repeated requests for a refused call are a loop
     /// too.
     fn note_refusal(&mut self, place: usize, why: &str, cx: &mut RunContext) {
-        if let (false, Some(slot)) = (cx.is_of_old(), self.slots.get(place)) {
+        if let Some(slot) = self.slots.get(place) {
             let opinion = note(&slot.tool, why, false, cx);
             self.heed(opinion);
         }
@@ -313,20 +313,16 @@ impl ToolTurn {
     fn start_child(&mut self, place: usize, cx: &mut RunContext) {
         let is_to_come = |slot: &&Slot| slot.role == ToolRole::Child && slot.stage == Stage::Queued;
         let to_come = self.slots.iter().filter(is_to_come).count() as u64;
-        let share = if cx.is_of_old() { None } else { cx.share(to_come) };
-        if share.is_none() && !cx.is_of_old() {
+        let Some((limits, aside)) = cx.share(to_come) else {
             self.refuse(place, prompt::NO_SHARE.into(), false, cx);
             return self.report(cx);
-        }
+        };
         let call = cx.call();
         let input = self.run(place, call, cx).tool.input.to_value();
         let said = |key: &str| input[key].as_str().map(str::trim).filter(|text| !text.is_empty());
         let note = said("title").or_else(|| said("task")).unwrap_or_default().to_owned();
         cx.emit(AgentEvent::Subagent { finished: false, note });
-        let limits = share.map(|(limits, aside)| {
-            cx.reserve(call, aside);
-            limits
-        });
+        cx.reserve(call, aside);
         cx.ask(Action::RunChild { call, input, limits });
     }
 
@@ -355,7 +351,7 @@ fn note(tool: &ToolCall, result: &str, changed: bool, cx: &mut RunContext) -> Lo
     let threshold = cx.charter.limits.loop_threshold;
     match cx.loops.note(&tool.name, input, result, changed, threshold) {
         // The model has not yet been warned of repetitions within this turn.
-        LoopOpinion::Loop if !cx.is_before(3) && !cx.loops.went_on(threshold) => LoopOpinion::Repetitive,
+        LoopOpinion::Loop if !cx.loops.went_on(threshold) => LoopOpinion::Repetitive,
         opinion => opinion,
     }
 }
