@@ -7,8 +7,8 @@ use super::reporting::EndedRun;
 use crate::id::{CallId, TreeId};
 use crate::run::action::Action;
 use crate::run::context::RunContext;
-use crate::run::event::{Delivery, Event};
-use crate::run::watch::{AgentEvent, StateName};
+use crate::run::event::Delivery;
+use crate::run::watch::AgentEvent;
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -33,40 +33,9 @@ impl Delivering {
         Self { call, ended: EndedRun { reason, message, stopped_by, said } }
     }
 
-    pub(super) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
-        match event {
-            Event::Delivered { result, ways, .. } => Some(self.end(result, ways, cx)),
-            Event::TaskSubmitted { .. }
-            | Event::PlanReady { .. }
-            | Event::PlanFailed { .. }
-            | Event::ModelDelta { .. }
-            | Event::ModelCompleted { .. }
-            | Event::ModelFailed { .. }
-            | Event::DeadlinePassed
-            | Event::ConfirmationAnswered { .. }
-            | Event::ToolProgress { .. }
-            | Event::ToolFinished { .. }
-            | Event::ChildFinished { .. }
-            | Event::HooksFinished { .. }
-            | Event::QueryAnswered { .. }
-            | Event::CompactionFinished { .. }
-            | Event::GateProgress { .. }
-            | Event::GateFinished { .. }
-            | Event::ReportSaved { .. }
-            | Event::ReportFailed { .. }
-            | Event::Interrupted { .. }
-            | Event::BaseJudged { .. }
-            | Event::LimitReached { .. }
-            | Event::CancelRequested { .. } => {
-                cx.senseless(StateName::Reporting, event.name());
-                None
-            }
-        }
-    }
-
     /// Ends the delivery. The work stays verified even if the delivery failed; only the reason of
     /// the run changes.
-    fn end(&mut self, result: Result<Delivery, String>, ways: Option<String>, cx: &mut RunContext) -> NextState {
+    pub(super) fn end(&self, result: Result<Delivery, String>, ways: Option<String>, cx: &mut RunContext) -> NextState {
         let EndedRun { mut reason, mut message, stopped_by, said } = self.ended.clone();
         match result {
             Ok(delivery) => {

@@ -3,8 +3,8 @@
 use super::NextState;
 use super::reporting::EndedRun;
 use crate::run::context::RunContext;
-use crate::run::event::Event;
-use crate::run::watch::{AgentEvent, StateName};
+use crate::run::run_spec::RunSpec;
+use crate::run::watch::AgentEvent;
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -30,44 +30,15 @@ impl Idle {
         Self { ended: Some(ended) }
     }
 
-    pub(super) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
-        match event {
-            Event::TaskSubmitted { charter } => {
-                cx.renew(*charter);
-                cx.emit(AgentEvent::Started {
-                    title: cx.charter.title.clone(),
-                    models: cx.charter.models.clone(),
-                    max_retries: cx.charter.max_retries,
-                    verify: cx.charter.verify,
-                    limits: cx.charter.limits.clone(),
-                });
-                Some(NextState::Plan)
-            }
-            Event::PlanReady { .. }
-            | Event::PlanFailed { .. }
-            | Event::ModelDelta { .. }
-            | Event::ModelCompleted { .. }
-            | Event::ModelFailed { .. }
-            | Event::DeadlinePassed
-            | Event::ConfirmationAnswered { .. }
-            | Event::ToolProgress { .. }
-            | Event::ToolFinished { .. }
-            | Event::ChildFinished { .. }
-            | Event::HooksFinished { .. }
-            | Event::QueryAnswered { .. }
-            | Event::CompactionFinished { .. }
-            | Event::GateProgress { .. }
-            | Event::GateFinished { .. }
-            | Event::Delivered { .. }
-            | Event::ReportSaved { .. }
-            | Event::ReportFailed { .. }
-            | Event::Interrupted { .. }
-            | Event::BaseJudged { .. }
-            | Event::LimitReached { .. }
-            | Event::CancelRequested { .. } => {
-                cx.senseless(StateName::Idle, event.name());
-                None
-            }
-        }
+    pub(super) fn submitted(charter: RunSpec, cx: &mut RunContext) -> NextState {
+        cx.renew(charter);
+        cx.emit(AgentEvent::Started {
+            title: cx.charter.title.clone(),
+            models: cx.charter.models.clone(),
+            max_retries: cx.charter.max_retries,
+            verify: cx.charter.verify,
+            limits: cx.charter.limits.clone(),
+        });
+        NextState::Plan
     }
 }

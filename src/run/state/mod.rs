@@ -12,6 +12,7 @@ mod verifying;
 
 pub(super) use reporting::EndedRun;
 
+use super::bill::RunBill;
 use super::context::RunContext;
 use super::event::Event;
 use super::watch::{AgentEvent, Phase, StateName};
@@ -21,6 +22,7 @@ use crate::verdict::Reason;
 use delivering::Delivering;
 use executing::{
     AnsweringQuery, BackingOff, CallingModel, Compacting, Confirming, Dispatching, RunningHooks, RunningTools,
+    delta_event,
 };
 use executing::{ToolTurn, TurnWait};
 use idle::Idle;
@@ -54,22 +56,57 @@ impl RunState {
         Self::Idle(Idle::default())
     }
 
-    /// Passes an event to the state. `None`: the state does not change.
+    /// Passes an event to the state. `None`: the state does not change. An event that makes no sense
+    /// in the state is ignored with a warning.
     pub(super) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
-        match self {
-            Self::Idle(state) => state.on(event, cx),
-            Self::Planning(state) => state.on(event, cx),
-            Self::CallingModel(state) => state.on(event, cx),
-            Self::BackingOff(state) => state.on(event, cx),
-            Self::Confirming(state) => state.on(event, cx),
-            Self::RunningTools(state) => state.on(event, cx),
-            Self::Dispatching(state) => state.on(event, cx),
-            Self::RunningHooks(state) => state.on(event, cx),
-            Self::AnsweringQuery(state) => state.on(event, cx),
-            Self::Compacting(state) => state.on(event, cx),
-            Self::Verifying(state) => state.on(event, cx),
-            Self::Delivering(state) => state.on(event, cx),
-            Self::Reporting(state) => state.on(event, cx),
+        Some(match (self, event) {
+            (Self::Idle(_), Event::TaskSubmitted { charter }) => Idle::submitted(*charter, cx),
+            (Self::Planning(_), Event::PlanReady { plan, .. }) => Planning::ready(*plan, cx),
+            (Self::Planning(_), Event::PlanFailed { reason, message, .. }) => Planning::failed(reason, message),
+            (Self::CallingModel(state), Event::ModelCompleted { reply, .. }) => state.completed(*reply, cx),
+            (Self::CallingModel(state), Event::ModelFailed { error, .. }) => state.failed(&error, cx),
+            (Self::CallingModel(state), Event::Interrupted { .. }) => state.interrupted(cx),
+            (Self::BackingOff(state), Event::DeadlinePassed) if cx.now >= state.due => state.over(),
+            (Self::Confirming(state), Event::ConfirmationAnswered { approved, note, .. }) => {
+                state.answered(approved, &note, cx)
+            }
+            (Self::Confirming(state), Event::DeadlinePassed) if state.due.is_some_and(|due| cx.now >= due) => {
+                state.answered(false, "no answer in time", cx)
+            }
+            (Self::RunningTools(state), Event::ToolFinished { call, outcome }) => state.finished(call, outcome, cx),
+            (
+                Self::Dispatching(state),
+                Event::ChildFinished { call, outcome, usage, turns, requests, by_model, changes },
+            ) => state.finished(call, outcome, &RunBill { usage, turns, requests, by_model, changes }, cx),
+            (Self::RunningHooks(_), Event::HooksFinished { notes, reported, checkpoint, .. }) => {
+                RunningHooks::finished(notes, reported, checkpoint, cx)
+            }
+            (Self::AnsweringQuery(_), Event::QueryAnswered { answer, .. }) => AnsweringQuery::answered(&answer, cx),
+            (Self::Compacting(state), Event::Interrupted { .. }) => state.interrupted(cx),
+            (Self::Compacting(state), Event::CompactionFinished { result, usage, model, error, .. }) => {
+                state.finished(result, (usage, &model), error.as_ref(), cx)
+            }
+            (Self::Verifying(state), Event::GateFinished { verdict, .. }) => state.judge(*verdict, cx),
+            (Self::Delivering(state), Event::Delivered { result, ways, .. }) => state.end(result, ways, cx),
+            (Self::Reporting(state), event) => return state.on(event, cx),
+            (state, event) => {
+                state.show(event, cx);
+                return None;
+            }
+        })
+    }
+
+    /// Shows the progress of an effect to watchers. Any other event makes no sense in the state.
+    fn show(&self, event: Event, cx: &mut RunContext) {
+        match (self, event) {
+            (Self::CallingModel(_), Event::ModelDelta { delta, .. }) => {
+                delta_event(delta).into_iter().for_each(|event| cx.emit(event));
+            }
+            (Self::RunningTools(_), Event::ToolProgress { text, .. }) => cx.emit(AgentEvent::ToolOutput { text }),
+            (Self::Planning(_) | Self::Verifying(_), Event::GateProgress { progress, .. }) => {
+                cx.emit(AgentEvent::LaneStep(progress));
+            }
+            (state, event) => cx.senseless(state.name(), event.name()),
         }
     }
 

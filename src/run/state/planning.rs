@@ -5,10 +5,10 @@ use crate::id::CallId;
 use crate::limits::MAX_DEPTH;
 use crate::run::action::Action;
 use crate::run::context::RunContext;
-use crate::run::event::{self, Event};
-use crate::run::run_spec::ToolRole;
+use crate::run::event;
+use crate::run::run_spec::{RunPlan, ToolRole};
 use crate::run::transcript::Transcript;
-use crate::run::watch::{AgentEvent, StateName};
+use crate::run::watch::AgentEvent;
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -36,57 +36,27 @@ impl Planning {
         Self { call }
     }
 
-    pub(super) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
-        match event {
-            Event::PlanReady { plan, .. } => {
-                cx.plan = *plan;
-                if cx.charter.depth >= MAX_DEPTH {
-                    cx.plan.forbid(ToolRole::Child);
-                }
-                cx.transcript = Transcript::start(std::mem::take(&mut cx.plan.messages));
-                cx.attempt = 1;
-                for note in std::mem::take(&mut cx.plan.notes) {
-                    cx.warn(note);
-                }
-                let ids = std::mem::take(&mut cx.plan.recalled);
-                if !ids.is_empty() {
-                    cx.emit(AgentEvent::Recalled { ids });
-                }
-                if let Some(verdict) = cx.plan.base_verdict.take().filter(|_| cx.charter.is_fix) {
-                    return Some(NextState::Accept(verdict));
-                }
-                Some(NextState::Begin)
-            }
-            Event::GateProgress { progress, .. } => {
-                cx.emit(AgentEvent::LaneStep(progress)); // progress on the base
-                None
-            }
-            Event::PlanFailed { reason, message, .. } => {
-                Some(NextState::end(if event::may_be_given(reason) { reason } else { Reason::PlanFailed }, message))
-            }
-            Event::TaskSubmitted { .. }
-            | Event::ModelDelta { .. }
-            | Event::ModelCompleted { .. }
-            | Event::ModelFailed { .. }
-            | Event::DeadlinePassed
-            | Event::ConfirmationAnswered { .. }
-            | Event::ToolProgress { .. }
-            | Event::ToolFinished { .. }
-            | Event::ChildFinished { .. }
-            | Event::HooksFinished { .. }
-            | Event::QueryAnswered { .. }
-            | Event::CompactionFinished { .. }
-            | Event::GateFinished { .. }
-            | Event::Delivered { .. }
-            | Event::ReportSaved { .. }
-            | Event::ReportFailed { .. }
-            | Event::Interrupted { .. }
-            | Event::BaseJudged { .. }
-            | Event::LimitReached { .. }
-            | Event::CancelRequested { .. } => {
-                cx.senseless(StateName::Planning, event.name());
-                None
-            }
+    pub(super) fn ready(plan: RunPlan, cx: &mut RunContext) -> NextState {
+        cx.plan = plan;
+        if cx.charter.depth >= MAX_DEPTH {
+            cx.plan.forbid(ToolRole::Child);
         }
+        cx.transcript = Transcript::start(std::mem::take(&mut cx.plan.messages));
+        cx.attempt = 1;
+        for note in std::mem::take(&mut cx.plan.notes) {
+            cx.warn(note);
+        }
+        let ids = std::mem::take(&mut cx.plan.recalled);
+        if !ids.is_empty() {
+            cx.emit(AgentEvent::Recalled { ids });
+        }
+        match cx.plan.base_verdict.take().filter(|_| cx.charter.is_fix) {
+            Some(verdict) => NextState::Accept(verdict),
+            None => NextState::Begin,
+        }
+    }
+
+    pub(super) fn failed(reason: Reason, message: String) -> NextState {
+        NextState::end(if event::may_be_given(reason) { reason } else { Reason::PlanFailed }, message)
     }
 }

@@ -6,11 +6,10 @@ use crate::id::CallId;
 use crate::run::action::Action;
 use crate::run::asked::asks_to_change;
 use crate::run::context::RunContext;
-use crate::run::event::Event;
 use crate::run::ledger::Attempt;
 use crate::run::prompt;
 use crate::run::run_spec::RunSpec;
-use crate::run::watch::{AgentEvent, Phase, StateName};
+use crate::run::watch::{AgentEvent, Phase};
 use crate::task::OnTamper;
 use crate::verdict::{Reason, Ruling, StepStatus, Verdict};
 use serde::{Deserialize, Serialize};
@@ -33,41 +32,7 @@ impl Verifying {
         Self { call, attempt }
     }
 
-    pub(super) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
-        match event {
-            Event::GateProgress { progress, .. } => {
-                cx.emit(AgentEvent::LaneStep(progress));
-                None
-            }
-            Event::GateFinished { verdict, .. } => Some(self.judge(*verdict, cx)),
-            Event::TaskSubmitted { .. }
-            | Event::PlanReady { .. }
-            | Event::PlanFailed { .. }
-            | Event::ModelDelta { .. }
-            | Event::ModelCompleted { .. }
-            | Event::ModelFailed { .. }
-            | Event::DeadlinePassed
-            | Event::ConfirmationAnswered { .. }
-            | Event::ToolProgress { .. }
-            | Event::ToolFinished { .. }
-            | Event::ChildFinished { .. }
-            | Event::HooksFinished { .. }
-            | Event::QueryAnswered { .. }
-            | Event::CompactionFinished { .. }
-            | Event::Delivered { .. }
-            | Event::ReportSaved { .. }
-            | Event::ReportFailed { .. }
-            | Event::Interrupted { .. }
-            | Event::BaseJudged { .. }
-            | Event::LimitReached { .. }
-            | Event::CancelRequested { .. } => {
-                cx.senseless(StateName::Verifying, event.name());
-                None
-            }
-        }
-    }
-
-    fn judge(&self, verdict: Verdict, cx: &mut RunContext) -> NextState {
+    pub(super) fn judge(&self, verdict: Verdict, cx: &mut RunContext) -> NextState {
         emit_verdict(&verdict, self.attempt, cx);
         let ruling = verdict.ruling;
         let retries_left = cx.charter.max_retries.saturating_sub(self.attempt.saturating_sub(1));

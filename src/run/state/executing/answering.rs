@@ -4,10 +4,8 @@ use super::super::NextState;
 use crate::id::CallId;
 use crate::run::action::Action;
 use crate::run::context::RunContext;
-use crate::run::event::Event;
 use crate::run::prompt;
 use crate::run::query::ModelQuery;
-use crate::run::watch::StateName;
 use serde::{Deserialize, Serialize};
 
 /// Waiting for the answer to a question.
@@ -24,37 +22,8 @@ impl AnsweringQuery {
         Self { call, query }
     }
 
-    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
-        match event {
-            Event::QueryAnswered { answer, .. } => {
-                cx.transcript.say(prompt::answered(&answer));
-                Some(NextState::CallModel)
-            }
-            Event::TaskSubmitted { .. }
-            | Event::PlanReady { .. }
-            | Event::PlanFailed { .. }
-            | Event::ModelDelta { .. }
-            | Event::ModelCompleted { .. }
-            | Event::ModelFailed { .. }
-            | Event::DeadlinePassed
-            | Event::ConfirmationAnswered { .. }
-            | Event::ToolProgress { .. }
-            | Event::ToolFinished { .. }
-            | Event::ChildFinished { .. }
-            | Event::HooksFinished { .. }
-            | Event::CompactionFinished { .. }
-            | Event::GateProgress { .. }
-            | Event::GateFinished { .. }
-            | Event::Delivered { .. }
-            | Event::ReportSaved { .. }
-            | Event::ReportFailed { .. }
-            | Event::Interrupted { .. }
-            | Event::BaseJudged { .. }
-            | Event::LimitReached { .. }
-            | Event::CancelRequested { .. } => {
-                cx.senseless(StateName::Executing, event.name());
-                None
-            }
-        }
+    pub(in crate::run::state) fn answered(answer: &str, cx: &mut RunContext) -> NextState {
+        cx.transcript.say(prompt::answered(answer));
+        NextState::CallModel
     }
 }

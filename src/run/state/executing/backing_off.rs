@@ -4,8 +4,7 @@ use super::super::NextState;
 use super::turn::ToolTurn;
 use crate::elapsed::Elapsed;
 use crate::run::context::RunContext;
-use crate::run::event::Event;
-use crate::run::watch::{AgentEvent, StateName};
+use crate::run::watch::AgentEvent;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -45,41 +44,12 @@ impl BackingOff {
         Self { due: cx.now.plus(wait), tries, origin }
     }
 
-    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
-        match event {
-            Event::DeadlinePassed if cx.now >= self.due => Some(match &mut self.origin {
-                RetryOrigin::Model { compacted } => {
-                    NextState::TryModel { tries: self.tries + 1, compacted: *compacted }
-                }
-                RetryOrigin::Summary => NextState::Compact { tries: self.tries + 1 },
-                RetryOrigin::Tool { turn } => NextState::UseTools(std::mem::take(turn)),
-            }),
-            Event::DeadlinePassed
-            | Event::TaskSubmitted { .. }
-            | Event::PlanReady { .. }
-            | Event::PlanFailed { .. }
-            | Event::ModelDelta { .. }
-            | Event::ModelCompleted { .. }
-            | Event::ModelFailed { .. }
-            | Event::ConfirmationAnswered { .. }
-            | Event::ToolProgress { .. }
-            | Event::ToolFinished { .. }
-            | Event::ChildFinished { .. }
-            | Event::HooksFinished { .. }
-            | Event::QueryAnswered { .. }
-            | Event::CompactionFinished { .. }
-            | Event::GateProgress { .. }
-            | Event::GateFinished { .. }
-            | Event::Delivered { .. }
-            | Event::ReportSaved { .. }
-            | Event::ReportFailed { .. }
-            | Event::Interrupted { .. }
-            | Event::BaseJudged { .. }
-            | Event::LimitReached { .. }
-            | Event::CancelRequested { .. } => {
-                cx.senseless(StateName::Executing, event.name());
-                None
-            }
+    pub(in crate::run::state) fn over(&mut self) -> NextState {
+        let tries = self.tries + 1;
+        match &mut self.origin {
+            RetryOrigin::Model { compacted } => NextState::TryModel { tries, compacted: *compacted },
+            RetryOrigin::Summary => NextState::Compact { tries },
+            RetryOrigin::Tool { turn } => NextState::UseTools(std::mem::take(turn)),
         }
     }
 

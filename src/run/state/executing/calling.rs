@@ -3,12 +3,11 @@
 use super::super::NextState;
 use super::backing_off::{BackingOff, RetryOrigin};
 use super::processing;
-use crate::chat::{Delta, ModelError, ModelErrorKind, Spent};
+use crate::chat::{Delta, ModelError, ModelErrorKind, Reply, Spent};
 use crate::id::CallId;
 use crate::run::action::Action;
 use crate::run::context::RunContext;
-use crate::run::event::Event;
-use crate::run::watch::{AgentEvent, StateName};
+use crate::run::watch::AgentEvent;
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -34,47 +33,19 @@ impl CallingModel {
         Self { call, tries, compacted }
     }
 
-    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
-        match event {
-            Event::ModelDelta { delta, .. } => {
-                cx.emit(delta_event(delta)?);
-                None
-            }
-            Event::ModelCompleted { reply, .. } => Some(processing::process(self.call, *reply, cx)),
-            Event::ModelFailed { error, .. } => Some(self.failed(&error, cx)),
-            Event::Interrupted { call } => {
-                cx.book_failure(call, Some(&Spent::default()));
-                cx.emit(AgentEvent::TurnDiscarded { error: CUT_OFF.into() });
-                Some(NextState::TryModel { tries: self.tries, compacted: self.compacted })
-            }
-            Event::TaskSubmitted { .. }
-            | Event::PlanReady { .. }
-            | Event::PlanFailed { .. }
-            | Event::DeadlinePassed
-            | Event::ConfirmationAnswered { .. }
-            | Event::ToolProgress { .. }
-            | Event::ToolFinished { .. }
-            | Event::ChildFinished { .. }
-            | Event::HooksFinished { .. }
-            | Event::QueryAnswered { .. }
-            | Event::CompactionFinished { .. }
-            | Event::GateProgress { .. }
-            | Event::GateFinished { .. }
-            | Event::Delivered { .. }
-            | Event::ReportSaved { .. }
-            | Event::ReportFailed { .. }
-            | Event::BaseJudged { .. }
-            | Event::LimitReached { .. }
-            | Event::CancelRequested { .. } => {
-                cx.senseless(StateName::Executing, event.name());
-                None
-            }
-        }
+    pub(in crate::run::state) fn completed(&self, reply: Reply, cx: &mut RunContext) -> NextState {
+        processing::process(self.call, reply, cx)
+    }
+
+    pub(in crate::run::state) fn interrupted(&self, cx: &mut RunContext) -> NextState {
+        cx.book_failure(self.call, Some(&Spent::default()));
+        cx.emit(AgentEvent::TurnDiscarded { error: CUT_OFF.into() });
+        NextState::TryModel { tries: self.tries, compacted: self.compacted }
     }
 
     /// Discards the turn. Depending on the fault, continues with compaction, another try, another
     /// model, or the end.
-    fn failed(&self, error: &ModelError, cx: &mut RunContext) -> NextState {
+    pub(in crate::run::state) fn failed(&self, error: &ModelError, cx: &mut RunContext) -> NextState {
         cx.book_failure(self.call, error.spent.as_deref());
         cx.emit(AgentEvent::TurnDiscarded { error: error.message.clone() });
         let wish = error.retry_after_ms;
@@ -114,7 +85,7 @@ impl CallingModel {
 }
 
 /// Returns the event that watchers see for a piece of an answer.
-fn delta_event(delta: Delta) -> Option<AgentEvent> {
+pub(in crate::run::state) fn delta_event(delta: Delta) -> Option<AgentEvent> {
     Some(match delta {
         Delta::Text(text) => AgentEvent::Text(text),
         Delta::Thinking(text) => AgentEvent::Thinking(text),

@@ -2,13 +2,12 @@
 
 use super::super::NextState;
 use super::backing_off::{BackingOff, RetryOrigin};
-use crate::chat::{ModelError, Spent};
+use crate::chat::{ModelError, Spent, Usage};
 use crate::id::CallId;
 use crate::run::action::Action;
 use crate::run::context::RunContext;
-use crate::run::event::Event;
 use crate::run::prompt;
-use crate::run::watch::{AgentEvent, StateName};
+use crate::run::watch::AgentEvent;
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -37,54 +36,34 @@ impl Compacting {
         Self { call, upto, tries }
     }
 
-    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
-        match event {
-            Event::Interrupted { call } => {
-                cx.book_failure(call, Some(&Spent::default()));
-                Some(NextState::Compact { tries: self.tries })
-            }
-            Event::CompactionFinished { call, result, usage, model, error } => {
-                cx.book_summary(call, (usage, &model), result.is_ok(), error.as_ref());
-                if let Some(next) = error.and_then(|error| self.again(&error, cx)) {
-                    return Some(next);
-                }
-                let result = result.and_then(|summary| self.replace(summary.trim(), cx));
-                let success = result.is_ok();
-                cx.streaks.compactions = if success { 0 } else { cx.streaks.compactions + 1 };
-                let note = result.unwrap_or_else(|error| error);
-                if !success && !cx.may_summarise() {
-                    cx.warn(format!("stopped summarising the conversation after repeated failures: {note}"));
-                }
-                cx.emit(AgentEvent::Compaction { success, note });
-                Some(match cx.exhausted() {
-                    Some((reason, message)) => NextState::end(reason, message),
-                    None => NextState::TryModel { tries: 1, compacted: true },
-                })
-            }
-            Event::TaskSubmitted { .. }
-            | Event::PlanReady { .. }
-            | Event::PlanFailed { .. }
-            | Event::ModelDelta { .. }
-            | Event::ModelCompleted { .. }
-            | Event::ModelFailed { .. }
-            | Event::DeadlinePassed
-            | Event::ConfirmationAnswered { .. }
-            | Event::ToolProgress { .. }
-            | Event::ToolFinished { .. }
-            | Event::ChildFinished { .. }
-            | Event::HooksFinished { .. }
-            | Event::QueryAnswered { .. }
-            | Event::GateProgress { .. }
-            | Event::GateFinished { .. }
-            | Event::Delivered { .. }
-            | Event::ReportSaved { .. }
-            | Event::ReportFailed { .. }
-            | Event::BaseJudged { .. }
-            | Event::LimitReached { .. }
-            | Event::CancelRequested { .. } => {
-                cx.senseless(StateName::Executing, event.name());
-                None
-            }
+    pub(in crate::run::state) fn interrupted(&self, cx: &mut RunContext) -> NextState {
+        cx.book_failure(self.call, Some(&Spent::default()));
+        NextState::Compact { tries: self.tries }
+    }
+
+    /// Books the summary and puts it in place of the messages.
+    pub(in crate::run::state) fn finished(
+        &self,
+        result: Result<String, String>,
+        usage: (Usage, &str),
+        error: Option<&ModelError>,
+        cx: &mut RunContext,
+    ) -> NextState {
+        cx.book_summary(self.call, usage, result.is_ok(), error);
+        if let Some(next) = error.and_then(|error| self.again(error, cx)) {
+            return next;
+        }
+        let result = result.and_then(|summary| self.replace(summary.trim(), cx));
+        let success = result.is_ok();
+        cx.streaks.compactions = if success { 0 } else { cx.streaks.compactions + 1 };
+        let note = result.unwrap_or_else(|error| error);
+        if !success && !cx.may_summarise() {
+            cx.warn(format!("stopped summarising the conversation after repeated failures: {note}"));
+        }
+        cx.emit(AgentEvent::Compaction { success, note });
+        match cx.exhausted() {
+            Some((reason, message)) => NextState::end(reason, message),
+            None => NextState::TryModel { tries: 1, compacted: true },
         }
     }
 

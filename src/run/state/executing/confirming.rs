@@ -6,8 +6,7 @@ use crate::elapsed::Elapsed;
 use crate::id::CallId;
 use crate::run::action::Action;
 use crate::run::context::RunContext;
-use crate::run::event::Event;
-use crate::run::watch::{AgentEvent, StateName};
+use crate::run::watch::AgentEvent;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -31,41 +30,7 @@ impl Confirming {
         Self { call, due, place, turn }
     }
 
-    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
-        match event {
-            Event::ConfirmationAnswered { approved, note, .. } => Some(self.answered(approved, &note, cx)),
-            Event::DeadlinePassed if self.due.is_some_and(|due| cx.now >= due) => {
-                Some(self.answered(false, "no answer in time", cx))
-            }
-            Event::DeadlinePassed
-            | Event::TaskSubmitted { .. }
-            | Event::PlanReady { .. }
-            | Event::PlanFailed { .. }
-            | Event::ModelDelta { .. }
-            | Event::ModelCompleted { .. }
-            | Event::ModelFailed { .. }
-            | Event::ToolProgress { .. }
-            | Event::ToolFinished { .. }
-            | Event::ChildFinished { .. }
-            | Event::HooksFinished { .. }
-            | Event::QueryAnswered { .. }
-            | Event::CompactionFinished { .. }
-            | Event::GateProgress { .. }
-            | Event::GateFinished { .. }
-            | Event::Delivered { .. }
-            | Event::ReportSaved { .. }
-            | Event::ReportFailed { .. }
-            | Event::Interrupted { .. }
-            | Event::BaseJudged { .. }
-            | Event::LimitReached { .. }
-            | Event::CancelRequested { .. } => {
-                cx.senseless(StateName::Executing, event.name());
-                None
-            }
-        }
-    }
-
-    fn answered(&mut self, approved: bool, note: &str, cx: &mut RunContext) -> NextState {
+    pub(in crate::run::state) fn answered(&mut self, approved: bool, note: &str, cx: &mut RunContext) -> NextState {
         let mut turn = std::mem::take(&mut self.turn);
         if let Some(tool) = turn.tool(self.place) {
             let (name, args) = (tool.name.clone(), tool.input.to_value());

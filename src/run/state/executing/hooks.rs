@@ -1,14 +1,13 @@
 //! Hooks after a turn in which files may have changed. A failing hook never stops the run.
 
 use super::super::NextState;
-use crate::id::CallId;
+use crate::id::{CallId, TreeId};
 use crate::run::action::Action;
 use crate::run::context::RunContext;
 use crate::run::done_tool::DoneTool;
-use crate::run::event::Event;
 use crate::run::loops::LoopOpinion;
 use crate::run::prompt;
-use crate::run::watch::{AgentEvent, StateName};
+use crate::run::watch::AgentEvent;
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -27,58 +26,34 @@ impl RunningHooks {
         Self { call, tools }
     }
 
-    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
-        match event {
-            Event::HooksFinished { notes, reported, checkpoint, .. } => {
-                reported.into_iter().for_each(|said| cx.warn(said));
-                for note in notes {
-                    cx.warn(note.lines().next().unwrap_or_default().to_owned());
-                    cx.ledger.hook_said(&note);
-                    cx.emit(AgentEvent::Hook { note: note.clone() });
-                    cx.transcript.say(note);
+    /// Passes notes to the model and `reported` to people. `checkpoint` is the tree after the turn, if
+    /// it changed.
+    pub(in crate::run::state) fn finished(
+        notes: Vec<String>,
+        reported: Vec<String>,
+        checkpoint: Option<TreeId>,
+        cx: &mut RunContext,
+    ) -> NextState {
+        reported.into_iter().for_each(|said| cx.warn(said));
+        for note in notes {
+            cx.warn(note.lines().next().unwrap_or_default().to_owned());
+            cx.ledger.hook_said(&note);
+            cx.emit(AgentEvent::Hook { note: note.clone() });
+            cx.transcript.say(note);
+        }
+        if let Some(tree) = checkpoint {
+            cx.emit(AgentEvent::Checkpoint { turn: cx.ledger.turns, tree: tree.clone() });
+            let opinion = cx.loops.arrive(&tree, cx.charter.limits.loop_threshold);
+            cx.checkpoint = Some(tree);
+            match opinion {
+                LoopOpinion::Fine => {}
+                LoopOpinion::Repetitive => cx.transcript.say(prompt::TO_AND_FRO.into()),
+                LoopOpinion::Loop => {
+                    let why = "the model kept changing the files back and forth";
+                    return NextState::end(Reason::LoopDetected, why);
                 }
-                if let Some(tree) = checkpoint {
-                    cx.emit(AgentEvent::Checkpoint { turn: cx.ledger.turns, tree: tree.clone() });
-                    let opinion = cx.loops.arrive(&tree, cx.charter.limits.loop_threshold);
-                    cx.checkpoint = Some(tree);
-                    match opinion {
-                        LoopOpinion::Fine => {}
-                        LoopOpinion::Repetitive => cx.transcript.say(prompt::TO_AND_FRO.into()),
-                        LoopOpinion::Loop => {
-                            return Some(NextState::end(
-                                Reason::LoopDetected,
-                                "the model kept changing the files back and forth",
-                            ));
-                        }
-                    }
-                }
-                Some(NextState::CallModel)
-            }
-            Event::TaskSubmitted { .. }
-            | Event::PlanReady { .. }
-            | Event::PlanFailed { .. }
-            | Event::ModelDelta { .. }
-            | Event::ModelCompleted { .. }
-            | Event::ModelFailed { .. }
-            | Event::DeadlinePassed
-            | Event::ConfirmationAnswered { .. }
-            | Event::ToolProgress { .. }
-            | Event::ToolFinished { .. }
-            | Event::ChildFinished { .. }
-            | Event::QueryAnswered { .. }
-            | Event::CompactionFinished { .. }
-            | Event::GateProgress { .. }
-            | Event::GateFinished { .. }
-            | Event::Delivered { .. }
-            | Event::ReportSaved { .. }
-            | Event::ReportFailed { .. }
-            | Event::Interrupted { .. }
-            | Event::BaseJudged { .. }
-            | Event::LimitReached { .. }
-            | Event::CancelRequested { .. } => {
-                cx.senseless(StateName::Executing, event.name());
-                None
             }
         }
+        NextState::CallModel
     }
 }

@@ -14,7 +14,7 @@ mod turn;
 
 pub(super) use answering::AnsweringQuery;
 pub(super) use backing_off::BackingOff;
-pub(super) use calling::CallingModel;
+pub(super) use calling::{CallingModel, delta_event};
 pub(super) use compacting::Compacting;
 pub(super) use confirming::Confirming;
 pub(super) use dispatching::Dispatching;

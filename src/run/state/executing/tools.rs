@@ -6,8 +6,6 @@ use super::turn::ToolTurn;
 use crate::chat::ToolOutcome;
 use crate::id::CallId;
 use crate::run::context::RunContext;
-use crate::run::event::Event;
-use crate::run::watch::{AgentEvent, StateName};
 use serde::{Deserialize, Serialize};
 
 /// Waiting for tools of a turn.
@@ -17,41 +15,12 @@ pub(in crate::run) struct RunningTools {
 }
 
 impl RunningTools {
-    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
-        match event {
-            Event::ToolProgress { text, .. } => {
-                cx.emit(AgentEvent::ToolOutput { text });
-                None
-            }
-            Event::ToolFinished { call, outcome } => Some(self.finished(call, outcome, cx)),
-            Event::TaskSubmitted { .. }
-            | Event::PlanReady { .. }
-            | Event::PlanFailed { .. }
-            | Event::ModelDelta { .. }
-            | Event::ModelCompleted { .. }
-            | Event::ModelFailed { .. }
-            | Event::DeadlinePassed
-            | Event::ConfirmationAnswered { .. }
-            | Event::ChildFinished { .. }
-            | Event::HooksFinished { .. }
-            | Event::QueryAnswered { .. }
-            | Event::CompactionFinished { .. }
-            | Event::GateProgress { .. }
-            | Event::GateFinished { .. }
-            | Event::Delivered { .. }
-            | Event::ReportSaved { .. }
-            | Event::ReportFailed { .. }
-            | Event::Interrupted { .. }
-            | Event::BaseJudged { .. }
-            | Event::LimitReached { .. }
-            | Event::CancelRequested { .. } => {
-                cx.senseless(StateName::Executing, event.name());
-                None
-            }
-        }
-    }
-
-    fn finished(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut RunContext) -> NextState {
+    pub(in crate::run::state) fn finished(
+        &mut self,
+        call: CallId,
+        outcome: ToolOutcome,
+        cx: &mut RunContext,
+    ) -> NextState {
         let mut turn = std::mem::take(&mut self.turn);
         if let Some(tries) = turn.may_retry(call, &outcome, cx.charter.limits.tries) {
             let wait = cx.pause(tries, None);
