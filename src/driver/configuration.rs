@@ -3,8 +3,8 @@
 //! fledge restores them at the end of the agent's run. If the run was killed before that, the next
 //! start in the project restores them before it reads any of them.
 
+use super::delivery::IN_LINE;
 use super::effects::EffectRunner;
-use super::in_line::IN_LINE;
 use super::resume::terms;
 use super::worktree::project_of;
 use crate::error_chain::chain;

@@ -1,4 +1,5 @@
-//! Delivery of verified work: a commit in the user's repository, or a patch.
+//! Delivery of verified work: a commit in the user's repository, or a patch. After a run in place,
+//! also the installed dependencies of the workspace.
 //!
 //! Planning checks what a commit needs before the run spends anything.
 
@@ -13,10 +14,11 @@ use crate::error_chain::chain;
 use crate::id::{CallId, TreeId};
 use crate::report::patch::{MailPatch, body_of, subject_of};
 use crate::run::{Delivery, Event, Run, TaskResult};
+use crate::store::write_whole;
 use crate::task::{self, GateChoice};
 use crate::verdict::Reason;
-use crate::workspace::AtomicOutput;
-use crate::workspace::delivery::{self, CommitRequest, DeliveryError, MadeCommit, RepositoryHead, UserRepository};
+use crate::workspace::delivery::{CommitRequest, DeliveryError, MadeCommit, RepositoryHead, UserRepository};
+use crate::workspace::{AtomicOutput, delivery};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +29,9 @@ const BY_ITSELF: Duration = Duration::from_secs(1);
 /// small files, perhaps to a slow disk.
 const HEEDED_WITHIN: Duration = Duration::from_secs(10);
 
+/// Marks that fledge has begun to install the dependencies of verified work. No agent is alive
+/// then, so new files are fledge's.
+pub(super) const IN_LINE: &str = "in-line";
 /// The note on a commit if the user's git is configured to sign.
 const UNSIGNED: &str = "the commit is not signed, although `commit.gpgsign` is on: \
     fledge runs no configured programs for a commit; sign it with `git commit --amend --no-edit -S`";
@@ -238,4 +243,28 @@ pub fn commit_trailers(result: &TaskResult, tree: &TreeId) -> Vec<(String, Strin
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into()
+}
+
+impl EffectRunner {
+    /// Installs the dependencies of verified work into the workspace. Returns a note for people.
+    /// Does nothing after any other end, or if the run worked in another folder.
+    pub(super) async fn bring_in_line(&self, run: &Run, stop: &CancellationToken) -> Option<String> {
+        let ready = self.ready.get()?;
+        let (gate, result) = (ready.gate.as_ref()?, run.result().filter(|result| result.verified)?);
+        let tree = result.tree.clone()?;
+        if ready.ground.origin != self.settings.workspace || self.has_left() {
+            return None;
+        }
+        let marker = self.run_dir.path().join(IN_LINE);
+        let begins = || {
+            let made = write_whole(&marker, &[]);
+            made.map_err(|fault| format!("your installed dependencies were not updated: {}", chain(&fault)))
+        };
+        let site = ready.ground.site(&self.settings, &self.task, &self.run_dir, run.tools());
+        match self.see_out(stop, gate.bring_in_line(&site, &tree, begins, stop)).await {
+            Some(Ok(note)) => note,
+            Some(Err(why)) => Some(why),
+            None => Some("your installed dependencies were not updated: the run had to stop".to_owned()),
+        }
+    }
 }

@@ -1,11 +1,32 @@
-//! Compares the final files of a run with the base, for the report and the summary.
+//! Differences at the end of a run, for the report and the summary: between the base and the final
+//! files, of files that are in no tree, and of the user's repository.
+//!
+//! Files in no tree are reported because no gate has judged them and they are not delivered. In a
+//! sandbox that does not protect `.git`, fledge records the head, the references and the staged
+//! files before the agent starts. The user may have changed them, so fledge undoes nothing.
 
 use super::effects::EffectRunner;
+use super::ground::RunGround;
+use super::planning::Planner;
 use crate::error_chain::chain;
 use crate::id::TreeId;
-use crate::run::{ChangedFile, ChangedLines, Run, TreeDifference};
-use crate::workspace::trees::FileDifference;
+use crate::process::sandbox::SandboxKind;
+use crate::run::{ChangedFile, ChangedLines, Run, TaskResult, TreeDifference};
+use crate::store::write_whole;
+use crate::verdict::{IgnoredFile, OutsidePath, OutsideTree};
+use crate::workspace::delivery::{DeliveryError, RepositoryState, UserRepository};
+use crate::workspace::trees::{FileDifference, OutsideFiles};
+use std::fs;
 use tokio_util::sync::CancellationToken;
+
+/// The reason for a file that was ignored at the base and is not any more.
+const HIDDEN: &str = "git ignored this path when the run began; add the file yourself";
+/// The reason for an ignored file that a file tool wrote.
+const UNSEEN: &str = "git ignores this path";
+/// The reason for a path that a new line of the work ignores.
+const COVERED: &str = "git ignores this path because of a new ignore rule";
+/// The file of a run with the state of the repository before the agent.
+const REPOSITORY: &str = "repository";
 
 impl EffectRunner {
     /// Returns the difference between the base and this tree, which is the one that passed or the
@@ -41,5 +62,91 @@ impl EffectRunner {
             mode: mode(file.to_mode),
             lines: file.lines.map(|(added, removed)| ChangedLines { added, removed }),
         }
+    }
+}
+
+impl EffectRunner {
+    /// Finds changes since the gate was frozen that are in no tree. Returns a note if the list is
+    /// not complete. No process of the agent may be alive.
+    pub(super) async fn outside_tree(&self, run: &Run, stop: &CancellationToken) -> (OutsideTree, Option<String>) {
+        let nothing = |note| (OutsideTree::default(), note);
+        let since = self.run_dir.gate().metadata().and_then(|meta| meta.modified());
+        let (Some(ready), Ok(since)) = (self.ready.get().filter(|_| !self.has_left()), since) else {
+            return nothing(None); // no agent has begun, or its worktree is gone
+        };
+        let written: Vec<String> =
+            run.result().map_or(Vec::new(), |it| it.files_changed.into_iter().map(|file| file.path).collect());
+        let stop = stop.child_token();
+        let looked = tokio::select! {
+            biased;
+            looked = ready.ground.outside(since, &written, &stop) => looked,
+            () = self.stop.haste() => {
+                stop.cancel();
+                return nothing(Some("changed ignored files are not listed: the run had to stop".into()));
+            }
+        };
+        match looked {
+            Ok(outside) => {
+                let note = outside.is_cut.then(|| "too many ignored files: not all changed ones are listed".to_owned());
+                (to_tree(outside), note)
+            }
+            Err(fault) => nothing(Some(format!("cannot list changed ignored files: {}", chain(&fault)))),
+        }
+    }
+}
+
+fn to_tree(outside: OutsideFiles) -> OutsideTree {
+    let left_out = outside.hidden.iter().map(|path| OutsidePath::file(path, HIDDEN));
+    let unseen = outside.unseen.iter().map(|path| OutsidePath::file(path, UNSEEN));
+    let is_unseen = |path: &&String| outside.unseen.contains(path);
+    let covered = outside.covered.iter().filter(|path| !is_unseen(path)).map(|path| OutsidePath::file(path, COVERED));
+    let left_out: Vec<OutsidePath> = left_out.chain(unseen).chain(covered).collect();
+    let is_named = |path: &String| outside.unseen.contains(path) || outside.covered.contains(path);
+    let ignored = outside.ignored.into_iter().filter(|(path, ..)| !is_named(path));
+    OutsideTree::new(ignored.map(|(path, root, what)| IgnoredFile { path, root, what }).collect(), left_out)
+}
+
+impl Planner {
+    /// Records the state of the repository. A failure only loses the later report.
+    pub(super) async fn note_standing(&self, ground: &RunGround) {
+        if ground.wall.kind() == SandboxKind::Bubblewrap {
+            return;
+        }
+        let noted = async {
+            let repository = UserRepository::around(&ground.trees, &self.settings.env, &self.stop).await?;
+            match repository {
+                Some(repository) => repository.standing(&self.stop).await.map(Some),
+                None => Ok::<_, DeliveryError>(None),
+            }
+        };
+        let kept = match noted.await {
+            Ok(Some(standing)) => serde_json::to_vec(&standing).unwrap_or_default(),
+            Ok(None) => return,
+            Err(fault) => return tracing::debug!(%fault, "cannot read the state of the repository"),
+        };
+        if let Err(error) = write_whole(&self.run_dir.path().join(REPOSITORY), &kept) {
+            tracing::debug!(%error, "cannot keep the state of the repository");
+        }
+    }
+}
+
+impl EffectRunner {
+    /// Returns the changes of the repository since then, one line each. The files that configure
+    /// git must be restored before.
+    pub(super) async fn moved(&self, result: Option<&TaskResult>, stop: &CancellationToken) -> Vec<String> {
+        let kept = fs::read(self.run_dir.path().join(REPOSITORY)).ok();
+        let before: Option<RepositoryState> = kept.and_then(|kept| serde_json::from_slice(&kept).ok());
+        let (Some(before), Some(ready)) = (before, self.ready.get()) else { return Vec::new() };
+        let now = async {
+            let repository = UserRepository::around(&ready.ground.trees, &self.settings.env, stop).await?;
+            repository.ok_or(DeliveryError::NoRepository)?.standing(stop).await
+        };
+        let delivered = result.and_then(|result| Some((result.commit.as_deref()?, result.branch.as_deref())));
+        let told = match now.await {
+            Ok(now) => before.moved(&now, delivered),
+            Err(_) if stop.is_cancelled() => Vec::new(),
+            Err(fault) => vec![format!("cannot check the repository for changes: {fault}")],
+        };
+        told.into_iter().map(|told| format!("the repository changed during the run: {told}")).collect()
     }
 }

@@ -2,13 +2,12 @@
 
 use super::bus::{EventBus, EventCount, EventRecord, next_life};
 use super::effects::EffectRunner;
-use super::fold::FoldedJournal;
+use super::fold::{FoldedJournal, whole};
 use super::inbox::{Heed, Inbox, InboxItem};
 use super::journal_writer::JournalWriter;
 use super::record::{self, RequestedActions};
 use super::redactor::SecretRedactor;
 use super::stop::StopToken;
-use super::whole::whole;
 use super::{now, now_ms};
 use crate::elapsed::Elapsed;
 use crate::error_chain::chain;

@@ -3,11 +3,11 @@
 use super::base_run::BaseRun;
 use super::briefing::PlanError;
 use super::ground::RunGround;
+use super::hooks::{UnsavedPaths, only_looks};
 use super::inbox::{Inbox, InboxSender};
 use super::lineage::AgentLineage;
 use super::meter::Meter;
 use super::stop::StopToken;
-use super::unsaved::{UnsavedPaths, only_looks};
 use super::{DriverSettings, environment, interrupted, memory, report, servers, summary};
 use crate::chat::{ModelError, ModelErrorKind, Spent, ToolOutcome};
 use crate::elapsed::Elapsed;

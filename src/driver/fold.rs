@@ -6,14 +6,13 @@ use super::drive::{costs, taken_up};
 use super::lineage::{AgentRoster, first, kind_of, whose};
 use super::record::{self, RESTED, RESUMED, RequestedActions, RestartedEffects, RestedRecord};
 use super::replay::ReplayDifference;
-use super::whole::whole;
-use crate::chat::{FileChange, ModelError};
+use crate::chat::{Block, FileChange, ModelError};
 use crate::elapsed::Elapsed;
 use crate::id::CallId;
 use crate::process::sandbox::SandboxKind;
 use crate::run::{Action, AgentEvent, Event, Run, RunBill, StateName};
 use crate::store::JournalRecord;
-use crate::verdict::{Reason, StopCause};
+use crate::verdict::{Reason, StepProgress, StopCause};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A run as its journal describes it, up to the newest record.
@@ -318,5 +317,34 @@ impl FoldedJournal {
     pub(super) fn open(&self) -> Vec<Action> {
         let awaited = self.run.awaited();
         self.open.iter().filter(|(call, _)| awaited.contains(call)).map(|(_, action)| action.clone()).collect()
+    }
+}
+
+/// Returns the events that replace the pieces before this event of a run in this state, in order.
+pub(super) fn whole(state: StateName, event: &Event) -> Vec<AgentEvent> {
+    match (state, event) {
+        (StateName::Executing, Event::ModelCompleted { reply, .. }) => {
+            reply.content.iter().filter_map(block_event).collect()
+        }
+        (StateName::Executing, Event::CancelRequested { said, .. }) if !said.is_empty() => {
+            vec![AgentEvent::Text(said.clone())]
+        }
+        // A verdict that repeats an earlier one ran no step.
+        (StateName::Verifying, Event::GateFinished { verdict, .. }) if verdict.unchanged_since.is_none() => {
+            let steps = verdict.steps.iter().cloned();
+            steps.map(|step| AgentEvent::LaneStep(StepProgress::Ended(step))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn block_event(block: &Block) -> Option<AgentEvent> {
+    match block {
+        Block::Text { text } if !text.is_empty() => Some(AgentEvent::Text(text.clone())),
+        Block::Thinking { text, .. } if !text.is_empty() => Some(AgentEvent::Thinking(text.clone())),
+        Block::ToolUse(call) => Some(AgentEvent::ToolCall { name: call.name.clone(), args: call.input.to_value() }),
+        Block::Text { .. } | Block::Thinking { .. } | Block::Image(_) | Block::ToolResult(_) | Block::Opaque { .. } => {
+            None
+        }
     }
 }

@@ -1,14 +1,15 @@
-//! The effect of Planning: builds the ground, takes the base, freezes the gate, judges the base if
-//! needed, and prepares the tools.
+//! The effect of Planning: builds the ground, takes the base, reads the lanes of another commit if
+//! wanted, freezes the gate, judges the base if needed, and prepares the tools.
 //!
 //! A resumed run repeats what it needs of this.
 
 use super::briefing::{Briefing, PlanError, prepare, tool_names};
 use super::effects::{EffectRunner, NotReadyReason, RunReady};
+use super::enclosure::variable;
 use super::ground::{IGNORED, RunGround, baseline};
+use super::hooks::UnsavedPaths;
 use super::inbox::{Inbox, InboxSender};
-use super::unsaved::UnsavedPaths;
-use super::{DriverSettings, enclosure, lanes_from, memory, servers, worktree};
+use super::{DriverSettings, enclosure, memory, servers, worktree};
 use crate::chat::{Block, FileChange};
 use crate::error_chain::chain;
 use crate::gate::{BaseError, Gate, GateSite};
@@ -19,10 +20,12 @@ use crate::store::{RunDir, sha256, write_whole};
 use crate::task::{Baseline, Expect, GateChoice, Task};
 use crate::tool::{HostError, HostSettings, ToolHost};
 use crate::verdict::{Reason, Ruling, StepProgress};
+use crate::workspace::delivery::{DeliveryError, UserRepository};
+use crate::workspace::trees::Trees;
 use crate::workspace::worktree::Worktree;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
@@ -138,7 +141,7 @@ impl Planner {
         let (task, settings, run_dir) = (self.task.clone(), self.settings.clone(), self.run_dir.clone());
         let (kind, origin) = (ground.wall.kind(), ground.origin.clone());
         let exported = run_dir.path().join("lanes-from");
-        let lanes_at = lanes_from::export(&settings, &ground.trees, &exported, &self.stop).await?;
+        let lanes_at = export_lanes(&settings, &ground.trees, &exported, &self.stop).await?;
         let failed = |error: &dyn std::error::Error| PlanError::new(Reason::PlanFailed, chain(error));
         let work = move || -> Result<(RunPlan, Arc<Gate>), PlanError> {
             let Briefing { mut plan, gate } = prepare(&task, &settings, &start, lanes_at.as_deref())?;
@@ -334,4 +337,43 @@ fn tool_host(
     };
     let holes = enclosure::holes(settings, task, run, &ground.dependencies);
     ToolHost::behind(host, memory::shelf(settings, Some(run.run())), ground.wall.clone(), holes)
+}
+
+/// Exports the commit of `lanes_from` into a folder that does not exist yet. Returns `None` if the
+/// lanes of the workspace are used.
+///
+/// # Errors
+/// [`PlanError`] if there is no repository or no such commit.
+async fn export_lanes(
+    settings: &DriverSettings,
+    trees: &Trees,
+    into: &Path,
+    stop: &CancellationToken,
+) -> Result<Option<PathBuf>, PlanError> {
+    let Some(rev) = &settings.lanes_from else { return Ok(None) };
+    let exported = async {
+        let repository =
+            UserRepository::around(trees, &settings.env, stop).await?.ok_or(DeliveryError::NoRepository)?;
+        repository.export(rev, into, stop).await
+    };
+    let done: Result<(), DeliveryError> = exported.await;
+    done.map_err(|fault| {
+        PlanError::bad(format!("cannot read the lanes of `{rev}` (--lanes-from): {}", chain(&fault)))
+    })?;
+    Ok(Some(into.to_owned()))
+}
+
+/// Exports the commit of `lanes_from` for a caller that starts no run. Creates all files in
+/// `scratch`.
+///
+/// # Errors
+/// [`PlanError`], as for a run with these settings.
+pub async fn lanes_at(settings: &DriverSettings, scratch: &Path) -> Result<Option<PathBuf>, PlanError> {
+    if settings.lanes_from.is_none() {
+        return Ok(None);
+    }
+    let (stop, path) = (CancellationToken::new(), variable(settings, "PATH"));
+    let trees = Trees::open(&scratch.join("git"), &settings.workspace, path, &stop).await;
+    let trees = trees.map_err(|fault| PlanError::bad(chain(&fault)))?;
+    export_lanes(settings, &trees, &scratch.join("lanes"), &stop).await
 }

@@ -1,9 +1,9 @@
 //! Public data of jobs and monitors, and requests for new monitors. HTTP and the command line share
 //! them.
 
+use super::job::JobKind;
 use super::monitors::{next_expected, row_of};
 use super::notifications::HealthNotifier;
-use super::shown::ShownJob;
 use crate::http::Address;
 use crate::monitor::{LONGEST_RUN, MARGINS, Monitor, Slug, USUAL_MARGIN};
 use crate::schedule::Schedule;
@@ -295,4 +295,45 @@ fn rfc3339(time: Timestamp) -> String {
 
 fn of_ms(ms: i64) -> String {
     Timestamp::from_millisecond(ms).map(rfc3339).unwrap_or_default()
+}
+
+/// The state of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobState {
+    /// The job waits.
+    Idle,
+    /// The job runs.
+    Running,
+    /// The task cannot be run as written.
+    Disabled,
+}
+
+impl JobState {
+    /// Returns the state as a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::Disabled => "disabled",
+        }
+    }
+}
+
+/// A job for display.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownJob {
+    /// Its name.
+    pub name: String,
+    /// The origin of the job.
+    pub kind: JobKind,
+    /// The schedule and its time zone; `None` if the task cannot be read.
+    pub schedule: Option<(String, String)>,
+    /// The next due time.
+    pub next: Option<Timestamp>,
+    /// The state of the job.
+    pub state: JobState,
+    /// The monitor that receives its check-ins.
+    pub monitor: Option<String>,
+    /// The reason why it is disabled.
+    pub fault: Option<String>,
 }

@@ -1,9 +1,9 @@
 //! Loop of one job. It starts due runs, records missed ones, and serves requests, one after the
 //! other.
 
+use super::data::JobState;
 use super::job::{JobContext, JobError, ScheduledJob};
 use super::shared::{SchedulerShared, SchedulerUpdate};
-use super::shown::JobState;
 use crate::schedule::jitter;
 use crate::store::{StoredJob, StoredJobEnd};
 use futures_util::FutureExt;

@@ -12,7 +12,6 @@
 //! notifications    reports a changed health
 //! scheduler_store  the storage, where it may block
 //! data             jobs and monitors, as users see them
-//! shown            the state of a job
 //! folder           watches the folder of tasks
 //! ```
 //!
@@ -30,12 +29,11 @@ mod monitors;
 mod notifications;
 mod scheduler_store;
 mod shared;
-mod shown;
 mod tasks;
 
 pub use builtin_job::{BuiltinJob, DELIVERIES, deliveries, memory_expiry, missed_runs};
 pub use clock::{SystemClock, WallClock};
-pub use data::{CheckInData, JobData, JobRunData, MonitorData, NewMonitor, NewWebhook, STRIP};
+pub use data::{CheckInData, JobData, JobRunData, JobState, MonitorData, NewMonitor, NewWebhook, STRIP, ShownJob};
 pub use job::{JobContext, JobError, JobKind, ScheduledJob};
 pub use monitors::{
     CheckIn, HealthChange, MonitorError, MonitorUpdate, check_in, look, monitor_of, next_expected, row_of,
@@ -43,7 +41,6 @@ pub use monitors::{
 pub use notifications::{HealthNotifier, sign};
 pub use scheduler_store::SchedulerStore;
 pub use shared::{Scheduler, SchedulerSettings, SchedulerUpdate};
-pub use shown::{JobState, ShownJob};
 pub use tasks::{FOLDER, RunOrder, TaskEnd, TaskFinding, TaskSubmitter, scan};
 
 #[cfg(test)]

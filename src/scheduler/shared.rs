@@ -2,12 +2,12 @@
 //! to run one.
 
 use super::WallClock;
+use super::data::{JobState, ShownJob};
 use super::folder::{TasksFolder, changed};
 use super::job::{JobError, JobKind, ScheduledJob};
 use super::job_loop::JobLoop;
 use super::monitors::HealthChange;
 use super::scheduler_store::SchedulerStore;
-use super::shown::{JobState, ShownJob};
 use super::tasks::{self, FoundTasks, TaskFinding, TaskSubmitter};
 use jiff::Timestamp;
 use std::collections::BTreeMap;

@@ -30,7 +30,7 @@ const PURE: &str = "batch/job_scheduler.rs batch/evaluation/ batch/forms.rs batc
     config/model.rs config/model_keys.rs config/prices.rs config/schema.rs config/servers.rs config/trust.rs config/url.rs config/env_template.rs gate/feedback.rs gate/locks/ gate/policy/ \
     lane_runner/excerpt/ lane_runner/junit/ lane_runner/lines.rs lane_runner/report.rs \
     mcp/catalog.rs mcp/session/answer.rs process/text.rs provider/answer.rs provider/anthropic/ provider/codec.rs provider/api_error.rs provider/framing.rs provider/ollama/ \
-    provider/openai_chat/ provider/openai_responses/ provider/text_tools/splitter.rs provider/text_tools/translation.rs queue/ store/queue/tables.rs store/words.rs \
+    provider/openai_chat/ provider/openai_responses/ provider/text_tools/splitter.rs provider/text_tools/translation.rs queue/ store/words.rs \
     tool/arguments.rs tool/bound.rs tool/contract.rs tool/foreign.rs tool/mask.rs tool/nearest.rs tool/notes.rs tool/picture.rs \
     tool/rules.rs tool/text.rs file_watch/debounce.rs workspace/pattern.rs workspace/protection.rs";
 

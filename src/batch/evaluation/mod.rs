@@ -2,20 +2,19 @@
 //! turns and time. An error is not a failure of the model: it is counted separately and listed.
 //! Pure.
 
-mod interval;
 #[cfg(feature = "cli")]
 pub(crate) mod page;
-
-pub use interval::wilson;
 
 use super::outcome::{FinishedJob, JobEnding, JobStatus, RunSummary};
 use super::summary::{BatchSummary, JobSummary};
 use crate::verdict::{Reason, gravest};
-use interval::float;
 use serde::Serialize;
 
 /// The version of [`Evaluation`].
 pub const EVAL_SCHEMA_VERSION: u32 = 1;
+
+/// The two-sided 5 % point of the normal distribution.
+const Z: f64 = 1.959_963_984_540_054;
 
 /// The result of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -235,6 +234,25 @@ fn median(mut values: Vec<u64>) -> Option<f64> {
     let middle = values.len() / 2;
     let at = |place: usize| values.get(place).map(|value| *value as f64);
     if values.len() % 2 == 1 { at(middle) } else { Some((at(middle.checked_sub(1)?)? + at(middle)?) / 2.0) }
+}
+
+/// Returns the Wilson score interval for `successes` of `trials` at 95 %, without continuity
+/// correction; `None` without trials. Source: E. B. Wilson, Probable Inference, the Law of
+/// Succession, and Statistical Inference, 1927.
+pub fn wilson(successes: usize, trials: usize) -> Option<[f64; 2]> {
+    if trials == 0 {
+        return None;
+    }
+    let (n, p) = (float(trials), float(successes.min(trials)) / float(trials));
+    let (square, scale) = (Z * Z, 1.0 + Z * Z / n);
+    let centre = (p + square / (2.0 * n)) / scale;
+    let half = Z * (p * (1.0 - p) / n + square / (4.0 * n * n)).sqrt() / scale;
+    Some([(centre - half).max(0.0), (centre + half).min(1.0)])
+}
+
+/// Converts a count to a float.
+fn float(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::from(u32::MAX), f64::from)
 }
 
 #[cfg(test)]

@@ -94,3 +94,19 @@ fn a_rate_that_is_too_low_fails_and_a_failure_alone_does_not() {
 fn a_page_has_a_row_for_each_model_and_names_what_was_not_judged() {
     insta::assert_snapshot!(page::page(&evaluation(jobs(), Some(0.9))));
 }
+
+/// Source: R. G. Newcombe, Two-sided confidence intervals for the single proportion, Statistics
+/// in Medicine 17 (1998), table I, method 3.
+#[test]
+fn the_interval_is_that_of_the_literature() {
+    for (successes, trials, low, high) in
+        [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)]
+    {
+        let [own_low, own_high] = wilson(successes, trials).unwrap();
+        let is_near = |own: f64, known: f64| (own - known).abs() < 0.000_05;
+        assert!(is_near(own_low, low) && is_near(own_high, high), "{successes}/{trials}: {own_low} {own_high}");
+    }
+    let [low, high] = wilson(20, 20).unwrap();
+    assert!((low - (1.0 - 0.1611)).abs() < 0.000_05 && (1.0 - 1e-12..=1.0).contains(&high));
+    assert_eq!(wilson(0, 0), None);
+}

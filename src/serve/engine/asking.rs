@@ -2,7 +2,7 @@
 //! expires, or its run is stopped. A run asks one question at a time; different runs ask
 //! concurrently.
 
-use super::engine_broadcast::EngineBroadcast;
+use super::EngineBroadcast;
 use crate::driver::{Asker, Consent, Question};
 use crate::duration::milliseconds;
 use crate::id::RunId;

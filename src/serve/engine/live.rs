@@ -1,8 +1,8 @@
 //! A run that this server drives, as other parts see it: its current action, its questions, its
 //! log, and its stop.
 
+use super::EngineBroadcast;
 use super::asking::OpenQuestions;
-use super::engine_broadcast::EngineBroadcast;
 use super::log::EventLog;
 use crate::driver::{EventRecord, StopToken};
 use crate::id::RunId;

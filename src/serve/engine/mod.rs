@@ -19,7 +19,6 @@
 //! ```
 
 mod asking;
-mod engine_broadcast;
 mod follow;
 mod glance;
 mod leftovers;
@@ -43,12 +42,12 @@ pub use run_request::{
 };
 pub use submission::{AcceptedRun, CancelOutcome, RejectedRun};
 
-use super::broadcast::Broadcaster;
+use super::broadcast::{Broadcaster, Topic};
 use crate::id::RunId;
 use crate::queue::{NameError, PoolName, QueueError};
 use crate::store::{SqliteQueue, Store, StoreError, project_dir};
-use engine_broadcast::EngineBroadcast;
 use live::LiveRun;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -238,4 +237,20 @@ async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) ->
 
 fn now_ms() -> i64 {
     super::clock::now().as_millisecond()
+}
+
+/// The sender of the engine's news.
+#[derive(Debug, Clone)]
+struct EngineBroadcast(Broadcaster);
+
+impl EngineBroadcast {
+    /// Sends news about a run.
+    fn run(&self, data: Value) {
+        self.0.ring(Topic::Run, data);
+    }
+
+    /// Sends news about a question.
+    fn confirmation(&self, data: Value) {
+        self.0.ring(Topic::Confirmation, data);
+    }
 }

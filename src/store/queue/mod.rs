@@ -3,13 +3,11 @@
 //! Every call is one short transaction on a thread that may block. A queue and its clones run one
 //! transaction at a time.
 
-mod claim;
 mod clock;
-mod held;
+mod leases;
 mod ledger;
 mod look;
 mod orders;
-mod tables;
 
 use super::{StoreError, files};
 use crate::queue::{
