@@ -168,4 +168,5 @@ fn the_summary_of_the_book_lists_every_page_and_no_page_is_long() {
         let lines = read(&format!("docs/{page}")).lines().count();
         assert!(lines <= 200, "docs/{page} has {lines} lines, and 200 are the most");
     }
+    assert!(read("README.md").lines().count() < 120, "the README is longer than a reader reads");
 }
