@@ -11,3 +11,4 @@ mod pipelines;
 mod schema;
 mod specs;
 mod trust;
+mod wrong;
