@@ -64,7 +64,7 @@ fn what_cannot_be_read_is_an_error_and_hides_nothing_else() {
 fn a_spec_stands_in_the_folder_of_its_module() {
     let text = spec("module: date\nversion: 1\nfiles: [src/dates.rs]");
     let expected = "Error: specs/dates/dates.spec.md:2:9: `date` does not match the names of its folder and file \
-        (write `module: dates`, or move it to specs/date/date.spec.md)";
+        (write `module: dates`, or move the spec to specs/date/date.spec.md)";
     assert_eq!(found(&[("dates", &text)], &[]), [expected]);
 }
 

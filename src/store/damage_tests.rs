@@ -114,7 +114,7 @@ fn a_newer_schema_and_what_is_not_ours_are_refused() {
     let open = || Store::open(home.path(), Path::new("/a/app")).unwrap_err().to_string();
     let name = path.display();
     let newer =
-        format!("{name} has schema version 99, but this fledge supports versions up to 8: use the newer fledge, ");
+        format!("{name} has schema version 99, but this fledge supports versions up to 1: use the newer fledge, ");
     assert!(open().starts_with(&newer), "{}", open());
     let foreign = format!("{name} is not a fledge database: move it away, or use another FLEDGE_STATE_DIR");
     let db = rusqlite::Connection::open(&path).unwrap();

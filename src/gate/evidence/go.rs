@@ -88,7 +88,8 @@ impl GoTests {
     /// count if the output names single tests.
     pub(super) fn cut_short(&self, base: Option<&Self>) -> BTreeSet<&str> {
         let was_whole = |package: &&String| match base {
-            Some(base) if base.packages.contains(*package) => !base.silent.contains(*package),
+            // A failed package is never silent, so the base must also name tests of those that pass.
+            Some(base) if base.packages.contains(*package) => base.is_verbose && !base.silent.contains(*package),
             Some(base) => base.broken.contains(*package) && self.is_verbose,
             None => self.is_verbose,
         };
@@ -190,6 +191,8 @@ mod tests {
             // The package was silent on the base too, or is new.
             (silent, "go test ./...", Some(silent)),
             (CUT, "go test ./...", Some("PASS\nok  \tm/b\t0.1s")),
+            // The base failed, and Go names no tests of a package that passes.
+            (silent, "GOFLAGS=-mod=mod go test ./...", Some("--- FAIL: TestA (0.00s)\nFAIL\nFAIL\tm\t0.1s")),
             // Two packages in parallel.
             ("PASS\nPASS\nok  \tm\t0.1s\nok  \tm/b\t0.1s", "make test", Some(WHOLE)),
         ] {
