@@ -38,7 +38,8 @@ pub(super) fn read(text: &str, first_line: usize) -> Result<Option<ValueMark>, P
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error: ScanError| {
             let place = walk.place(error.marker().line(), error.marker().col());
-            super::not_yaml(error.info(), place, text, first_line)
+            let unclosed = super::unclosed::opened_before(error.marker().line(), text, first_line);
+            unclosed.unwrap_or_else(|| super::not_yaml(error.info(), place, text, first_line))
         })?;
         walk.event(event, span)?;
     }

@@ -17,6 +17,7 @@ pub(crate) mod schema;
 pub(crate) mod schema_law;
 mod seen;
 mod table;
+mod unclosed;
 
 #[cfg(feature = "cli")]
 pub(crate) use dollars::parse_dollars;

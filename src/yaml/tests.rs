@@ -132,6 +132,30 @@ fn what_cannot_be_read_is_refused_with_its_place_and_what_to_do() {
 }
 
 #[test]
+fn a_bracket_or_quote_that_is_not_closed_is_reported_where_it_opens() {
+    for (source, expected) in [
+        ("files: [a, b\nmodel: x\nlane: y\n", "1:8: not YAML: `[` is not closed (close it with `]`)"),
+        ("a: 1\nbudget: { turns: 5\nmodel: x\n", "2:9: not YAML: `{` is not closed (close it with `}`)"),
+        ("steps:\n  - name: a\n    needs: [b\n    run: 'echo ]'\n", "3:12: not YAML: `[` is not closed"),
+        ("steps:\n  - { name: a, run: b\n  - { name: c, run: d }\n", "2:5: not YAML: `{` is not closed"),
+        ("a: [\n  b,\n  {c: d,\n", "3:3: not YAML: `{` is not closed"),
+        ("a: [b\n", "1:4: not YAML: `[` is not closed"),
+        ("title: \"Fix it\nmodel: \"x\"\n", "1:8: not YAML: "),
+        ("files: [\"a, b]\nmodel: \"x\"\n", "1:9: not YAML: "),
+        ("a: \"x\n  b: \"z\"\n", "1:4: not YAML: this quote is not closed (close it where the text ends)"),
+        ("a: ['b, c]\nd: e\n", "1:5: not YAML: "),
+        ("a: [\n  b: c: d,\n]\n", "2:"),
+        ("a: {b: [c, d}\n", "1:13: not YAML: "),
+    ] {
+        let said = refusal(source);
+        assert!(said.starts_with(expected), "{source:?}: {said}");
+        let in_file = parse(source, 11).unwrap_err().to_string();
+        let line: usize = expected.split(':').next().unwrap().parse().unwrap();
+        assert!(in_file.starts_with(&format!("{}:", line + 10)), "{source:?}: {in_file}");
+    }
+}
+
+#[test]
 fn texts_made_to_exhaust_are_refused_at_once() {
     let mut bomb = String::from("a0: &a0 [x, x]\n");
     (1..60).for_each(|n| bomb += &format!("a{n}: &a{n} [*a{0}, *a{0}]\n", n - 1));
