@@ -26,7 +26,7 @@ pub(crate) use folders::{place, temp_dir, temp_dir_on_disk};
 pub(crate) use git::git;
 pub(crate) use go::go_cache;
 pub(crate) use model::{Asked, Model};
-pub(crate) use schemas::{must_be_batch_report, must_be_eval_report};
+pub(crate) use schemas::{must_be_batch_report, must_be_eval_report, must_fit_closed};
 
 pub(crate) use processes::{WAYS, children_with, fleeing, must_be_gone, running_with, sleepers, unique};
 pub(crate) use pty::open_terminal;

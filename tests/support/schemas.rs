@@ -39,6 +39,13 @@ pub(crate) fn must_be_event(event: &Value) {
     }
 }
 
+/// Insists that a value matches a schema, which must name every field.
+#[track_caller]
+pub(crate) fn must_fit_closed(mut schema: Value, value: &Value) {
+    close(&mut schema);
+    must_fit(&jsonschema::draft202012::new(&schema).unwrap(), value);
+}
+
 #[track_caller]
 fn must_fit(schema: &Validator, value: &Value) {
     let wrong: Vec<String> =

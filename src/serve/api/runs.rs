@@ -1,7 +1,7 @@
 //! `/v1/runs`: submitting, listing, showing and cancelling runs.
 
 use super::super::AppState;
-use super::super::engine::{AcceptedRun, CancelOutcome, EngineError, RejectedRun, RunFilter, RunListing};
+use super::super::engine::{AcceptedRun, CancelOutcome, EngineError, RejectedRun, RunFilter, RunListing, TaskFlaw};
 use super::super::http::{ApiOperation, HttpProblem};
 use super::artifacts;
 use super::new_run::NewRun;
@@ -47,7 +47,11 @@ pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
         .answers_any(200, "The earlier run with this key")
         .refuses(404, "The run in `again` or `after` does not exist")
         .refuses(409, "The key belongs to a run with another task")
-        .refuses(422, "The task is invalid: `errors` names each place, and the `field` of the request"),
+        .refuses_with::<Vec<TaskFlaw>>(
+            422,
+            "The task is invalid: `errors` names each place, and the `field` of the request",
+            "errors",
+        ),
         ApiOperation::get("/v1/runs/{id}", "Get a run with its story so far").answers_any(200, "The run"),
         ApiOperation::post("/v1/runs/{id}/cancel", "Cancel a run; repeated requests have no further effect")
             .answers_any(200, "The run has ended")

@@ -24,7 +24,11 @@ pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
             .takes::<SyncBatch>()
             .answers::<SyncReceipt>(200, "Stored, up to the named record")
             .refuses(400, "Not a parcel")
-            .refuses(409, "The parcel contradicts the stored records, or records from `send_from` on are missing")
+            .refuses_with::<u64>(
+                409,
+                "The parcel contradicts the stored records, or records from `send_from` on are missing",
+                "send_from",
+            )
             .refuses(422, "Inconsistent parcel"),
     ]
 }

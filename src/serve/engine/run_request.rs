@@ -108,7 +108,7 @@ pub struct UnfitTask {
 }
 
 /// A fault in a task's text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TaskFlaw {
     /// The line, from 1.
     pub line: usize,

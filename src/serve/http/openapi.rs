@@ -25,6 +25,8 @@ struct Answer {
     summary: &'static str,
     /// The media type of the content, and its schema if known.
     content: Option<(&'static str, Option<ApiSchema>)>,
+    /// A further member of problem details.
+    member: Option<(&'static str, ApiSchema)>,
 }
 
 /// A method of a path.
@@ -101,13 +103,27 @@ impl ApiOperation {
         self.answer(status, summary, Some((MEDIA, Some(ApiSchema(problem)))))
     }
 
+    /// Adds an error with problem details that may have this member of type `T`.
+    pub(in crate::serve) fn refuses_with<T: JsonSchema>(
+        self,
+        status: u16,
+        summary: &'static str,
+        member: &'static str,
+    ) -> Self {
+        let mut operation = self.refuses(status, summary);
+        if let Some(answer) = operation.answers.last_mut() {
+            answer.member = Some((member, ApiSchema::of::<T>()));
+        }
+        operation
+    }
+
     fn answer(
         mut self,
         status: u16,
         summary: &'static str,
         content: Option<(&'static str, Option<ApiSchema>)>,
     ) -> Self {
-        self.answers.push(Answer { status, summary, content });
+        self.answers.push(Answer { status, summary, content, member: None });
         self
     }
 
@@ -127,10 +143,13 @@ impl ApiOperation {
         });
         let parameters: Vec<Value> = in_path.chain(in_query).collect();
         let mut answers = Map::new();
-        for Answer { status, summary, content } in &self.answers {
+        for Answer { status, summary, content, member } in &self.answers {
             let answer = answers.entry(status.to_string()).or_insert_with(|| json!({ "description": summary }));
             if let Some((media, shape)) = content {
-                let form = shape.map_or(json!({}), |shape| json!({ "schema": (shape.0)(schemas) }));
+                let mut form = shape.map_or(json!({}), |shape| json!({ "schema": (shape.0)(schemas) }));
+                if let Some((name, shape)) = member {
+                    form["schema"]["properties"][*name] = json!((shape.0)(schemas));
+                }
                 answer["content"][*media] = form; // a status may have several media types
             }
         }

@@ -53,6 +53,7 @@ async fn models_lanes_and_a_bound_hold_in_place_of_those_of_the_task_and_a_fault
     for (body, field) in rows {
         let (status, problem) = server.post("/v1/runs", body).await;
         assert_eq!((status.as_u16(), fields(&problem)), (422, vec![field]), "{problem}");
+        server.must_describe("/v1/runs", status, &problem).await;
     }
     let (_, problem) = server.post("/v1/runs", json!({ "path": "tasks/make.md" })).await;
     assert!(fields(&problem).contains(&"params.what"), "{problem}");

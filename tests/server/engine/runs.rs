@@ -68,6 +68,7 @@ async fn what_cannot_be_run_is_refused_with_the_place_and_nothing_is_begun() {
     let (status, problem) =
         server.post("/v1/runs", json!({ "task": "---\nmodle: a\ntier: none\n---\n# Title\n" })).await;
     assert_eq!(status.as_u16(), 422);
+    server.must_describe("/v1/runs", status, &problem).await;
     let errors = problem["errors"].as_array().unwrap();
     let places: Vec<(u64, u64)> =
         errors.iter().map(|e| (e["line"].as_u64().unwrap(), e["column"].as_u64().unwrap())).collect();
@@ -100,6 +101,7 @@ async fn what_cannot_be_run_is_refused_with_the_place_and_nothing_is_begun() {
             (expected, Some(expected.into())),
             "{said}: {problem}"
         );
+        server.must_describe("/v1/runs", status, &problem).await;
     }
     for path in ["/v1/runs/none", "/v1/runs/..%2f..%2fetc", "/v1/runs/none/events", "/v1/runs/none/artifacts"] {
         assert_eq!(server.get(path).await.0.as_u16(), 404, "{path}");

@@ -2,7 +2,7 @@
 
 use crate::server::serving::Serving;
 use crate::support::{KEY, Model, git, needs};
-use crate::support::{PATIENCE, record_time};
+use crate::support::{PATIENCE, must_fit_closed, record_time};
 use reqwest::{Client, Response, StatusCode};
 use serde_json::{Value, json};
 use std::fs;
@@ -124,6 +124,17 @@ impl Server {
         let request = self.client.post(format!("{}{path}", self.url));
         let request = request.header("content-type", "application/json").body(body.to_string());
         answer(request.send().await.unwrap()).await
+    }
+
+    /// Insists that the server's description of the API has a refusal of this POST, with all of its
+    /// fields.
+    pub(crate) async fn must_describe(&self, path: &str, status: StatusCode, problem: &Value) {
+        let (_, document) = self.get("/openapi.json").await;
+        let answers = &document["paths"][path]["post"]["responses"];
+        let answer = answers.get(status.as_str()).unwrap_or(&document["components"]["responses"]["Problem"]);
+        let mut schema = answer["content"]["application/problem+json"]["schema"].clone();
+        schema["components"] = document["components"].clone();
+        must_fit_closed(schema, problem);
     }
 
     /// Submits the text of a task. Returns the id of its run.
