@@ -31,6 +31,7 @@ fn ran(reason: Reason, usd_micros: u64) -> FinishedJob {
         turns: 1,
         tokens_in: 0,
         tokens_out: 0,
+        estimated_tokens: 0,
         usd_micros: Some(usd_micros),
         duration_ms: 0,
         files_changed: Vec::new(),

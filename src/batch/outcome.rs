@@ -74,6 +74,9 @@ pub struct RunSummary {
     pub tokens_in: u64,
     /// Output tokens.
     pub tokens_out: u64,
+    /// The tokens among these that no provider counted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub estimated_tokens: u64,
     /// The cost, in millionths of a US dollar; `None` if no price is known.
     pub usd_micros: Option<u64>,
     /// Time from start to end, in milliseconds.
@@ -93,6 +96,11 @@ pub struct RunSummary {
     /// Changes of protected paths that did not become part of the work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protected: Vec<HeldBack>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl RunSummary {
@@ -260,6 +268,7 @@ impl RunSummary {
             turns: result.turns,
             tokens_in: usage.input_tokens,
             tokens_out: usage.output_tokens,
+            estimated_tokens: usage.estimated_tokens,
             usd_micros: usage.cost_micros,
             duration_ms: result.duration_ms,
             files_changed: result.changed_paths().take(FILES).map(str::to_owned).collect(),

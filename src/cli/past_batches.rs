@@ -5,12 +5,17 @@ use super::failure::CliError;
 use super::output::{no_output, print_json};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
+use crate::batch::BatchSummary;
 use crate::config::EnvironmentLayer;
 use crate::report::ago;
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The version of the `--json` output of the list.
+const BATCHES_SCHEMA_VERSION: u32 = 1;
 
 #[derive(Debug, Args)]
 #[command(
@@ -26,8 +31,12 @@ pub(super) struct PastArguments {
 #[derive(Debug, Subcommand)]
 enum PastVerb {
     /// List ended batches, newest first
-    #[command(after_help = "Examples:\n  fledge batch list")]
-    List,
+    #[command(after_help = "Examples:\n  fledge batch list\n  fledge batch list --json")]
+    List {
+        /// Print JSON to standard output
+        #[arg(long)]
+        json: bool,
+    },
     /// Show the result of each job of a batch
     #[command(after_help = "Examples:\n  fledge batch show\n  fledge batch show last --json")]
     Show {
@@ -49,12 +58,19 @@ pub(super) fn past(arguments: &PastArguments, environment: &EnvironmentLayer) ->
     let state_dir = environment.state_dir().map_err(CliError::input)?;
     let all = kept_files(&kept_folder(&state_dir, &workspace));
     match &arguments.verb {
-        PastVerb::List => list(&all),
+        PastVerb::List { json } => list(&all, *json),
         PastVerb::Show { batch, json } => show(&all, batch, *json),
     }
 }
 
-fn list(all: &[(SystemTime, PathBuf)]) -> Result<u8, CliError> {
+fn list(all: &[(SystemTime, PathBuf)], json: bool) -> Result<u8, CliError> {
+    if json {
+        let batches = all.iter().map(|(at, path)| Ok(data(*at, &read_kept(path)?.1)));
+        let batches = batches.collect::<Result<Vec<Value>, CliError>>()?;
+        let all = json!({ "schema_version": BATCHES_SCHEMA_VERSION, "batches": batches });
+        print_json(&all.to_string()).map_err(no_output)?;
+        return Ok(0);
+    }
     if all.is_empty() {
         paint::line(&[(Tone::Plain, "no batch of this project has ended yet; start one with `fledge run tasks/`")]);
     }
@@ -66,6 +82,19 @@ fn list(all: &[(SystemTime, PathBuf)]) -> Result<u8, CliError> {
         paint::line(&[(tone, mark), (Tone::Plain, &summary.batch), (Tone::Faint, &about)]);
     }
     Ok(0)
+}
+
+/// Returns the entry of a batch in the list.
+fn data(at: SystemTime, summary: &BatchSummary) -> Value {
+    json!({
+        "batch": summary.batch,
+        "ended_at": rfc3339(in_ms(at)),
+        "verified": summary.verified,
+        "exit_code": summary.exit_code,
+        "counts": summary.counts,
+        "usd_micros": summary.usd_micros,
+        "duration_ms": summary.duration_ms,
+    })
 }
 
 fn show(all: &[(SystemTime, PathBuf)], name: &str, json: bool) -> Result<u8, CliError> {

@@ -68,6 +68,9 @@ fn the_first_verified_one_is_delivered_and_another_ends_in_the_middle_of_its_cal
     let loser = all.iter().find(|one| one["outcome"] == "cancelled").unwrap();
     assert_eq!((&winner["run"], &loser["says"]), (&report["run"], &json!("another candidate was verified first")));
     assert!(fs::read_to_string(&names[1]).unwrap().contains("b/done"));
+    for next in ["  git merge fledge/", "  fledge batch show "] {
+        assert!(ended.stderr.contains(next), "{next}: {}", ended.story());
+    }
     assert!(fs::read_to_string(&names[2]).unwrap().contains("failures=\"0\""));
     assert_eq!(branches(&ended), [report["branch"].as_str().unwrap()]);
     assert_eq!(ended.git(&["status", "--porcelain"]), "");

@@ -93,6 +93,13 @@ fn jobs_are_told_in_lines_and_a_table_and_kept_in_reports() {
     assert_eq!(again, table);
     let ended = ended.again(&["batch", "show", "--json"]).run();
     assert_eq!(serde_json::from_str::<Value>(&ended.stdout).unwrap(), report);
+    let ended = ended.again(&["batch", "list", "--json"]).run();
+    let listed: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let batch = &listed["batches"][0];
+    assert_eq!((&listed["schema_version"], batch["ended_at"].is_string()), (&json!(1), true), "{listed}");
+    for key in ["batch", "verified", "exit_code", "counts", "usd_micros", "duration_ms"] {
+        assert_eq!(batch[key], report[key], "{key}");
+    }
     let ended = ended.again(&["batch"]).run();
     assert!(ended.stderr.contains(name) && ended.stderr.contains("1 of 3 verified"), "{}", ended.story());
     let ended = ended.again(&["batch", "show", "nothing"]).run();

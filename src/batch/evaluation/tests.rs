@@ -19,6 +19,7 @@ fn job(name: &str, reason: Reason, turns: u64, usd_micros: Option<u64>) -> JobSu
         attempts: 1,
         turns,
         tokens_in: 0,
+        estimated_tokens: 0,
         tokens_out: 0,
         usd_micros,
         duration_ms: turns * 1000,

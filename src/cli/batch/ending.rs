@@ -87,10 +87,7 @@ impl BatchEnding {
     /// the jobs in `told`.
     pub(super) fn lines(&self, summary: &BatchSummary, told: &BTreeSet<String>) -> Vec<Line> {
         match self.evaluation(summary) {
-            None => {
-                let next = if matches!(self, Self::Many(_)) { page::next_steps(summary) } else { Vec::new() };
-                page::table(summary).into_iter().chain(next).collect()
-            }
+            None => page::table(summary).into_iter().chain(page::next_steps(summary)).collect(),
             Some(evaluation) => rates(&evaluation, told),
         }
     }

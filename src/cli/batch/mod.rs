@@ -200,7 +200,7 @@ fn run_batch(
         let ran = drive(&mut course, &jobs, &works, stop, &voice, plan.as_ref()).await;
         let summary = summary(&course, &works, max_usd, milliseconds(clock.read()));
         let code = ending.code(&summary);
-        if matches!(*ending, BatchEnding::Many(_))
+        if !matches!(*ending, BatchEnding::Eval(..))
             && let Err(fault) = kept::keep(&summary, &sites.state_dir, workspace)
         {
             tracing::warn!(why = %crate::error_chain::chain(&fault), "`fledge batch show` will not know this batch");

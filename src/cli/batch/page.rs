@@ -247,7 +247,8 @@ fn row(job: &JobSummary) -> [String; COLUMNS] {
     let cost = if job.outcome.usd_micros == 0 { String::new() } else { money(job.outcome.usd_micros) };
     let tokens = match &job.outcome.end {
         JobEnding::Ran(ran) if ran.tokens_in + ran.tokens_out > 0 => {
-            format!("{} tokens", count(ran.tokens_in + ran.tokens_out))
+            let about = if ran.estimated_tokens > 0 { "~" } else { "" };
+            format!("{about}{} tokens", count(ran.tokens_in + ran.tokens_out))
         }
         JobEnding::Ran(_) | JobEnding::NotRun(_) => String::new(),
     };
@@ -303,6 +304,21 @@ mod tests {
         let outcome = json!({ "job": name, "title": name, "tries": 1, "usd_micros": 0, "end": { "ran": ran } });
         let outcome = serde_json::from_value(outcome).unwrap();
         JobSummary::new(outcome, "t.md".into(), repository.into(), None)
+    }
+
+    #[test]
+    fn tokens_that_no_provider_counted_are_marked() {
+        let mut job = cancelled("a", "/here", None);
+        let tokens = |job: &JobSummary| row(job)[5].clone();
+        assert_eq!(tokens(&job), "");
+        if let JobEnding::Ran(ran) = &mut job.outcome.end {
+            (ran.tokens_in, ran.tokens_out) = (1200, 34);
+        }
+        assert_eq!(tokens(&job), "1,234 tokens");
+        if let JobEnding::Ran(ran) = &mut job.outcome.end {
+            ran.estimated_tokens = 34;
+        }
+        assert_eq!(tokens(&job), "~1,234 tokens");
     }
 
     #[test]
