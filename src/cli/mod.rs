@@ -59,10 +59,13 @@ mod tone;
 mod verify_report;
 mod worktrees;
 
+use crate::config::EnvironmentLayer;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use failure::CliError;
+use paint::ColorWhen;
 use runtime::block_on;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -84,9 +87,10 @@ struct Arguments {
     /// Colour the output; `auto`: on a terminal, unless NO_COLOR, FORCE_COLOR or CLICOLOR_FORCE say
     /// otherwise
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
-    color: paint::ColorWhen,
-    #[command(flatten)]
-    project: project::ProjectArguments,
+    color: ColorWhen,
+    /// The project, or a folder in it
+    #[arg(long, short = 'C', global = true, value_name = "DIR", default_value = ".")]
+    workspace: PathBuf,
     #[command(subcommand)]
     verb: Option<Verb>,
 }
@@ -167,11 +171,12 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let error = slips::named(error, Arguments::command());
             let code = u8::try_from(error.exit_code()).unwrap_or(2);
+            ColorWhen::of_line(internal::command_line()).settle(&EnvironmentLayer::capture());
             let _nobody_reads = error.print();
             return ExitCode::from(code);
         }
     };
-    let environment = crate::config::EnvironmentLayer::capture().trusting_project(arguments.trust_project);
+    let environment = EnvironmentLayer::capture().trusting_project(arguments.trust_project);
     arguments.color.settle(&environment);
     terminal::recognize(&environment);
     live::give_up_on_panic();
@@ -179,9 +184,10 @@ pub fn main() -> ExitCode {
         paint::speak_to_runner();
     }
     start_log(arguments.verbose, environment.get("FLEDGE_LOG"));
+    let project = project::ProjectArguments::new(arguments.workspace);
     let done = match arguments.verb {
-        Some(verb) => done(verb, &arguments.project, &environment),
-        None => standing::say(&arguments.project, &environment),
+        Some(verb) => done(verb, &project, &environment),
+        None => standing::say(&project, &environment),
     };
     crate::process::close();
     ExitCode::from(done.unwrap_or_else(|failure: CliError| failure.show()))
@@ -195,11 +201,7 @@ fn parse(line: impl Iterator<Item = OsString>) -> Result<Arguments, clap::Error>
 }
 
 /// Runs a verb; returns the exit code.
-fn done(
-    verb: Verb,
-    project: &project::ProjectArguments,
-    environment: &crate::config::EnvironmentLayer,
-) -> Result<u8, CliError> {
+fn done(verb: Verb, project: &project::ProjectArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     match verb {
         Verb::Run(arguments) => run::run(&arguments, environment),
         Verb::Fix(arguments) => fix::run(&arguments, environment),

@@ -10,6 +10,7 @@ use crate::config::EnvironmentLayer;
 use crate::report::lane::github;
 use anstream::ColorChoice;
 use clap::ValueEnum;
+use std::ffi::OsString;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,6 +32,14 @@ pub(super) enum ColorWhen {
 }
 
 impl ColorWhen {
+    /// Reads `--color` from a command line that asks for help or has a mistake.
+    pub(super) fn of_line(line: impl Iterator<Item = OsString>) -> Self {
+        let words: Vec<String> = line.filter_map(|word| word.into_string().ok()).collect();
+        let apart = words.windows(2).filter(|pair| pair[0] == "--color").map(|pair| pair[1].as_str());
+        let joined = words.iter().filter_map(|word| word.strip_prefix("--color="));
+        apart.chain(joined).find_map(|word| Self::from_str(word, false).ok()).unwrap_or_default()
+    }
+
     /// Applies the choice to the whole process. Call it before anything is printed.
     pub(super) fn settle(self, environment: &EnvironmentLayer) {
         let is_set = |name| environment.get(name).is_some_and(|value| !value.is_empty() && value != "0");

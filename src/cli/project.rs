@@ -6,24 +6,49 @@ use super::paint::{self, Tone};
 use crate::config::EnvironmentLayer;
 use crate::gate;
 use anyhow::Context;
-use clap::Args;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+/// The name of the option in the program's arguments.
+const OPTION: &str = "workspace";
 /// The mode bits of a folder such as `/tmp`: everyone may write, and remove only their own files.
 const SHARED: u32 = 0o1002;
 
-// Options for the project.
-#[derive(Debug, Clone, Args)]
+/// The option `-C` of the program. Each verb inherits the option, so none defines it again.
+#[derive(Debug, Clone)]
 pub(super) struct ProjectArguments {
-    /// The project, or a folder in it
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
     workspace: PathBuf,
 }
 
+impl FromArgMatches for ProjectArguments {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self::new(matches.get_one(OPTION).cloned().unwrap_or_else(|| PathBuf::from("."))))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for ProjectArguments {
+    fn augment_args(command: Command) -> Command {
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        command
+    }
+}
+
 impl ProjectArguments {
+    pub(super) fn new(workspace: PathBuf) -> Self {
+        Self { workspace }
+    }
+
     /// Returns the folder of `-C`.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct RunArguments {
     /// Markdown task file, or `-` for standard input; several: files, folders, globs, or one
     /// batch.yaml
-    #[arg(help_heading = "Task", required_unless_present = "prompt", value_name = "TASK")]
+    #[arg(required_unless_present = "prompt", value_name = "TASK")]
     tasks: Vec<String>,
     /// Text of the task, instead of a file
     #[arg(

@@ -39,6 +39,35 @@ fn the_help_of_each_verb_opens_with_what_the_list_says_of_it() {
 }
 
 #[test]
+fn the_help_of_a_verb_lists_each_option_once_and_arguments_before_options() {
+    let help = |words: &[&str], variables: &[(&str, &str)]| {
+        let fledge = Fledge::new().args(&[words, &["-h"]].concat());
+        let run = variables.iter().fold(fledge, |fledge, (name, value)| fledge.env(name, value)).run();
+        run.must_exit(0);
+        run.stdout
+    };
+    let verbs =
+        ["run", "fix", "runs", "runs list", "lanes", "lanes run", "memory", "config show", "batch list", "apply"];
+    for verb in verbs.iter().chain(&["doctor", "init", "serve", "sync", "verify-report", "worktrees clean", "jobs"]) {
+        let words: Vec<&str> = verb.split(' ').collect();
+        let said = help(&words, &[]);
+        assert_eq!(said.matches("-C, --workspace <DIR>").count(), 1, "{verb}: {said}");
+    }
+    let said = help(&["run"], &[]);
+    let places = ["Arguments:\n  [TASK]...", "Options:\n", "Task:\n"].map(|part| said.find(part));
+    assert!(places.is_sorted() && places[0].is_some(), "{said}");
+    assert!(help(&["runs", "replay"], &[]).contains("[default: last]"));
+    let is_coloured = |words: &[&str], variables: &[(&str, &str)]| help(words, variables).contains('\u{1b}');
+    assert!(!is_coloured(&["run"], &[]));
+    for name in ["FORCE_COLOR", "CLICOLOR_FORCE"] {
+        assert!(is_coloured(&["run"], &[(name, "1")]), "{name}");
+        assert!(!is_coloured(&["run"], &[(name, "1"), ("NO_COLOR", "1")]), "{name}");
+        assert!(!is_coloured(&["--color", "never", "run"], &[(name, "1")]), "{name}");
+    }
+    assert!(is_coloured(&["run", "--color=always"], &[("NO_COLOR", "1")]));
+}
+
+#[test]
 fn a_verb_without_another_word_lists() {
     let mut place = Some(a_project().args(&["--version"]).run());
     let mut said = |args: &[&str]| {

@@ -11,11 +11,11 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 same result, 1 a difference, 8 a damaged journal.\n\n\
-    Examples:\n  fledge runs replay last\n  fledge runs replay --all --json")]
+    Examples:\n  fledge runs replay\n  fledge runs replay --all --json")]
 pub(in crate::cli) struct ReplayArguments {
-    /// Run: the start of its id, its run key, or `last`
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
-    run: Option<String>,
+    /// Run: the start of its id, its run key, `last`, or `last-failed`
+    #[arg(default_value = "last", conflicts_with = "all")]
+    run: String,
     /// Replay every run of the project
     #[arg(long)]
     all: bool,
@@ -26,16 +26,13 @@ pub(in crate::cli) struct ReplayArguments {
 
 /// Runs the verb; returns the exit code.
 pub(super) fn run(shelf: &RunsContext, arguments: &ReplayArguments) -> Result<u8, CliError> {
-    let (store, runs) = match &arguments.run {
-        Some(name) => {
-            let (store, row) = shelf.find(name)?;
-            (store, vec![row.head.id])
-        }
-        None => {
-            let Some(store) = shelf.store()? else { return Ok(0) };
-            let runs = all(&store)?;
-            (store, runs)
-        }
+    let (store, runs) = if arguments.all {
+        let Some(store) = shelf.store()? else { return Ok(0) };
+        let runs = all(&store)?;
+        (store, runs)
+    } else {
+        let (store, row) = shelf.find(&arguments.run)?;
+        (store, vec![row.head.id])
     };
     let mut worst = 0;
     for run in &runs {

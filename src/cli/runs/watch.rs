@@ -19,7 +19,9 @@ use std::time::Duration;
 const PACE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exits with the exit code of the run. Ctrl-C stops watching; the run continues.\n\n\
+#[command(after_help = "Shows each answer of the model when it is complete: only the terminal of the run \
+    shows answers as they stream.\n\
+    Exits with the exit code of the run. Ctrl-C stops watching; the run continues.\n\n\
     Examples:\n  fledge runs watch\n  fledge runs watch 0198f2")]
 pub(in crate::cli) struct WatchArguments {
     /// Run: the start of its id, its run key, or `last` [default: the newest under way]
