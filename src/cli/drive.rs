@@ -13,7 +13,7 @@ use super::{asking, error_text, live, signals};
 use crate::config::{self, EnvironmentLayer};
 use crate::driver::{Agent, DriverSettings, PlanError, ResumeError, RunError, StopToken};
 use crate::id::RunId;
-use crate::report;
+use crate::report::{self, NamedRun};
 use crate::run::TaskResult;
 use crate::store::Store;
 use crate::task::Task;
@@ -185,8 +185,7 @@ pub(super) async fn driven(
     let (mut code, run) = (result.exit_code, result.run.clone());
     let (how, results) = ((voice.quiet, voice.rings), voice.results);
     let unplanned = agent.unplanned().cloned();
-    let name = name_of(&run, &workspace);
-    let closing = tokio::task::spawn_blocking(move || say_end(&result, unplanned.as_ref(), &name, how, &results));
+    let closing = tokio::task::spawn_blocking(move || say_end(&result, unplanned.as_ref(), &workspace, how, &results));
     let mut written = Ok(());
     was_heard &= hear_out(&stop, async { written = closing.await.unwrap_or(Ok(())) }).await;
     if !was_heard && code == 0 {
@@ -207,15 +206,15 @@ async fn close_display(display: Arc<Mutex<RunDisplay>>) {
 }
 
 /// Reports the end of the run in the closing lines, through the terminal if asked for, and in
-/// files. `name` names the run in commands.
+/// files.
 fn say_end(
     result: &TaskResult,
     unplanned: Option<&PlanError>,
-    name: &str,
+    project: &Path,
     (is_quiet, rings): (bool, bool),
     results: &ResultFiles,
 ) -> Result<(), CliError> {
-    close(result, unplanned, is_quiet, name);
+    close(result, unplanned, is_quiet, project);
     if rings {
         let report::Headline { lead, rest, .. } = report::headline(result);
         live::ring(&result.title, &(lead + &rest));
@@ -280,13 +279,14 @@ fn name_of(run: &RunId, project: &Path) -> String {
     if is_here { "last".to_owned() } else { run.to_string() }
 }
 
-/// Prints the closing lines: the outcome, the summary and the next commands for the run. `name`
-/// names the run in these commands.
-fn close(result: &TaskResult, unplanned: Option<&PlanError>, quiet: bool, name: &str) {
+/// Prints the closing lines: the outcome, the summary and the next commands for the run.
+fn close(result: &TaskResult, unplanned: Option<&PlanError>, quiet: bool, project: &Path) {
     if quiet && result.verified && result.exit_code == 0 {
         return;
     }
-    let lines = closing(result, quiet, Some(name));
+    let has_repository = project.ancestors().any(|above| above.join(".git").symlink_metadata().is_ok());
+    let name = name_of(&result.run, project);
+    let lines = closing(result, quiet, Some(NamedRun { name: &name, has_repository }));
     // If the message is that of the fault, print the fault with its places in the files instead.
     let drawn =
         unplanned.filter(|fault| fault.message == result.message).and_then(|fault| error_text::draw_error(fault));

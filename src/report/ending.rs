@@ -39,6 +39,15 @@ pub struct NextStep {
     pub does: &'static str,
 }
 
+/// A run as commands name it.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedRun<'n> {
+    /// The name: `last`, or an id.
+    pub name: &'n str,
+    /// True if its project is in a git repository, so that its work can be committed.
+    pub has_repository: bool,
+}
+
 /// Returns the line on how a run ended: `✓ Verified in 41.2s · 2 attempts · src/lib.rs +2 -2 ·
 /// $0.0400`, `✗ Failed after 4 attempts: verify/test`.
 pub fn headline(result: &TaskResult) -> Headline {
@@ -120,9 +129,8 @@ pub fn number(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// Returns the commands that make sense after a run, the most useful first; at most three. `run` is
-/// the name of the run in these commands.
-pub fn next_steps(result: &TaskResult, run: &str) -> Vec<NextStep> {
+/// Returns the commands that make sense after a run, the most useful first; at most three.
+pub fn next_steps(result: &TaskResult, NamedRun { name: run, has_repository }: NamedRun<'_>) -> Vec<NextStep> {
     let step = |command: String, does| NextStep { command: format!("fledge {command}"), does };
     let has_changed = result.changed_paths().next().is_some();
     let is_in_place = result.worktree.is_none() && result.commit.is_none();
@@ -135,7 +143,7 @@ pub fn next_steps(result: &TaskResult, run: &str) -> Vec<NextStep> {
     let steps = match result.reason {
         Reason::Verified if proof_of(result).is_some() && result.commit.is_none() => {
             let apply = || step(format!("apply {run} --branch NAME"), "commit the work to a branch");
-            [diff(), has_changed.then(apply), undo()]
+            [diff(), (has_changed && has_repository).then(apply), undo()]
         }
         Reason::Verified if result.commit.is_some() => {
             let branch = result.worktree.as_ref().map(|worktree| worktree.branch.as_str());
@@ -210,7 +218,11 @@ mod tests {
     }
 
     fn commands(result: &TaskResult) -> Vec<String> {
-        next_steps(result, "last").into_iter().map(|step| step.command).collect()
+        steps(result, true)
+    }
+
+    fn steps(result: &TaskResult, has_repository: bool) -> Vec<String> {
+        next_steps(result, NamedRun { name: "last", has_repository }).into_iter().map(|step| step.command).collect()
     }
 
     #[test]

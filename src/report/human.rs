@@ -40,8 +40,8 @@ pub fn closing(result: &TaskResult) -> Vec<SummaryFact> {
     let protected: Vec<String> = result.protected.iter().map(held_back).collect();
     let told = |list: &[OutsidePath]| list.iter().map(OutsidePath::told).collect();
     let OutsideTree { ignored, left_out } = &result.outside_tree;
-    let before = result.attempts.last().and_then(|attempt| attempt.verdict.told_before());
-    let warnings = result.warnings.iter().filter(|warning| before.as_ref() != Some(*warning)).cloned().collect();
+    let before: Vec<String> = result.attempts.iter().filter_map(|attempt| attempt.verdict.told_before()).collect();
+    let warnings = result.warnings.iter().filter(|warning| !before.contains(*warning)).cloned().collect();
     let lists =
         [("findings", protected), ("warnings", warnings), ("ignored", told(ignored)), ("left out", told(left_out))];
     for (about, list) in lists {
@@ -51,7 +51,8 @@ pub fn closing(result: &TaskResult) -> Vec<SummaryFact> {
             say(if place == 0 { about } else { "" }, line);
         }
     }
-    if let Some(told) = before {
+    let newest = result.attempts.last().and_then(|attempt| attempt.verdict.told_before());
+    if let Some(told) = newest.filter(|told| !result.message.contains(told)) {
         say("before", told);
     }
     say("attempts", format!("{judged}, {}", number(result.turns, "model turn")));

@@ -17,7 +17,7 @@ mod proof;
 pub mod runs;
 pub mod story;
 
-pub use ending::{EndingTone, Headline, NextStep, headline, next_steps, number};
+pub use ending::{EndingTone, Headline, NamedRun, NextStep, headline, next_steps, number};
 pub use human::{SummaryFact, ago, closing, committed, count, hint, money, seconds};
 pub use proof::{found, grounds, is_by_exit_codes_alone, proof_of, rests_on, unproven};
 

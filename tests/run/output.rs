@@ -59,6 +59,18 @@ fn a_run_tells_its_story_on_standard_error_alone() {
 }
 
 #[test]
+fn a_commit_to_a_branch_is_offered_only_where_there_is_a_repository() {
+    let offers = |prepare: fn(Fledge) -> Fledge| {
+        let model = Model::new([write("done", "1\n"), say("Done.")]);
+        let run = prepare(Fledge::simple(&model)).run();
+        run.must_be(0, "verified");
+        assert!(run.stderr.contains("fledge runs diff last"), "{}", run.story());
+        run.stderr.contains("fledge apply last --branch NAME")
+    };
+    assert_eq!((offers(|fledge| fledge), offers(Fledge::committed)), (false, true));
+}
+
+#[test]
 fn tokens_that_no_provider_counted_are_shown_as_an_estimate() {
     let shown = |usage: &str| {
         let turns = format!("turns:\n  - text: I am done with all of it now.\n{usage}  - text: Done.\n");

@@ -2,13 +2,13 @@
 
 use crate::cli::paint::{self, Tone};
 use crate::cli::steps::StyledLine;
-use crate::report::{self, EndingTone, Headline, NextStep, SummaryFact};
+use crate::report::{self, EndingTone, Headline, NamedRun, NextStep, SummaryFact};
 use crate::run::TaskResult;
 use crate::verdict::Reason;
 
-/// Returns the closing lines of a run. With `only_errors`, returns only the outcome. `name` names
-/// the run in the next commands.
-pub(in crate::cli) fn closing(result: &TaskResult, only_errors: bool, name: Option<&str>) -> Vec<StyledLine> {
+/// Returns the closing lines of a run. With `only_errors`, returns only the outcome. `run` is the run
+/// in the next commands; without it, there are none.
+pub(in crate::cli) fn closing(result: &TaskResult, only_errors: bool, run: Option<NamedRun<'_>>) -> Vec<StyledLine> {
     if is_refused(result) {
         return vec![vec![(Tone::Bad, "error: ".to_owned()), (Tone::Plain, result.message.replace('\n', "\n  "))]];
     }
@@ -21,7 +21,7 @@ pub(in crate::cli) fn closing(result: &TaskResult, only_errors: bool, name: Opti
     let mut lines = vec![vec![(tone, lead), (Tone::Plain, rest.replace('\n', "\n  "))]];
     if !only_errors {
         lines.extend(report::closing(result).iter().map(fact));
-        lines.extend(name.map(|name| next_steps(result, name)).unwrap_or_default());
+        lines.extend(run.map(|run| next_steps(result, run)).unwrap_or_default());
         lines.extend(report::hint(result).iter().map(fact));
     }
     lines
@@ -34,8 +34,8 @@ fn is_refused(result: &TaskResult) -> bool {
     !has_begun && matches!(result.reason, Reason::BadInput | Reason::PlanFailed)
 }
 
-/// Returns the next commands after a run with this name.
-fn next_steps(result: &TaskResult, run: &str) -> Vec<StyledLine> {
+/// Returns the next commands after a run.
+fn next_steps(result: &TaskResult, run: NamedRun<'_>) -> Vec<StyledLine> {
     let steps = report::next_steps(result, run);
     let width = steps.iter().map(|step| step.command.len()).max().unwrap_or(0);
     let line = |(place, NextStep { command, does }): (usize, &NextStep)| {
