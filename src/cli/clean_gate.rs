@@ -75,7 +75,7 @@ impl CleanGate {
             git: &git,
             repository: repository.as_ref(),
         };
-        let mut gate = freeze(definition).map_err(failed)?;
+        let mut gate = freeze(definition, None).map_err(failed)?;
         say(&gate.installed.leave_out_made(root, project));
         let has_layers = wall.has_layers(logs.path()).await;
         let site = GateSite {

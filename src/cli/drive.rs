@@ -4,14 +4,14 @@
 use super::display::{RunDisplay, closing, expected};
 use super::failure::CliError;
 use super::output::{hear_out, json_line, no_output};
-use super::paint::{self, Tone};
+use super::paint;
 use super::project::root_of;
 use super::results::ResultFiles;
 use super::spool::OutputSpool;
 use super::sync_target::{ServerArguments, SyncTarget};
-use super::{asking, error_text, live, signals};
+use super::{asking, live, signals};
 use crate::config::{self, EnvironmentLayer};
-use crate::driver::{Agent, DriverSettings, PlanError, ResumeError, RunError, StopToken};
+use crate::driver::{Agent, DriverSettings, ResumeError, RunError, StopToken};
 use crate::id::RunId;
 use crate::report::{self, NamedRun};
 use crate::run::TaskResult;
@@ -153,7 +153,8 @@ pub(super) async fn driven(
     let display = RunDisplay::new(voice.is_live, 0).expecting(known.as_ref().map(expected).unwrap_or_default());
     let display = Arc::new(Mutex::new(display));
     voice.hear(&mut agent, &spool, &display);
-    if let AgentWork::Task(_, key) = &mut work {
+    if let AgentWork::Task(task, key) = &mut work {
+        must_begin(&agent, task, &stop).await?;
         agent = agent.with_run_key(key.take());
     }
     let work = async {
@@ -184,8 +185,7 @@ pub(super) async fn driven(
     let Some(result) = result else { return Err(begin_failure(ended)) };
     let (mut code, run) = (result.exit_code, result.run.clone());
     let (how, results) = ((voice.quiet, voice.rings), voice.results);
-    let unplanned = agent.unplanned().cloned();
-    let closing = tokio::task::spawn_blocking(move || say_end(&result, unplanned.as_ref(), &workspace, how, &results));
+    let closing = tokio::task::spawn_blocking(move || say_end(&result, &workspace, how, &results));
     let mut written = Ok(());
     was_heard &= hear_out(&stop, async { written = closing.await.unwrap_or(Ok(())) }).await;
     if !was_heard && code == 0 {
@@ -200,6 +200,16 @@ pub(super) async fn driven(
     Ok((code, run))
 }
 
+/// Refuses a run that cannot begin, before anything of it is recorded.
+async fn must_begin(agent: &Agent, task: &Task, stop: &StopToken) -> Result<(), CliError> {
+    let scratch = tempfile::tempdir().context("cannot create a folder").map_err(CliError::own)?;
+    tokio::select! {
+        biased;
+        () = stop.token().cancelled() => Ok(()), // the run begins and ends as cancelled
+        checked = agent.must_be_plannable(task, scratch.path()) => checked.map_err(|fault| CliError::unplanned(fault, task)),
+    }
+}
+
 /// Removes the live lines.
 async fn close_display(display: Arc<Mutex<RunDisplay>>) {
     let _a_terminal_may_take_nothing = tokio::task::spawn_blocking(move || lock(&display).close()).await;
@@ -209,12 +219,11 @@ async fn close_display(display: Arc<Mutex<RunDisplay>>) {
 /// files.
 fn say_end(
     result: &TaskResult,
-    unplanned: Option<&PlanError>,
     project: &Path,
     (is_quiet, rings): (bool, bool),
     results: &ResultFiles,
 ) -> Result<(), CliError> {
-    close(result, unplanned, is_quiet, project);
+    close(result, is_quiet, project);
     if rings {
         let report::Headline { lead, rest, .. } = report::headline(result);
         live::ring(&result.title, &(lead + &rest));
@@ -280,21 +289,10 @@ fn name_of(run: &RunId, project: &Path) -> String {
 }
 
 /// Prints the closing lines: the outcome, the summary and the next commands for the run.
-fn close(result: &TaskResult, unplanned: Option<&PlanError>, quiet: bool, project: &Path) {
-    if quiet && result.verified && result.exit_code == 0 {
-        return;
-    }
+fn close(result: &TaskResult, quiet: bool, project: &Path) {
     let has_repository = project.ancestors().any(|above| above.join(".git").symlink_metadata().is_ok());
-    let name = name_of(&result.run, project);
-    let lines = closing(result, quiet, Some(NamedRun { name: &name, has_repository }));
-    // If the message is that of the fault, print the fault with its places in the files instead.
-    let drawn =
-        unplanned.filter(|fault| fault.message == result.message).and_then(|fault| error_text::draw_error(fault));
-    match (drawn, lines.split_first()) {
-        (Some(drawn), Some((_, facts))) => {
-            error_text::say((Tone::Bad, "error: "), drawn);
-            facts.iter().for_each(|line| paint::line(line));
-        }
-        _ => lines.iter().for_each(|line| paint::line(line)),
+    let run = NamedRun { name: &name_of(&result.run, project), has_repository };
+    if !(quiet && result.verified && result.exit_code == 0) {
+        closing(result, quiet, Some(run)).iter().for_each(|line| paint::line(line));
     }
 }

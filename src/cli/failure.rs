@@ -2,7 +2,12 @@
 
 use super::error_text;
 use super::paint::{self, Tone};
+use crate::driver::PlanError;
+use crate::limits::MAX_SOURCE;
+use crate::store;
+use crate::task::{self, Task, TaskError};
 use crate::verdict::{Reason, StopCause};
+use crate::yaml::{Problem, Problems};
 use std::borrow::Cow;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -34,6 +39,32 @@ impl CliError {
     /// A failure with the exit code of the given reason.
     pub(super) fn because(reason: Reason, error: impl Into<anyhow::Error>) -> Self {
         Self { reason, error: error.into(), hint: None, stopped_by: None }
+    }
+
+    /// A failure to plan a run of this task. The lines after the first one of its message are the
+    /// hint.
+    pub(super) fn unplanned(fault: PlanError, task: &Task) -> Self {
+        let value = fault.value.clone();
+        let lines = fault.message.split_once('\n').filter(|_| fault.lane.is_none());
+        let lines = lines.map(|(said, hint)| (said.to_owned(), hint.trim().to_owned()));
+        let failure = match lines {
+            Some((said, hint)) => Self::because(fault.reason, anyhow::anyhow!(said)).hint(hint),
+            None => Self::because(fault.reason, fault),
+        };
+        match value {
+            Some((key, value)) => failure.at_value(task, key, &value),
+            None => failure,
+        }
+    }
+
+    /// Adds the place of the value of a key in the task's file, if the file has that value.
+    pub(super) fn at_value(self, task: &Task, key: &str, value: &str) -> Self {
+        let text = store::read_text(Path::new(&task.source), MAX_SOURCE).ok().flatten().unwrap_or_default();
+        let Some(place) = task::place_of(&text, key, value) else { return self };
+        let message = self.message();
+        let message = message.strip_prefix(&format!("{}: ", task.source)).unwrap_or(&message);
+        let problems = Problems::from(Problem::at(place, message)).seen_in(&text);
+        Self { error: TaskError { file: task.source.clone(), problems }.into(), ..self }
     }
 
     /// A failure by a stop request.

@@ -8,6 +8,7 @@ use super::project::ProjectArguments;
 use crate::batch::BatchSummary;
 use crate::config::EnvironmentLayer;
 use crate::report::ago;
+use crate::report::runs::rfc3339;
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};

@@ -15,8 +15,8 @@ use super::tasks::task_folder;
 use crate::chat::money;
 use crate::config::{ConfigError, EnvironmentLayer, resolve_model};
 use crate::driver::{
-    Briefing, DriverSettings, PlanError, RunError, RunTerms, StartingPoint, base_at, is_for_now, lanes_at,
-    must_be_committed, prepare, terms,
+    Briefing, DriverSettings, RunError, RunTerms, StartingPoint, base_at, is_for_now, lanes_at, must_be_committed,
+    prepare, terms,
 };
 use crate::id::RunId;
 use crate::limits::Limits;
@@ -24,7 +24,7 @@ use crate::provider::Pacer;
 use crate::report::{count, seconds};
 use crate::setup::{ProjectContext, mask_task};
 use crate::store::{self, RunRow, Store, StoredRunState};
-use crate::task::{Isolation, Task, TaskDefaults};
+use crate::task::{Task, TaskDefaults};
 use crate::tool::LateSecrets;
 use crate::workspace::AtomicOutput;
 use anyhow::{Context, anyhow};
@@ -69,7 +69,7 @@ fn begin_in(
     if options.dry_run {
         for name in &task.models {
             if let Err(fault @ ConfigError::UnknownModel { .. }) = resolve_model(name, &set, environment) {
-                return Err(CliError::input(fault));
+                return Err(CliError::input(fault).at_value(&task, "model", name));
             }
         }
         return dry_run(options, &task, options.settings(environment, &place, &none));
@@ -82,7 +82,13 @@ fn begin_in(
                 no_models: Some(failure.message()),
                 ..options.settings(environment, &place, &none)
             }),
-            Err(failure) => Err(failure),
+            Err(failure) => Err(match failure.cause() {
+                Some(ConfigError::UnknownModel { name, .. }) => {
+                    let name = name.clone();
+                    failure.at_value(task, "model", &name)
+                }
+                _ => failure,
+            }),
         }
     };
     start_or_resume(options, environment, task, settings, place, results?)
@@ -141,11 +147,6 @@ fn start_or_resume(
         }
         key = key.map(|_| found.free);
     }
-    if task.isolation == Isolation::Worktree {
-        let seen = options.settings(environment, &place, &LateSecrets::default());
-        let scratch = tempfile::tempdir().context("cannot create a folder").map_err(CliError::own)?;
-        block_on(must_be_committed(&task, &seen, scratch.path()))?.map_err(refused)?;
-    }
     let (code, run) = block_on(driven(AgentWork::Task(Box::new(task.clone()), key), settings(&task)?, voice))??;
     taped(&run).map(|()| code)
 }
@@ -174,13 +175,10 @@ fn must_count(row: &RunRow, goes_on: bool) -> bool {
     (goes_on && is_for_now(&row.state)) || !matches!(&row.state, StoredRunState::Ended(outcome) if !outcome.verified)
 }
 
-fn refused(fault: PlanError) -> CliError {
-    CliError::because(fault.reason, fault)
-}
-
 /// Prints the plan: the prompts, the tools, the lanes and the limits. Calls nothing.
 fn dry_run(options: &RunOptions, task: &Task, settings: DriverSettings) -> Result<u8, CliError> {
     let scratch = tempfile::tempdir().context("cannot create a folder").map_err(CliError::own)?;
+    let refused = |fault| CliError::unplanned(fault, task);
     block_on(must_be_committed(task, &settings, scratch.path()))?.map_err(refused)?;
     let at = block_on(lanes_at(&settings, scratch.path()))?.map_err(refused)?;
     let (seen, notes) = block_on(base_at(task, &settings, scratch.path()))?.map_err(refused)?.unzip();

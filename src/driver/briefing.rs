@@ -8,12 +8,12 @@ use super::slips::slips;
 use super::{DriverSettings, alike, memory, spawn};
 use crate::chat::{Message, ToolSpec};
 use crate::error_chain::chain;
-use crate::gate::{Gate, GateDefinition, GateError, freeze, freeze_by};
+use crate::gate::{Gate, GateDefinition, GateError, check_definition, freeze};
 use crate::id::TreeId;
 use crate::lane::LaneError;
 use crate::limits::MAX_SOURCE;
 use crate::run::{self, RunPlan, ToolAccess, ToolRole, ToolRule};
-use crate::spec::{self, Spec};
+use crate::spec::{self, Spec, SpecError};
 use crate::store;
 use crate::store::project_dir;
 use crate::task::{GateChoice, SpecChoice, Task};
@@ -80,11 +80,18 @@ pub struct PlanError {
     pub message: String,
     /// The faulty lane with the places in its files, if a lane is the cause.
     pub lane: Option<LaneError>,
+    /// The key of the task with the faulty value, and that value, if one value is the cause.
+    pub value: Option<(&'static str, String)>,
 }
 
 impl PlanError {
     pub(super) fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), lane: None }
+        Self { reason, message: message.into(), lane: None, value: None }
+    }
+
+    /// Names the key of the task with the faulty value.
+    pub(super) fn of_value(self, key: &'static str, value: &str) -> Self {
+        Self { value: Some((key, value.to_owned())), ..self }
     }
 
     pub(super) fn bad(message: impl Into<String>) -> Self {
@@ -94,10 +101,9 @@ impl PlanError {
     /// Renames the files of the faulty lane by `name`.
     #[must_use]
     pub fn renamed(self, name: impl Fn(&str) -> String) -> Self {
-        let Self { reason, message, lane } = self;
-        match lane.map(|lane| lane.renamed(name)) {
-            None => Self { reason, message, lane: None },
-            Some(lane) => Self { reason, message: lane.to_string(), lane: Some(lane) },
+        match self.lane.clone().map(|lane| lane.renamed(name)) {
+            None => self,
+            Some(lane) => Self { message: lane.to_string(), lane: Some(lane), ..self },
         }
     }
 }
@@ -116,7 +122,7 @@ pub fn prepare(
 ) -> Result<Briefing, PlanError> {
     let jail = Jail::open(&settings.workspace).map_err(|error| PlanError::bad(error.to_string()))?;
     tool_names::must_fit(task, &settings.mcp)?;
-    let mut gate = frozen(task, settings, start, lanes_at)?;
+    let mut gate = with_definition(task, settings, start, lanes_at, freeze)?;
     let project = project_dir(&settings.state_dir, settings.project());
     let left_out = gate.installed.leave_out_made(&start.origin, &project);
     let has_gate = task.gate != GateChoice::Skip;
@@ -182,12 +188,29 @@ pub(super) fn patterns_of(task: &Task, workspace: &Path) -> impl Iterator<Item =
     files.filter_map(move |file| Some(format!("/{}", globset::escape(file.strip_prefix(&root).ok()?.to_str()?))))
 }
 
-fn frozen(
+/// Checks the input of [`prepare`] that costs little to read: the lanes, the patterns, the tools and
+/// the files that the task names.
+///
+/// # Errors
+/// Those of [`prepare`], except for files that only freezing the gate reads.
+pub(super) fn check_input(task: &Task, settings: &DriverSettings, lanes_at: Option<&Path>) -> Result<(), PlanError> {
+    let jail = Jail::open(&settings.workspace).map_err(|error| PlanError::bad(error.to_string()))?;
+    tool_names::must_fit(task, &settings.mcp)?;
+    with_definition(task, settings, &StartingPoint::unread(&settings.workspace), lanes_at, check_definition)?;
+    tools_of(task, settings.memory.is_some(), task.gate != GateChoice::Skip)?;
+    let specs = load_specs(&settings.workspace, &mut Vec::new());
+    first_message(task, &specs, &jail)?;
+    output_schema(task, &jail).map(drop)
+}
+
+/// Calls a function of the gate with the definition of a task's gate.
+fn with_definition<T>(
     task: &Task,
     settings: &DriverSettings,
     start: &StartingPoint,
     lanes_at: Option<&Path>,
-) -> Result<Gate, PlanError> {
+    call: impl FnOnce(GateDefinition<'_>, Option<&Path>) -> Result<T, GateError>,
+) -> Result<T, PlanError> {
     let lanes = match &task.gate {
         GateChoice::Lanes(lanes) => lanes.as_slice(),
         GateChoice::Skip => &[],
@@ -201,8 +224,7 @@ fn frozen(
     let (protect, repository) = (protect.as_slice(), repository.as_ref());
     let definition =
         GateDefinition { root, origin, lanes, holdout, protect, allow_edit, path, base, paths, git, repository };
-    let frozen = lanes_at.map_or_else(|| freeze(definition), |at| freeze_by(definition, at));
-    frozen.map_err(|fault| {
+    call(definition, lanes_at).map_err(|fault| {
         let has_none = matches!(&fault, GateError::UnknownLane { known, .. } if known.is_empty());
         let way_out = if has_none { "\n  or skip verification with `lane: false` or --no-verify" } else { "" };
         let (mut said, rev) = (chain(&fault), settings.lanes_from.as_deref().unwrap_or_default());
@@ -210,6 +232,10 @@ fn frozen(
             said = said.replace(&at.display().to_string(), &format!("`{rev}`"));
         }
         let unplanned = PlanError::new(fault.reason(), format!("{said}{way_out}"));
+        let unplanned = match &fault {
+            GateError::UnknownLane { lane, .. } => unplanned.of_value("lane", lane),
+            _ => unplanned,
+        };
         let lane = if let GateError::Lane(fault) = fault { Some(fault) } else { None };
         // Name the files of another commit as `git show` does.
         PlanError { lane, ..unplanned }.renamed(|path| match lanes_at {
@@ -308,7 +334,7 @@ fn first_message(task: &Task, specs: &[Spec], jail: &Jail) -> Result<String, Pla
     let mut text = task.prompt.clone();
     for path in &task.context {
         let content = read(jail, path, CONTEXT_LIMIT)
-            .map_err(|error| PlanError::bad(format!("{}: context: {error}", task.source)))?;
+            .map_err(|error| PlanError::bad(format!("{}: context: {error}", task.source)).of_value("context", path))?;
         text.push_str(&format!("\n\nFile `{path}`:\n{content}"));
     }
     if task.specs == SpecChoice::None || specs.is_empty() {
@@ -318,7 +344,11 @@ fn first_message(task: &Task, specs: &[Spec], jail: &Jail) -> Result<String, Pla
     mentioned.extend(task.files.iter().chain(&task.context).cloned());
     text.push_str(&format!("\n\nSpecs of this project's modules:\n{}", spec::index(specs)));
     let chosen = spec::select(specs, &task.specs, &mentioned);
-    for spec in chosen.map_err(|fault| PlanError::bad(format!("{}: {fault}", task.source)))? {
+    let unknown = |fault: SpecError| {
+        let unplanned = PlanError::bad(format!("{}: {fault}", task.source));
+        if let SpecError::Unknown { module, .. } = &fault { unplanned.of_value("specs", module) } else { unplanned }
+    };
+    for spec in chosen.map_err(unknown)? {
         let body: String = spec.body.chars().take(CONTEXT_LIMIT as usize).collect();
         text.push_str(&format!("\n\nSpec `{}`:\n{}", spec.path, body.trim()));
     }
@@ -328,7 +358,8 @@ fn first_message(task: &Task, specs: &[Spec], jail: &Jail) -> Result<String, Pla
 /// Reads the JSON Schema of the final answer, before the agent can change it.
 fn output_schema(task: &Task, jail: &Jail) -> Result<Option<Value>, PlanError> {
     let Some(path) = &task.output_schema else { return Ok(None) };
-    let wrong = |why: String| PlanError::bad(format!("{}: output_schema: {why}", task.source));
+    let wrong =
+        |why: String| PlanError::bad(format!("{}: output_schema: {why}", task.source)).of_value("output_schema", path);
     let text = read(jail, path, CONTEXT_LIMIT).map_err(|error| wrong(error.to_string()))?;
     let schema = serde_json::from_str(&text).map_err(|error| wrong(format!("`{path}` is not JSON: {error}")))?;
     match run::schema_fault(&schema) {

@@ -3,9 +3,11 @@
 //!
 //! Planning checks what a commit needs before the run spends anything.
 
+use super::DriverSettings;
 use super::briefing::PlanError;
 use super::effects::EffectRunner;
-use super::ground::{RunGround, trees_of};
+use super::enclosure::variable;
+use super::ground::{RunGround, no_trees, trees_of};
 use super::inbox::Inbox;
 use super::planning::Planner;
 use super::report;
@@ -15,9 +17,9 @@ use crate::id::{CallId, TreeId};
 use crate::report::patch::{MailPatch, body_of, subject_of};
 use crate::run::{Delivery, Event, Run, TaskResult};
 use crate::store::write_whole;
-use crate::task::{self, GateChoice};
-use crate::verdict::Reason;
+use crate::task::{self, GateChoice, Isolation, Task};
 use crate::workspace::delivery::{CommitRequest, DeliveryError, MadeCommit, RepositoryHead, UserRepository};
+use crate::workspace::trees::Trees;
 use crate::workspace::{AtomicOutput, delivery};
 use std::path::Path;
 use std::time::Duration;
@@ -46,35 +48,79 @@ impl Planner {
         if self.task.commits() == task::Commit::None {
             return Ok(None);
         }
-        let refused = |why: &str| {
-            let message = format!("cannot use `commit: {}`: {why}", self.task.commits().word());
-            PlanError::new(Reason::BadInput, message)
-        };
-        let failed = |fault: DeliveryError| refused(&chain(&fault));
-        if self.task.gate == GateChoice::Skip {
-            return Err(refused("without a gate nothing is verified; name a lane, or set `commit: none`"));
+        head_of(&self.task, &self.settings, (&ground.trees, base), &self.stop).await.map(Some)
+    }
+}
+
+/// Checks that the work of a task that commits in place could be committed now. Creates all files
+/// in `scratch`.
+///
+/// # Errors
+/// Those of [`Planner::head`].
+pub(super) async fn must_be_committable(
+    task: &Task,
+    settings: &DriverSettings,
+    scratch: &Path,
+) -> Result<(), PlanError> {
+    if task.commits() == task::Commit::None || task.isolation == Isolation::Worktree {
+        return Ok(()); // a new worktree has no uncommitted files
+    }
+    let (stop, path) = (CancellationToken::new(), variable(settings, "PATH"));
+    let trees = Trees::open(&scratch.join("trees"), &settings.workspace, path, &stop).await.map_err(no_trees)?;
+    let repository = UserRepository::around(&trees, &settings.env, &stop).await;
+    let base = match repository {
+        Ok(Some(repository)) => base_of(&repository, task.allow_dirty, &stop).await,
+        Ok(None) | Err(_) => Some(TreeId::empty()), // refused below
+    };
+    let base = match base {
+        Some(base) => base,
+        None => {
+            trees.freeze_ignores(&settings.env, &stop).await.map_err(no_trees)?;
+            trees.take(&stop).await.map_err(no_trees)?.tree
         }
-        let repository = UserRepository::around(&ground.trees, &self.settings.env, &self.stop).await.map_err(failed)?;
-        let none = "the workspace is not in a git repository; \
-            create one with `git init && git add -A && git commit -m first`, or set `commit: none`";
-        let repository = repository.ok_or_else(|| refused(none))?;
-        let head = repository.head(&self.stop).await.map_err(failed)?;
-        if head.commit.is_none() {
-            return Err(refused("the repository has no commit yet; make one with `git add -A && git commit -m first`"));
+    };
+    head_of(task, settings, (&trees, &base), &stop).await.map(drop)
+}
+
+/// Returns the tree of the head if it is also the base of a run, or may stand for it. Git finds
+/// that out faster than fledge takes a tree.
+async fn base_of(repository: &UserRepository<'_>, is_dirty: bool, stop: &CancellationToken) -> Option<TreeId> {
+    let is_clean = is_dirty || repository.uncommitted(stop).await.is_ok_and(|files| files.is_empty());
+    repository.head(stop).await.ok().filter(|_| is_clean)?.tree
+}
+
+/// Returns the head of the repository around a workspace, whose tree is `base`.
+async fn head_of(
+    task: &Task,
+    settings: &DriverSettings,
+    (trees, base): (&Trees, &TreeId),
+    stop: &CancellationToken,
+) -> Result<RepositoryHead, PlanError> {
+    let refused = |why: &str| PlanError::bad(format!("cannot use `commit: {}`: {why}", task.commits().word()));
+    let failed = |fault: DeliveryError| refused(&chain(&fault));
+    if task.gate == GateChoice::Skip {
+        return Err(refused("without a gate nothing is verified; name a lane, or set `commit: none`"));
+    }
+    let repository = UserRepository::around(trees, &settings.env, stop).await.map_err(failed)?;
+    let none = "the workspace is not in a git repository; \
+        create one with `git init && git add -A && git commit -m first`, or set `commit: none`";
+    let repository = repository.ok_or_else(|| refused(none))?;
+    let head = repository.head(stop).await.map_err(failed)?;
+    if head.commit.is_none() {
+        return Err(refused("the repository has no commit yet; make one with `git add -A && git commit -m first`"));
+    }
+    let head = repository.with_config(head, stop).await.map_err(failed)?;
+    match repository.check(&head, base, stop).await {
+        Ok(true) if !task.allow_dirty => {
+            let files = repository.uncommitted(stop).await.map_err(failed)?;
+            let named = if files.is_empty() { String::new() } else { format!(": {}", delivery::listed(&files)) };
+            Err(refused(&format!(
+                "the workspace has uncommitted changes{named}; commit or stash them (`git add -A && git commit`), \
+                 or include them in the commit with --allow-dirty"
+            )))
         }
-        let head = repository.with_config(head, &self.stop).await.map_err(failed)?;
-        match repository.check(&head, base, &self.stop).await {
-            Ok(true) if !self.task.allow_dirty => {
-                let files = repository.uncommitted(&self.stop).await.map_err(failed)?;
-                let named = if files.is_empty() { String::new() } else { format!(": {}", delivery::listed(&files)) };
-                Err(refused(&format!(
-                    "the workspace has uncommitted changes{named}; commit or stash them (`git add -A && git commit`), \
-                     or include them in the commit with --allow-dirty"
-                )))
-            }
-            Ok(_) => Ok(Some(head)),
-            Err(fault) => Err(failed(fault)),
-        }
+        Ok(_) => Ok(head),
+        Err(fault) => Err(failed(fault)),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Performs the machine's actions: one action, one effect, one event. Decides nothing.
 
 use super::base_run::BaseRun;
-use super::briefing::PlanError;
 use super::ground::RunGround;
 use super::hooks::{UnsavedPaths, only_looks};
 use super::inbox::{Inbox, InboxSender};
@@ -40,8 +39,6 @@ pub(super) struct EffectRunner {
     pub(super) lineage: AgentLineage,
     /// The worktree of the run, if it has one.
     pub(super) worktree: Option<Arc<Worktree>>,
-    /// The fault of the run, if it could not be planned.
-    pub(super) unplanned: Arc<OnceLock<PlanError>>,
 }
 
 #[derive(Debug)]
@@ -79,8 +76,8 @@ pub(super) enum NotReadyReason {
 
 impl EffectRunner {
     pub(super) fn new(settings: Arc<DriverSettings>, task: Arc<Task>, run_dir: RunDir, stop: StopToken) -> Self {
-        let (ready, unplanned, lineage) = (Arc::default(), Arc::default(), AgentLineage::default());
-        Self { settings, task, run_dir, stop, ready, lineage, worktree: None, unplanned }
+        let (ready, lineage) = (Arc::default(), AgentLineage::default());
+        Self { settings, task, run_dir, stop, ready, lineage, worktree: None }
     }
 
     /// Starts the effect of an action. Its answer arrives in the inbox.

@@ -328,6 +328,6 @@ pub(super) fn baseline(settings: &DriverSettings, task: &Task) -> Baseline {
     task.baseline.unwrap_or(settings.baseline)
 }
 
-fn no_trees(fault: TreesError) -> PlanError {
+pub(super) fn no_trees(fault: TreesError) -> PlanError {
     PlanError::new(Reason::GateErrored, chain(&fault))
 }

@@ -35,6 +35,7 @@ mod memory;
 mod meter;
 mod panicked;
 mod planning;
+mod preflight;
 mod record;
 mod redactor;
 mod replay;
@@ -93,7 +94,7 @@ use effects::EffectRunner;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -235,8 +236,6 @@ pub struct Agent {
     bus: EventBus,
     run_key: Option<String>,
     run_id: Option<RunId>,
-    /// The fault of the last run, if it could not be planned.
-    unplanned: Arc<OnceLock<PlanError>>,
     /// The limit on the cost of a resumed run, in millionths of a US dollar.
     usd_micros: Option<u64>,
 }
@@ -250,7 +249,6 @@ impl Agent {
             bus: EventBus::default(),
             run_key: None,
             run_id: None,
-            unplanned: Arc::default(),
             usd_micros: None,
         }
     }
@@ -344,14 +342,8 @@ impl Agent {
         let journal = record::begin_journal(&settings, &charter, &task, worktree.as_ref(), key, now_ms());
         let journal = journal.map_err(RunError::NotBegun)?;
         let hands = EffectRunner::new(settings, Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
-        self.unplanned = hands.unplanned.clone();
         let drive = RunDrive::new(&self.bus, &self.stop, hands, journal, charter.run.clone());
         self.see_through(drive, charter.title.clone(), DriveStart::Task(Box::new(charter))).await
-    }
-
-    /// Returns why the last run could not be planned, with the places in files.
-    pub fn unplanned(&self) -> Option<&PlanError> {
-        self.unplanned.get()
     }
 
     /// Checks that the agent cannot change the state folder, by which it is judged.

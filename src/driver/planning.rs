@@ -53,15 +53,11 @@ impl EffectRunner {
             outbox: inbox.outbox(),
             stop: inbox.stop_token(),
         };
-        let unplanned = self.unplanned.clone();
         let lost = Event::PlanFailed { call, reason: Reason::Internal, message: "planning panicked".into() };
         let effect = async move {
             match planner.plan().await {
                 Ok(plan) => Event::PlanReady { call, plan: Box::new(plan) },
-                Err(fault) => {
-                    let PlanError { reason, message, .. } = unplanned.get_or_init(|| fault).clone();
-                    Event::PlanFailed { call, reason, message }
-                }
+                Err(PlanError { reason, message, .. }) => Event::PlanFailed { call, reason, message },
             }
         };
         inbox.start("plan", effect, lost);

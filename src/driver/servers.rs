@@ -17,16 +17,11 @@ use tokio_util::sync::CancellationToken;
 /// The lowest tier that has tools of MCP servers.
 const TIER: Tier = Tier::Tool;
 
-/// Returns the servers that a task names, without those of a higher tier.
+/// Returns the configuration of the servers that a task names, without those of a higher tier.
 ///
 /// # Errors
 /// [`PlanError`] if a server is unknown, or if the agent could have written what it runs.
-pub(super) fn task_servers(
-    task: &Task,
-    settings: &DriverSettings,
-    run: &RunDir,
-    ground: &RunGround,
-) -> Result<McpServers, PlanError> {
+pub(super) fn named_servers(task: &Task, settings: &DriverSettings) -> Result<Vec<ServerConfig>, PlanError> {
     let mut servers: Vec<ServerConfig> = Vec::new();
     for name in &task.mcp {
         let Some(server) = settings.mcp.iter().find(|server| server.name == *name) else {
@@ -37,7 +32,7 @@ pub(super) fn task_servers(
                 "{}: unknown MCP server `{name}` ({meant}known: {known}); define servers under `mcp:` in fledge.yaml",
                 task.source
             );
-            return Err(PlanError::bad(why));
+            return Err(PlanError::bad(why).of_value("mcp", name));
         };
         if task.tier >= server.tier.max(TIER) && !servers.contains(server) {
             if let Some(why) = server.trespass(&settings.workspace, enclosure::variable(settings, "PATH")) {
@@ -46,6 +41,20 @@ pub(super) fn task_servers(
             servers.push(server.clone());
         }
     }
+    Ok(servers)
+}
+
+/// Returns the servers that a task names, for a run.
+///
+/// # Errors
+/// Those of [`named_servers`].
+pub(super) fn task_servers(
+    task: &Task,
+    settings: &DriverSettings,
+    run: &RunDir,
+    ground: &RunGround,
+) -> Result<McpServers, PlanError> {
+    let servers = named_servers(task, settings)?;
     // Computing the rules walks through the whole workspace.
     let mut holes = match servers.is_empty() {
         true => PathRules::default(),

@@ -102,7 +102,7 @@ mod tests {
             git: &GitPrograms::default(),
             repository: None,
         };
-        let kept = freeze(from).unwrap().keep(SandboxKind::Off);
+        let kept = freeze(from, None).unwrap().keep(SandboxKind::Off);
         let again = || put_back(&kept, root, allow_edit, aside.path()).unwrap();
         assert_eq!(again(), RestoredConfiguration::default());
         put("fledge.yaml", "sandbox: off\n");
@@ -164,7 +164,7 @@ mod tests {
             git: &GitPrograms::default(),
             repository: None,
         };
-        let kept = freeze(from).unwrap().keep(SandboxKind::Off);
+        let kept = freeze(from, None).unwrap().keep(SandboxKind::Off);
         std::os::unix::fs::symlink(&outside, root.join("fledge.yaml")).unwrap();
         fs::remove_file(root.join("lanes/verify.yaml")).unwrap();
         fs::create_dir(root.join("lanes/verify.yaml")).unwrap();

@@ -17,6 +17,7 @@ use crate::verdict::Reason;
 use crate::workspace::pattern::PatternError;
 use crate::workspace::replica::SourceRepository;
 use crate::workspace::trees::GitPrograms;
+use crate::workspace::{ProtectedRule, Protection};
 use crate::yaml::{listed, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -138,39 +139,54 @@ pub struct GateDefinition<'a> {
     pub repository: Option<&'a SourceRepository>,
 }
 
-/// Freezes a gate.
+/// Checks the lanes and patterns of a gate as [`freeze`] does, but reads no other file of the
+/// workspace.
+///
+/// # Errors
+/// The errors of [`freeze`], except for unreadable protected files.
+pub fn check_definition(from: GateDefinition<'_>, lanes_at: Option<&Path>) -> Result<(), GateError> {
+    read_lanes(&from, lanes_at)?;
+    let rule = |pattern: &String| ProtectedRule { pattern: pattern.clone(), why: String::new() };
+    Protection::new(from.protect.iter().map(rule), from.allow_edit)?;
+    Ok(())
+}
+
+/// The lanes of a gate: those of the project with their notes, and the hold-out lanes.
+type GateLanes = (Vec<LoadedLane>, Vec<Lane>);
+
+/// Reads the lanes of a gate, and checks that their first steps can run.
+fn read_lanes(from: &GateDefinition<'_>, lanes_at: Option<&Path>) -> Result<GateLanes, GateError> {
+    let GateDefinition { root, path, .. } = *from;
+    if let Some(at) = lanes_at {
+        must_have(at, from.lanes)?;
+    }
+    let loaded = from.lanes.iter().map(|name| load(lanes_at.unwrap_or(root), name, path));
+    let loaded = loaded.collect::<Result<Vec<_>, _>>()?;
+    let held_out = from.holdout.map_or(Ok(Vec::new()), |folder| holdout::read(root, folder))?;
+    for lane in loaded.iter().map(|loaded| &loaded.lane).chain(&held_out) {
+        can_run(root, lane, path, &lane.always_run())?;
+    }
+    Ok((loaded, held_out))
+}
+
+/// Checks that another state of the project defines these lanes.
+fn must_have(lanes_at: &Path, lanes: &[String]) -> Result<(), GateError> {
+    let book = book(lanes_at);
+    let Some(lane) = lanes.iter().find(|lane| !book.has(lane)) else { return Ok(()) };
+    let known: Vec<String> = book.names().map(ToOwned::to_owned).collect();
+    let places = format!("{LANES}/ of {}", lanes_at.display());
+    Err(GateError::UnknownLane { lane: lane.clone(), places, known, remarks: Vec::new() })
+}
+
+/// Freezes a gate. `lanes_at` has the lanes of another state of the project; fledge detects no
+/// lanes there. Without it, the lanes are those of the workspace.
 ///
 /// # Errors
 /// Unknown or invalid lanes, patterns that are not globs, steps that cannot run.
-pub fn freeze(from: GateDefinition<'_>) -> Result<Gate, GateError> {
-    let GateDefinition { root, path, .. } = from;
-    let loaded = from.lanes.iter().map(|name| load(root, name, path)).collect::<Result<Vec<_>, _>>()?;
-    freeze_lanes(from, loaded)
-}
-
-/// Freezes a gate with the lanes of another state of the project, which is in `lanes_at`. Detects
-/// no lanes there.
-///
-/// # Errors
-/// The errors of [`freeze`].
-pub fn freeze_by(from: GateDefinition<'_>, lanes_at: &Path) -> Result<Gate, GateError> {
-    let book = book(lanes_at);
-    if let Some(lane) = from.lanes.iter().find(|lane| !book.has(lane)) {
-        let known: Vec<String> = book.names().map(ToOwned::to_owned).collect();
-        let places = format!("{LANES}/ of {}", lanes_at.display());
-        return Err(GateError::UnknownLane { lane: lane.clone(), places, known, remarks: Vec::new() });
-    }
-    let loaded = from.lanes.iter().map(|name| load(lanes_at, name, from.path)).collect::<Result<Vec<_>, _>>()?;
-    freeze_lanes(from, loaded)
-}
-
-fn freeze_lanes(from: GateDefinition<'_>, loaded: Vec<LoadedLane>) -> Result<Gate, GateError> {
-    let GateDefinition { root, path, .. } = from;
+pub fn freeze(from: GateDefinition<'_>, lanes_at: Option<&Path>) -> Result<Gate, GateError> {
+    let root = from.root;
+    let (loaded, mut held_out) = read_lanes(&from, lanes_at)?;
     let (mut lanes, notes): (Vec<Lane>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.lane, loaded.notes)).unzip();
-    let mut held_out = from.holdout.map_or(Ok(Vec::new()), |folder| holdout::read(root, folder))?;
-    for lane in lanes.iter().chain(&held_out) {
-        can_run(root, lane, path, &lane.always_run())?;
-    }
     let digest = digest_of(&lanes);
     built::add(&mut lanes, from.paths);
     built::add(&mut held_out, from.paths);

@@ -220,7 +220,7 @@ mod tests {
             git: &GitPrograms::default(),
             repository: None,
         };
-        let gate = freeze(from).unwrap();
+        let gate = freeze(from, None).unwrap();
         let kept = gate.keep(SandboxKind::Off);
         fs::write(root.join("lanes/verify.yaml"), "steps: [{ run: 'true' }]").unwrap();
         fs::remove_file(root.join("specs/bytes")).unwrap();

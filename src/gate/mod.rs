@@ -58,7 +58,7 @@ pub use detection::{InitError, file_to_write, look, look_if_no_lanes, write_dete
 pub use differences::{differences, fetching, ignored_in_commands, lacked_files};
 pub use forget::forget_bases;
 pub use freeze::{
-    GateDefinition, GateError, ListedLanes, LoadedLane, can_run, digest_of, freeze, freeze_by, list, load,
+    GateDefinition, GateError, ListedLanes, LoadedLane, can_run, check_definition, digest_of, freeze, list, load,
 };
 pub use installed::{InstalledPackages, installed_table};
 pub use kept::ThawError;

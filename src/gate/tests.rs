@@ -35,7 +35,7 @@ async fn court(files: &[(&str, &str)], lanes: &[(&str, &str)], holdout: Option<&
     let paths: Vec<String> = trees.entries(&base, &stop).await.unwrap().into_iter().map(|entry| entry.path).collect();
     let names: Vec<String> = lanes.iter().map(|(name, _)| (*name).to_owned()).collect();
     let held = home.path().join("held");
-    let gate = freeze(GateDefinition {
+    let definition = GateDefinition {
         root: &root,
         origin: &root,
         lanes: &names,
@@ -47,7 +47,8 @@ async fn court(files: &[(&str, &str)], lanes: &[(&str, &str)], holdout: Option<&
         paths: &paths,
         git: &GitPrograms::default(),
         repository: None,
-    });
+    };
+    let gate = freeze(definition, None);
     Court { home, trees, gate }
 }
 

@@ -92,8 +92,19 @@ impl RunSpec {
         self.terms.get(model).copied().unwrap_or_default()
     }
 
+    /// Returns the reason why the run must not begin. A money limit needs the price of every model.
+    pub fn refusal(&self) -> Option<String> {
+        self.limits.usd_micros?;
+        let model = self.unpriced()?;
+        Some(format!(
+            "a budget in dollars needs the price of every model, but the price of {model} is unknown\n  \
+             add it to the model's entry in the configuration, in dollars per million tokens: \
+             price: {{ input: …, output: … }}"
+        ))
+    }
+
     /// Returns the first model of the list that has no known price.
-    pub(super) fn unpriced(&self) -> Option<&str> {
+    fn unpriced(&self) -> Option<&str> {
         let has_price = |place: usize| self.terms_of(place).price.is_some();
         self.models.iter().enumerate().find(|(place, _)| !has_price(*place)).map(|(_, name)| name.as_str())
     }

@@ -42,6 +42,15 @@ pub struct TaskError {
     pub problems: Problems,
 }
 
+/// Returns the place of a value in the front matter of a task. `None` if the key does not have the
+/// value.
+pub fn place_of(text: &str, key: &str, value: &str) -> Option<FilePlace> {
+    let YamlValue::Map(entries) = document(text).ok()?.front?.value else { return None };
+    let (_, node) = entries.into_iter().find(|(own, _)| own.text == key)?;
+    let items = if let YamlValue::List(items) = node.value { items } else { vec![node] };
+    items.iter().find(|item| item.as_text() == Some(value)).map(|item| item.place)
+}
+
 /// Parses a task. `source` names the file in messages, and `values` fill in the task's parameters.
 /// Without declared parameters and without values, the body is taken literally, and `{{` has no
 /// meaning.

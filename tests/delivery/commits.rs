@@ -79,9 +79,8 @@ fn who_commits_is_who_the_environment_says() {
 fn work_of_the_user_goes_into_no_commit_unless_they_say_so() {
     let model = working();
     let run = committing(&model).committed().file("mine", "not committed\n").run();
-    let report = run.must_be(2, "bad_input");
-    let message = report["message"].as_str().unwrap();
-    assert!(message.contains("has uncommitted changes") && message.contains("--allow-dirty"), "{message}");
+    run.must_be_refused("has uncommitted changes: mine");
+    assert!(run.stderr.contains("--allow-dirty"), "{}", run.story());
     assert!(model.asked().is_empty(), "a model was asked");
     let fledge = run.again(&["run", "task.md", "--commit=on-success", "--allow-dirty"]).anthropic(&model);
     let run = fledge.run();
@@ -95,8 +94,7 @@ fn where_nothing_can_be_committed_no_model_is_asked() {
         let model = working();
         let fledge = committing(&model);
         let run = if is_repository { fledge.git(&["init", "-q"]).run() } else { fledge.run() };
-        let report = run.must_be(2, "bad_input");
-        assert!(report["message"].as_str().unwrap().contains(said), "{}", report["message"]);
+        run.must_be_refused(said);
         assert!(model.asked().is_empty());
     }
 }

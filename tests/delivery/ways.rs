@@ -71,9 +71,7 @@ fn what_the_user_has_under_way_is_not_committed_with_one_parent() {
         let begun = [vec!["-c", "core.editor=true"], begin].concat();
         let _there_may_be_a_conflict = std::panic::catch_unwind(|| git(&root, &with(&begun)));
         let run = fledge.run();
-        let report = run.must_be(2, "bad_input");
-        let message = report["message"].as_str().unwrap();
-        assert!(message.contains(&format!("a {what} is in progress")), "{message}");
+        run.must_be_refused(&format!("a {what} is in progress"));
         assert!(model.asked().is_empty(), "{what}");
     }
 }

@@ -187,8 +187,7 @@ fn where_no_worktree_can_be_made_it_is_said_and_no_model_is_asked() {
     for (case, prepare, said) in cases {
         let model = working();
         let run = prepare(isolated(&model)).run();
-        let report = run.must_be(2, "bad_input");
-        assert!(report["message"].as_str().unwrap().contains(said), "{case}: {}", report["message"]);
+        run.must_be_refused(said);
         assert!(model.asked().is_empty(), "{case}: a model was asked");
         assert_eq!(left(&run), Vec::<String>::new(), "{case}");
     }

@@ -14,12 +14,11 @@ fn look() -> crate::support::Turn {
     call("files-read", json!({"path": "task.md"}))
 }
 
-/// Insists that nothing ran: exit code 2, a reason on standard error, and no request.
+/// Insists that nothing ran: exit code 2, a reason on standard error, no run, and no request.
 #[track_caller]
 fn must_be_refused(run: &Ended, model: &Model, says: &str) {
-    run.must_exit(2);
-    assert!(run.stderr.contains(says), "expected {says:?} in:\n{}", run.stderr);
-    assert_eq!((model.count(), run.stdout.as_str()), (0, ""), "{}", run.story());
+    run.must_be_refused(says);
+    assert_eq!(model.count(), 0, "{}", run.story());
 }
 
 #[test]
@@ -92,19 +91,45 @@ fn input_that_is_wrong_ends_with_2_before_anything_is_run() {
 #[test]
 fn a_gate_that_is_not_there_or_is_wrong_ends_with_2_before_a_model_is_asked() {
     let cases = [
-        (Fledge::new(), "bad_input", "no lanes are defined"),
-        (Fledge::new().lane("tests", &needs("done")), "bad_input", "known: tests"),
-        (Fledge::new().lane("verify", "steps: []"), "bad_input", "lanes/verify.yaml:1:8"),
-        (Fledge::new().lane("verify", "steps:\n  - runn: make"), "bad_input", "lanes/verify.yaml:2:5"),
-        (Fledge::new().file("lanes/verify.yaml", b"steps: \xff"), "bad_input", "lanes/verify.yaml"),
+        (Fledge::new(), "no lanes are defined"),
+        (Fledge::new().lane("tests", &needs("done")), "known: tests"),
+        (Fledge::new().lane("verify", "steps: []"), "lanes/verify.yaml:1:8"),
+        (Fledge::new().lane("verify", "steps:\n  - runn: make"), "lanes/verify.yaml:2:5"),
+        (Fledge::new().file("lanes/verify.yaml", b"steps: \xff"), "lanes/verify.yaml"),
     ];
-    for (fledge, reason, says) in cases {
+    for (fledge, says) in cases {
         let model = Model::new([say("No.").always()]);
-        let run = fledge.task("Do it.").anthropic(&model).run();
-        let report = run.must_be(2, reason);
+        let run = fledge.task("Do it.").anthropic(&model).args(&["run", "task.md", "--json"]);
+        let run = run.arg("--report=../report.json").run();
+        must_be_refused(&run, &model, says);
+        let report: Value = serde_json::from_str(&run.file("../report.json").unwrap()).unwrap();
+        assert_eq!((&report["reason"], &report["run"]), (&"bad_input".into(), &Value::Null), "{report}");
         assert!(report["message"].as_str().unwrap().contains(says), "expected {says:?} in {}", report["message"]);
-        assert!(run.stderr.contains(says), "{}", run.stderr);
-        assert_eq!(model.count(), 0);
+    }
+}
+
+#[test]
+fn what_a_task_asks_for_in_vain_is_refused_before_a_run_begins() {
+    let task = |keys: &str| Fledge::new().lane("verify", &needs("done")).task(&format!("---\n{keys}\n---\nDo it."));
+    let unpriced = "models:\n  own: { provider: anthropic, model: own }\n";
+    let cases = [
+        (task("mcp: [nowhere]"), "task.md:2:7: unknown MCP server `nowhere`"),
+        (task("context: [a.md, nowhere.md]").file("a.md", ""), "task.md:2:17: context: "),
+        (task("output_schema: nowhere.json"), "task.md:2:16: output_schema: "),
+        (task("specs: [nowhere]"), "task.md:2:9: "),
+        (task("lane: nowhere"), "task.md:2:7: there is no lane `nowhere`"),
+        (task("model: nowhere"), "task.md:2:8: no model `nowhere`"),
+        (task("lane: verify").arg("--lane=nowhere"), "error: there is no lane `nowhere`"),
+        (task("title: x").arg("--holdout=../nowhere"), "nowhere cannot be hidden"),
+        (task("title: x").arg("--lanes-from=nowhere"), "cannot read the lanes of `nowhere`"),
+        (
+            task("model: own\nbudget: { usd: 1 }").file("fledge.yaml", unpriced),
+            "price of anthropic/own is unknown\n  hint: add it to the model's entry",
+        ),
+    ];
+    for (fledge, says) in cases {
+        let model = Model::new([say("No.").always()]);
+        must_be_refused(&fledge.anthropic(&model).run(), &model, says);
     }
 }
 

@@ -27,7 +27,7 @@ fn a_quiet_failed_run_prints_why_in_one_line() {
 fn what_is_wrong_with_a_lane_is_drawn_when_a_run_cannot_be_planned() {
     let run = Fledge::new().lane("verify", "steps:\n  - { name: x, rn: y }\n").task("Do it.");
     let run = run.file("c.tape", "turns: []\n").args(&["run", "task.md", "--model", "cassette/c.tape", "-q"]).run();
-    run.must_be(2, "bad_input");
+    run.must_be_refused("lanes/verify.yaml:2:16");
     insta::assert_snapshot!(run.stderr);
     let said = run.stderr.clone();
     let plan = run.again(&["run", "task.md", "--model", "cassette/c.tape", "--dry-run"]).run();

@@ -74,7 +74,7 @@ fn runs_that_ran_out_of_time_or_never_got_to_a_model() {
     let run = Fledge::simple(&model).task("---\nbudget: { time: 600ms }\n---\nDo it.").run();
     run.must_be(4, "budget_time");
     must_replay(&run);
-    let run = Fledge::simple(&model).lane("verify", "steps: 1").run();
+    let run = Fledge::simple(&model).file("done", "").arg("--expect=failing").run();
     run.must_be(2, "bad_input");
     must_replay(&run);
 }

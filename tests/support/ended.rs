@@ -44,6 +44,15 @@ impl Ended {
         report
     }
 
+    /// Insists that no run began: exit code 2, one error on standard error, and nothing in the
+    /// store.
+    #[track_caller]
+    pub(crate) fn must_be_refused(&self, says: &str) {
+        self.must_exit(2);
+        assert!(self.stderr.starts_with("error: ") && self.stderr.contains(says), "{says}\n{}", self.story());
+        assert_eq!((self.stdout.as_str(), self.runs().len()), ("", 0), "{}", self.story());
+    }
+
     /// Insists on an exit code.
     #[track_caller]
     pub(crate) fn must_exit(&self, code: i32) {

@@ -115,7 +115,7 @@ impl RunState {
         match next {
             NextState::Plan => {
                 cx.emit(AgentEvent::StateChanged(StateName::Planning));
-                match Planning::forbidden(cx) {
+                match cx.charter.refusal() {
                     Some(why) => Self::enter(NextState::end(Reason::BadInput, why), cx),
                     None => Self::Planning(Planning::start(cx)),
                 }

@@ -19,17 +19,6 @@ pub(in crate::run) struct Planning {
 }
 
 impl Planning {
-    /// Returns the reason why the run must not begin. A money limit needs the price of every model.
-    pub(super) fn forbidden(cx: &RunContext) -> Option<String> {
-        cx.charter.limits.usd_micros?;
-        let model = cx.charter.unpriced()?;
-        Some(format!(
-            "a budget in dollars needs the price of every model, but the price of {model} is unknown\n  \
-             add it to the model's entry in the configuration, in dollars per million tokens: \
-             price: {{ input: …, output: … }}"
-        ))
-    }
-
     pub(super) fn start(cx: &mut RunContext) -> Self {
         let call = cx.call();
         cx.ask(Action::Plan { call });
