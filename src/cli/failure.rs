@@ -41,11 +41,11 @@ impl CliError {
         Self { reason, error: error.into(), hint: None, stopped_by: None }
     }
 
-    /// A failure to plan a run of this task. The lines after the first one of its message are the
-    /// hint.
+    /// A failure to plan a run of this task. A second line of its message is the hint.
     pub(super) fn unplanned(fault: PlanError, task: &Task) -> Self {
         let value = fault.value.clone();
-        let lines = fault.message.split_once('\n').filter(|_| fault.lane.is_none());
+        let lines = fault.message.split_once('\n');
+        let lines = lines.filter(|(_, hint)| fault.lane.is_none() && !hint.contains('\n'));
         let lines = lines.map(|(said, hint)| (said.to_owned(), hint.trim().to_owned()));
         let failure = match lines {
             Some((said, hint)) => Self::because(fault.reason, anyhow::anyhow!(said)).hint(hint),
@@ -60,8 +60,9 @@ impl CliError {
     /// Adds the place of the value of a key in the task's file, if the file has that value.
     pub(super) fn at_value(self, task: &Task, key: &str, value: &str) -> Self {
         let text = store::read_text(Path::new(&task.source), MAX_SOURCE).ok().flatten().unwrap_or_default();
-        let Some(place) = task::place_of(&text, key, value) else { return self };
         let message = self.message();
+        let place = task::place_of(&text, key, value).filter(|_| !message.contains('\n')); // a problem is one line
+        let Some(place) = place else { return self };
         let message = message.strip_prefix(&format!("{}: ", task.source)).unwrap_or(&message);
         let problems = Problems::from(Problem::at(place, message)).seen_in(&text);
         Self { error: TaskError { file: task.source.clone(), problems }.into(), ..self }
