@@ -52,7 +52,7 @@ impl AnswerStream {
             Some(_) => return Err(ModelError::network("the stream ended in the middle of an event")),
             None => {}
         }
-        let reply = if is_whole { self.decoder.close() } else { None };
+        let reply = if is_whole { self.decoder.close(deltas)? } else { None };
         reply.ok_or_else(|| ModelError::network("the stream ended before the answer did"))
     }
 

@@ -58,8 +58,9 @@ pub(super) trait Decoder: fmt::Debug + Send {
 
     /// Returns the answer if it is complete and only the end marker of the protocol is missing.
     /// Called once, after the body ended properly: some servers leave out their last line.
-    fn close(&mut self) -> Option<Reply> {
-        None
+    fn close(&mut self, deltas: DeltaSink<'_>) -> Result<Option<Reply>, ModelError> {
+        let _needs_its_end_marker = deltas;
+        Ok(None)
     }
 
     /// Returns the use of the answer so far, as far as the provider reported it.

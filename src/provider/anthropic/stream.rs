@@ -68,9 +68,9 @@ impl Decoder for AnthropicStream {
         }
     }
 
-    fn close(&mut self) -> Option<Reply> {
-        let stop = self.stop.take().filter(|_| self.open.is_none())?;
-        Some(Reply { lacks_end: true, ..self.reply(stop) })
+    fn close(&mut self, _: DeltaSink<'_>) -> Result<Option<Reply>, ModelError> {
+        let stop = self.stop.take().filter(|_| self.open.is_none());
+        Ok(stop.map(|stop| Reply { lacks_end: true, ..self.reply(stop) }))
     }
 
     fn spent(&self) -> Spent {

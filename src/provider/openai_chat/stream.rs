@@ -6,7 +6,8 @@
 //! - ids and names only in a call's first piece, and calls that are not split
 //! - calls without an index or with repeated indices
 //! - usage in any chunk
-//! - a missing `[DONE]`, or a missing finish reason of complete calls
+//! - a missing `[DONE]`, or a missing finish reason of complete calls; both, if the answer has only
+//!   calls
 
 use super::body::{EXTRA, REASONING};
 use crate::{
@@ -88,9 +89,12 @@ impl Decoder for ChatStream {
         Ok(if progress { EventProgress::Progress } else { EventProgress::Idle })
     }
 
-    fn close(&mut self) -> Option<Reply> {
-        let stop = self.stop?;
-        Some(Reply { lacks_end: true, ..self.reply(stop) })
+    fn close(&mut self, deltas: DeltaSink<'_>) -> Result<Option<Reply>, ModelError> {
+        if self.text.is_empty() {
+            self.finish_calls(deltas)?; // without any end marker, only calls are provably complete
+        }
+        let stop = self.stop;
+        Ok(stop.map(|stop| Reply { lacks_end: true, ..self.reply(stop) }))
     }
 
     fn spent(&self) -> Spent {
@@ -242,13 +246,19 @@ impl ChatStream {
         format!("call_{}_{}", self.turn, self.done.len() + 1)
     }
 
-    /// Ends the answer at `[DONE]`. Calls are provably complete without a finish reason; a text is
-    /// not.
-    fn end(&mut self, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
+    /// Supplies the finish reason at the end of an answer with calls. Calls are provably complete
+    /// without one; a text is not.
+    fn finish_calls(&mut self, deltas: DeltaSink<'_>) -> Result<(), ModelError> {
         let is_whole = |call: &Piece| !call.name.is_empty() && is_object(&call.arguments);
         if self.stop.is_none() && !self.calls.is_empty() && self.calls.iter().all(is_whole) {
             self.lacks_reason = self.finish("tool_calls", deltas)?;
         }
+        Ok(())
+    }
+
+    /// Ends the answer at `[DONE]`.
+    fn end(&mut self, deltas: DeltaSink<'_>) -> Result<EventProgress, ModelError> {
+        self.finish_calls(deltas)?;
         let stop = self.stop.ok_or_else(|| protocol("[DONE] without a finish reason"))?;
         Ok(EventProgress::Done(Box::new(self.reply(stop))))
     }

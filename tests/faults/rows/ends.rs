@@ -77,6 +77,23 @@ fn l44(wire: Wire) -> Vec<Case> {
                 vec![chunked(wire, &without(&call("files-write", "{\"path\":")), true)],
             ),
             Case::mends(wire, "the finish reason of a text", vec![chunked(wire, &without(&say("I am done.")), true)]),
+            writes("both, of a call", chunked(wire, &but_last(&write("a"), 3), true)),
+            writes("both, of a call, and a length", measured(wire, &but_last(&write("a"), 3))),
+            Case::mends(
+                wire,
+                "both, of half a call",
+                vec![chunked(wire, &but_last(&call("files-write", "{\"path\":"), 3), true)],
+            ),
+            Case::mends(
+                wire,
+                "both, of a call, and the chunks cut",
+                vec![chunked(wire, &but_last(&write("a"), 3), false)],
+            ),
+            Case::mends(
+                wire,
+                "both, of a call, and the end of the connection alone",
+                vec![stream(wire, &but_last(&write("a"), 3), [])],
+            ),
             Case::mends(wire, "both, of a text", vec![chunked(wire, &but_last(&say("I am done."), 3), true)]),
         ]);
     }
