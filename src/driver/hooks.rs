@@ -176,9 +176,9 @@ impl HookMoment {
     }
 
     fn write_down(&self, progress: &HookProgress) -> Result<(), String> {
-        let secrets = &self.hands.settings.secrets;
-        let hide = |note: &String| secrets.hidden(note).unwrap_or_else(|| note.clone());
-        let progress = HookProgress { notes: progress.notes.iter().map(hide).collect(), ..progress.clone() };
+        let hide = |notes: &[String]| notes.iter().map(|note| self.hide(note.clone())).collect();
+        let (notes, reported) = (hide(&progress.notes), hide(&progress.reported));
+        let progress = HookProgress { notes, reported, ..progress.clone() };
         let text = serde_json::to_vec(&progress).map_err(|error| error.to_string())?;
         write_whole(&self.path(), &text).map_err(|error| chain(&error))
     }
@@ -204,7 +204,12 @@ impl HookMoment {
         wall.run_fed(&input.to_json(), &holes, inner, &self.stop).await
     }
 
-    /// Adds a note if the hook failed.
+    fn hide(&self, text: String) -> String {
+        self.hands.settings.secrets.hidden(&text).unwrap_or(text)
+    }
+
+    /// Adds a note if the hook failed. Secrets are hidden before the last line is cut, because a
+    /// part of a secret is not recognized.
     fn judge(&self, hook: &RunHook, ended: &EndedProcess, progress: &mut HookProgress) {
         let how = match &ended.end {
             ProcessEnd::Exited(0) | ProcessEnd::Stopped => return,
@@ -216,7 +221,7 @@ impl HookMoment {
             ProcessEnd::Exceeded(how) => format!("was ended: {how} (`limits`)"),
             ProcessEnd::NotStarted(why) => format!("did not start: {why}"),
         };
-        let (said, output) = (format!("the hook `{}` {how}", hook.name), ended.output.text(TOLD));
+        let (said, output) = (format!("the hook `{}` {how}", hook.name), self.hide(ended.output.text(TOLD)));
         let last = output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim();
         let last: String = last.chars().take(SAID).collect();
         if hook.tell_model {

@@ -1,7 +1,7 @@
 //! Tests of the steps after a turn that may have changed files: the operator's hooks, checkpoints,
 //! and commits outside of all branches.
 
-use crate::support::{Ended, Fledge, Model, git, must_be_gone, needs, say, shell, unique, write};
+use crate::support::{Ended, Fledge, KEY, Model, git, must_be_gone, needs, say, shell, unique, write};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -143,6 +143,21 @@ fn what_a_hook_tells_the_model_is_shown_to_people_too() {
         "the hook `quiet` failed with exit code 5: fourth",
     ];
     assert!(lines.iter().all(|line| run.stderr.contains(line)) && !run.stderr.contains("third"), "{}", run.story());
+}
+
+#[test]
+fn a_secret_that_a_hook_prints_is_masked_in_the_progress_of_the_hooks_and_in_notes_even_where_they_are_cut() {
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let hooks = "    - { name: quiet, run: 'cat key.txt; exit 3' }\n\
+                 \x20   - { name: long, run: 'printf %0195d 0; cat key.txt; exit 4' }\n\
+                 \x20   - { name: loud, run: 'cat key.txt; exit 5', tell_model: true }\n";
+    let run = hooked(&model, hooks).file("key.txt", KEY).arg("--json").run();
+    let report = run.must_be(0, "verified").to_string();
+    let progress = fs::read_to_string(run.store().folder(&run.row().head.id).path().join("hooks")).unwrap();
+    assert!(progress.contains("the hook `quiet` failed with exit code 3: ***"), "{progress}");
+    for text in [&progress, &report, &run.stdout, &run.stderr] {
+        assert!(!text.contains(&KEY[..5]), "{text}");
+    }
 }
 
 #[test]
