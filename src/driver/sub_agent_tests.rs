@@ -231,12 +231,15 @@ async fn a_run_that_is_cut_off_with_a_sub_agent_at_work_never_does_its_work_agai
     let cassette = r#"turns:
   - { tools: [{ name: subagent-spawn, input: { task: write } }], usage: { input: 100, output: 10 } }
   - { of: 1, tools: [{ name: shell-exec, input: { command: "echo did >> log" } }], usage: { input: 20, output: 5 } }
+  - { of: 1, fault: { kind: busy, message: overloaded, retry_after: 1ms } }
   - { of: 1, text: "Written.", usage: { input: 30, output: 6 } }
   - { text: "Done.", usage: { input: 200, output: 20 } }
 "#;
     let plain = |result: TaskResult| TaskResult { duration_ms: 0, ..result };
     let calm = plain(run(home, cassette, task()).await.0);
     let all = records(home, &calm);
+    let retry = ["1:ModelFailed", "1:DeadlinePassed", "1:ModelCompleted"];
+    assert!(all.windows(3).any(|some| some.iter().map(|record| record.kind.as_str()).eq(retry)));
     let mut unknown = 0;
     for cut in 0..=all.len() {
         let (state, before) = (format!("state-{cut}"), &all[..cut]);
@@ -274,7 +277,7 @@ async fn a_run_that_is_cut_off_with_a_sub_agent_at_work_never_does_its_work_agai
         // Completed calls are charged, and so is what was reserved for the call under way.
         let booked = before.iter().filter(|record| record.kind == "1:ModelCompleted").count() as u64;
         assert_eq!(result.turns, 2 + booked, "cut at {cut}");
-        let is_asking = ["1:PlanReady", "1:HooksFinished"].contains(&before[cut - 1].kind.as_str());
+        let is_asking = ["1:PlanReady", "1:HooksFinished", "1:DeadlinePassed"].contains(&before[cut - 1].kind.as_str());
         let (input, output) = [(300, 30), (320, 35), (350, 41)][booked as usize];
         let total = &result.usage.total;
         match is_asking {
@@ -285,7 +288,7 @@ async fn a_run_that_is_cut_off_with_a_sub_agent_at_work_never_does_its_work_agai
             false => assert_eq!((total.input_tokens, total.output_tokens), (input, output), "cut at {cut}"),
         }
     }
-    assert_eq!(unknown, 7);
+    assert_eq!(unknown, 9);
 }
 
 #[tokio::test]
