@@ -138,7 +138,7 @@ fn a_bracket_or_quote_that_is_not_closed_is_reported_where_it_opens() {
         ("a: 1\nbudget: { turns: 5\nmodel: x\n", "2:9: not YAML: `{` is not closed (close it with `}`)"),
         ("steps:\n  - name: a\n    needs: [b\n    run: 'echo ]'\n", "3:12: not YAML: `[` is not closed"),
         ("steps:\n  - { name: a, run: b\n  - { name: c, run: d }\n", "2:5: not YAML: `{` is not closed"),
-        ("a: [\n  b,\n  {c: d,\n", "3:3: not YAML: `{` is not closed"),
+        ("a: [\n  b,\n  {c: d,\n", "1:4: not YAML: `[` is not closed"),
         ("a: [b\n", "1:4: not YAML: `[` is not closed"),
         ("title: \"Fix it\nmodel: \"x\"\n", "1:8: not YAML: "),
         ("files: [\"a, b]\nmodel: \"x\"\n", "1:9: not YAML: "),
