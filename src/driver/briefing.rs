@@ -337,7 +337,8 @@ fn first_message(task: &Task, specs: &[Spec], jail: &Jail) -> Result<String, Pla
             .map_err(|error| PlanError::bad(format!("{}: context: {error}", task.source)).of_value("context", path))?;
         text.push_str(&format!("\n\nFile `{path}`:\n{content}"));
     }
-    if task.specs == SpecChoice::None || specs.is_empty() {
+    let names_some = matches!(task.specs, SpecChoice::Modules(_)); // an unknown name is an error
+    if task.specs == SpecChoice::None || (specs.is_empty() && !names_some) {
         return Ok(text);
     }
     let mut mentioned = spec::paths_in(&task.prompt);

@@ -5,6 +5,7 @@
 use super::briefing::{PlanError, check_input};
 use super::planning::lanes_at;
 use super::uncommitted::must_be_committed;
+use super::worktree::commit_at;
 use super::{Agent, delivery, enclosure, servers};
 use crate::id::RunId;
 use crate::task::{Isolation, Task};
@@ -34,6 +35,9 @@ impl Agent {
         enclosure::must_be_hideable(settings)?;
         servers::named_servers(task, settings)?;
         must_be_committed(task, settings, scratch).await?;
+        if task.isolation == Isolation::Worktree {
+            commit_at(&settings.workspace, task.base.as_deref().unwrap_or("HEAD"), &settings.env, scratch).await?;
+        }
         if task.isolation == Isolation::InPlace || task.base.is_none() {
             check_input(task, settings, lanes_at(settings, scratch).await?.as_deref())?;
         }

@@ -68,7 +68,7 @@ fn annotations_and_the_page_name_what_failed_before_any_change() {
     let told = "failed before any change, too: verify/cc";
     assert!(ended.stderr.contains(&format!("::notice title=verify::{told}")), "{}", ended.story());
     let page = ended.file("summary.md").unwrap();
-    assert!(page.contains(&format!("- before: `{told}")), "{page}");
+    assert!(page.contains(&format!("`failed: verify/cc; {told}")), "{page}");
 }
 
 #[test]

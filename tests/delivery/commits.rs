@@ -79,7 +79,7 @@ fn who_commits_is_who_the_environment_says() {
 fn work_of_the_user_goes_into_no_commit_unless_they_say_so() {
     let model = working();
     let run = committing(&model).committed().file("mine", "not committed\n").run();
-    run.must_be_refused("has uncommitted changes: mine");
+    run.must_be_refused("has uncommitted changes: `mine`");
     assert!(run.stderr.contains("--allow-dirty"), "{}", run.story());
     assert!(model.asked().is_empty(), "a model was asked");
     let fledge = run.again(&["run", "task.md", "--commit=on-success", "--allow-dirty"]).anthropic(&model);

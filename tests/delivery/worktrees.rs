@@ -32,7 +32,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// Returns the folder of the one project's worktrees.
 fn worktrees(state: &Path) -> Option<PathBuf> {
-    let projects = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().path().join("worktrees"));
+    let projects = fs::read_dir(state).into_iter().flatten().map(|entry| entry.unwrap().path().join("worktrees"));
     projects.into_iter().find(|all| all.is_dir())
 }
 

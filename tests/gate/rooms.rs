@@ -16,7 +16,7 @@ fn what_one_step_makes_does_not_steer_the_next() {
     assert_eq!(report["attempts"][0]["verdict"]["findings"], json!([finding]));
     assert_eq!(report["attempts"][0]["verdict"].get("proof"), None);
     let told = model.asked()[2].newest();
-    assert!(told.contains("Code that the checks run wrote this"), "{told}");
+    assert!(told.contains("Code that the checks ran wrote these paths"), "{told}");
     assert_eq!(run.file("pytest.ini"), None);
 }
 
@@ -330,11 +330,6 @@ fn people_are_told_what_failed_before_any_change_too() {
     assert_eq!(run.stderr.matches("failed before any change, too: verify/lint").count(), 2, "{}", run.story());
     assert_eq!(report["message"], json!("failed: verify/lint; failed before any change, too: verify/lint"));
     assert_eq!(report["attempts"][0]["verdict"]["failed_before"], json!(["verify/lint"]));
-    assert!(
-        run.stderr.lines().any(|line| line.starts_with("  before ") && line.ends_with("verify/lint")),
-        "{}",
-        run.story()
-    );
 }
 
 #[test]

@@ -111,26 +111,27 @@ fn a_gate_that_is_not_there_or_is_wrong_ends_with_2_before_a_model_is_asked() {
 #[test]
 fn what_a_task_asks_for_in_vain_is_refused_before_a_run_begins() {
     let task = |keys: &str| Fledge::new().lane("verify", &needs("done")).task(&format!("---\n{keys}\n---\nDo it."));
-    let unpriced = "models:\n  own: { provider: anthropic, model: own }\n";
     let cases = [
         (task("mcp: [nowhere]"), "task.md:2:7: unknown MCP server `nowhere`"),
         (task("context: [a.md, nowhere.md]").file("a.md", ""), "task.md:2:17: context: "),
         (task("output_schema: nowhere.json"), "task.md:2:16: output_schema: "),
         (task("specs: [nowhere]"), "task.md:2:9: "),
         (task("lane: nowhere"), "task.md:2:7: there is no lane `nowhere`"),
-        (task("model: nowhere"), "task.md:2:8: no model `nowhere`"),
         (task("lane: verify").arg("--lane=nowhere"), "error: there is no lane `nowhere`"),
         (task("title: x").arg("--holdout=../nowhere"), "nowhere cannot be hidden"),
         (task("title: x").arg("--lanes-from=nowhere"), "cannot read the lanes of `nowhere`"),
-        (
-            task("model: own\nbudget: { usd: 1 }").file("fledge.yaml", unpriced),
-            "price of anthropic/own is unknown\n  hint: add it to the model's entry",
-        ),
     ];
     for (fledge, says) in cases {
         let model = Model::new([say("No.").always()]);
         must_be_refused(&fledge.anthropic(&model).run(), &model, says);
     }
+    let own = "models:\n  own: { provider: anthropic, model: own, base_url: http://127.0.0.1:9 }\n";
+    let run = |keys: &str| {
+        task(keys).file("fledge.local.yaml", own).env("ANTHROPIC_API_KEY", "k").args(&["run", "task.md"]).run()
+    };
+    run("model: nowhere").must_be_refused("task.md:2:8: no model `nowhere`");
+    let unpriced = "price of anthropic/own is unknown\n  hint: add it to the model's entry";
+    run("model: own\nbudget: { usd: 1 }").must_be_refused(unpriced);
 }
 
 #[test]
