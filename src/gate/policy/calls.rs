@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// Reason for protecting a script that a git hook or the git configuration runs.
 const GIT_RUNS: &str = "a git hook or the git configuration runs it";
 /// The most scripts that are followed.
-const MOST: usize = 500;
+pub(super) const MOST: usize = 500;
 
 /// Returns the rules for the files that the user's git reads and runs. `read` returns the content
 /// of a file of the workspace.

@@ -2,8 +2,11 @@
 
 use super::BaseFiles;
 use super::calls::{run_by, with_called, without_places};
-use super::makefiles::{self, starts_make};
-use super::named::{inside, is_script, is_source, text, words};
+use super::checks::is_run_as_check;
+use super::made::recipes;
+use super::makefiles::starts_make;
+use super::named::{SOURCED, inside, is_of_checks, is_script, is_shell, is_source, run_in_turn, text, words};
+use super::tests_named::BaseTests;
 use crate::workspace::pattern::Patterns;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -14,17 +17,12 @@ pub(super) const RUNS: &str = "the continuous integration or a git hook runs it"
 pub(super) const NAMED: &str = "the continuous integration runs it";
 /// Keys of CI and hook files before a command.
 const COMMAND_KEYS: [&str; 8] = ["run", "script", "sh", "command", "entry", "bash", "inlineScript", "before_script"];
+/// Keys of lists of commands.
+const LISTS_OF_COMMANDS: [&str; 4] = ["script", "before_script", "after_script", "commands"];
 /// Keys whose values only name files or are prose.
 const OTHER_KEYS: [&str; 6] = ["files", "exclude", "glob", "if", "name", "description"];
 /// Extensions of documents. Nothing runs these.
 const DOCUMENTS: [&str; 2] = [".md", ".rst"];
-/// The names of a Makefile, in the order in which `make` looks for them.
-const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
-/// The most `make` commands of a CI file that are followed, and the most files of a Makefile that
-/// are read.
-const MOST_MADE: usize = 100;
-/// Options with which `make` builds nothing.
-const SAYS_OF_ITSELF: [&str; 4] = ["--version", "-v", "--help", "-h"];
 /// Files whose lines are commands of the CI.
 pub(super) const WITH_COMMANDS: &[&str] = &[
     ".github/workflows/*.{yml,yaml}",
@@ -66,9 +64,9 @@ pub(super) struct CiRunFiles {
 /// Reads a file of the base.
 type Read<'r> = &'r mut dyn FnMut(&str) -> Option<Vec<u8>>;
 
-/// Finds the files that the CI and the hooks of a base run. `is_check` returns whether a source is
-/// a check; `read` returns the content of a file of the base.
-pub(super) fn run(base: &BaseFiles, is_check: &dyn Fn(&str, Read<'_>) -> bool, read: Read<'_>) -> CiRunFiles {
+/// Finds the files that the CI and the hooks of a base run. `read` returns the content of a file of
+/// the base.
+pub(super) fn run(base: &BaseFiles, tests: &BaseTests, read: Read<'_>) -> CiRunFiles {
     static PATTERNS: LazyLock<Option<[Patterns; 2]>> = LazyLock::new(|| {
         let patterns = |globs: &[&'static str]| Patterns::trees(globs.iter().copied()).ok();
         Some([patterns(WITH_COMMANDS)?, patterns(OF_HOOKS)?])
@@ -87,9 +85,10 @@ pub(super) fn run(base: &BaseFiles, is_check: &dyn Fn(&str, Read<'_>) -> bool, r
             without_places(&commands.collect::<Vec<_>>().join("\n"))
         };
         let (all, commands) = (texts(&|_| true), texts(&|part| !is_yaml(&file) || is_command(part)));
+        let commands = commands + &lone_commands(&parts);
         let mut has = |path: &str| base.has(path);
         let folders = folders(&parts, base);
-        for (makefile, recipes) in recipes(&commands, &folders, base, read) {
+        for (makefile, recipes) in recipes(&commands, &folders, "", read) {
             found.scripts.extend(run_by(&makefile, &recipes, &mut has, is_script));
             made.extend(run_by(&makefile, &recipes, &mut has, is_source));
         }
@@ -105,10 +104,19 @@ pub(super) fn run(base: &BaseFiles, is_check: &dyn Fn(&str, Read<'_>) -> bool, r
             found.others.extend(named);
         }
     }
+    for (path, why) in run_in_turn(found.scripts.clone(), base, tests, read) {
+        // Another shell script may be the product: `sh install.sh`.
+        let is_check = why != SOURCED && (!is_shell(&path) || is_of_checks(&path, tests));
+        if is_check {
+            found.scripts.insert(path)
+        } else {
+            found.others.insert(path)
+        };
+    }
     found.scripts.extend(with_called(of_hooks, read));
     found.others.retain(|path| !found.scripts.contains(path) && !is_of_ci.fit(path));
-    let checks: Vec<String> =
-        made.iter().chain(&found.others).filter(|path| is_source(path) && is_check(path, read)).cloned().collect();
+    let is_check = |path: &&String| is_source(path) && is_run_as_check(path, base, tests, read);
+    let checks: Vec<String> = made.iter().chain(&found.others).filter(is_check).cloned().collect();
     found.others.retain(|path| !checks.contains(path));
     found.scripts.extend(checks);
     found
@@ -123,61 +131,6 @@ fn folders(parts: &[&str], base: &BaseFiles) -> BTreeSet<String> {
     let named = parts.iter().filter_map(|part| value(part, "working-directory")).chain(entered);
     let folders = named.filter_map(|folder| inside("", folder)).filter(|folder| base.has_folder(folder));
     folders.chain([String::new()]).collect()
-}
-
-/// Returns the words of a command, without quotes and brackets around them.
-fn plain_words(command: &str) -> Vec<&str> {
-    let words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'', '(', ')', '`']));
-    words.filter(|word| !word.is_empty()).collect()
-}
-
-/// Returns whether a word may precede the program of a command.
-fn is_before_a_command(word: &str) -> bool {
-    const STARTERS: [&str; 15] =
-        ["sudo", "env", "time", "exec", "nice", "nohup", "then", "do", "else", "!", "(", "{", "sh", "bash", "-"];
-    STARTERS.contains(&word) || matches!(word, "-c" | "-e" | "-ec" | "-lc" | "-E") || word.contains('=')
-}
-
-/// Returns the recipes of the targets that commands build in these folders, each with the path of
-/// its Makefile.
-fn recipes(commands: &str, folders: &BTreeSet<String>, base: &BaseFiles, read: Read<'_>) -> Vec<(String, String)> {
-    let commands = commands.split(['\n', ';', '|', '&']).map(plain_words);
-    let made = commands.filter_map(|words| words.iter().position(|word| starts_make(word)).map(|at| (words, at)));
-    let made = made.filter(|(words, at)| words[..*at].iter().all(|word| is_before_a_command(word)));
-    let made = made.map(|(words, at)| words[at + 1..].to_vec());
-    let mut found = Vec::new();
-    for command in made.take(MOST_MADE).filter(|words| !words.iter().any(|word| SAYS_OF_ITSELF.contains(word))) {
-        let entered = command.windows(2).find(|pair| matches!(pair[0], "-C" | "--directory")).map(|pair| pair[1]);
-        let below = folders.iter().filter_map(|folder| inside(folder, entered.unwrap_or(".")));
-        let there = below
-            .filter_map(|folder| MAKEFILES.iter().filter_map(|name| inside(&folder, name)).find(|path| base.has(path)));
-        let texts: Vec<(String, String)> = there.map(|path| (path.clone(), with_included(&path, base, read))).collect();
-        let of = |asked: &BTreeSet<&str>| -> Vec<(String, String)> {
-            let all = texts.iter().map(|(path, text)| (path.clone(), without_places(&makefiles::recipes(text, asked))));
-            all.filter(|(_, recipes)| !recipes.is_empty()).collect()
-        };
-        let is_target = |(at, word): (usize, &&str)| {
-            let is_value = at > 0 && matches!(command[at - 1], "-C" | "--directory" | "-f" | "--file" | "--makefile");
-            !is_value && !word.starts_with('-') && !word.contains(['=', '$']) && word.parse::<u32>().is_err()
-        };
-        // Without a target, `make` builds the first one. A target in a variable is unknown and
-        // counts as none.
-        let has_target = command.iter().enumerate().any(is_target);
-        found.extend(of(&if has_target { command.iter().copied().collect() } else { BTreeSet::new() }));
-    }
-    found
-}
-
-/// Returns a Makefile joined with the files of the base that it includes by a plain name.
-fn with_included(makefile: &str, base: &BaseFiles, read: Read<'_>) -> String {
-    let (mut whole, mut open, mut seen) = (String::new(), vec![makefile.to_owned()], BTreeSet::new());
-    while let Some(path) = open.pop().filter(|_| seen.len() < MOST_MADE) {
-        let Some(text) = text(&path, read).filter(|_| seen.insert(path.clone())) else { continue };
-        open.extend(makefiles::included(&path, &text).into_iter().filter(|path| base.has(path)));
-        whole.push_str(&text);
-        whole.push('\n');
-    }
-    whole
 }
 
 /// Returns the files of the base that a CI file includes or that its commands pass to a program:
@@ -227,6 +180,20 @@ fn is_command(part: &str) -> bool {
         || command.starts_with("./")
         || words(command).len() > 1
         || (starts_make(command.trim()) && !part.trim_start().starts_with("- "))
+}
+
+/// Returns the `make` without a word beside it in lists of commands: `- make` below `script:`. In
+/// other lists it is the name of a package.
+fn lone_commands(parts: &[&str]) -> String {
+    let (mut is_of_commands, mut found) = (false, String::new());
+    for part in parts.iter().map(|part| part.trim()) {
+        let key = part.trim_start_matches("- ").strip_suffix(':').filter(|key| !key.contains(' '));
+        is_of_commands = key.map_or(is_of_commands, |key| LISTS_OF_COMMANDS.contains(&key));
+        if is_of_commands && part.strip_prefix("- ").is_some_and(|word| starts_make(word.trim())) {
+            found.push_str("\nmake");
+        }
+    }
+    found
 }
 
 /// Returns the command in a part of a line of a CI file, without the key before it.

@@ -83,10 +83,11 @@ pub(super) fn fits(target: &str, path: &str) -> bool {
 
 /// Returns the recipes that `make` runs if these words ask for targets: the recipes of the targets,
 /// of their prerequisites, and of targets that recipes build in turn. Without words, starts from
-/// the first target.
-pub(super) fn recipes(text: &str, asked: &BTreeSet<&str>) -> String {
+/// the first target. `unknown` replaces what cannot be evaluated.
+pub(super) fn recipes(text: &str, asked: &BTreeSet<&str>, unknown: &str) -> String {
     let (rules, joined) = (Rules::parse(text), text.replace("\\\n", " "));
-    let variables = variables(&joined).into_iter().map(|(name, value)| (name, value.trim().to_owned())).collect();
+    let variables = variables(&joined).into_iter().map(|(name, value)| (name, value.trim().to_owned()));
+    let variables = [("MAKE", "make".to_owned())].into_iter().chain(variables).collect();
     let named = |words: &BTreeSet<&str>| -> Vec<&String> {
         rules.by_target.keys().filter(|target| words.iter().any(|word| fits(target, word))).collect()
     };
@@ -102,7 +103,7 @@ pub(super) fn recipes(text: &str, asked: &BTreeSet<&str>) -> String {
         }
         // `$$` means a variable of the shell, not of make.
         let of_make = rule.recipe.replace("$$", "\0");
-        whole.push_str(&expanded(&of_make, &variables, (0, "")).replace('\0', "$$"));
+        whole.push_str(&expanded(&of_make, &variables, (0, unknown)).replace('\0', "$$"));
         whole.push('\n');
     }
     whole
@@ -320,13 +321,15 @@ mod tests {
         let text = "S = ci\nall: ; sh all.sh\nci: lint \\\n  docs\n\t@$(S)/run.sh\n\t$(MAKE) unit\nlint:\n\t-sh $$D/lint.sh\n\
             unit-%:\n\tsh unit.sh\nunit:\n\tsh unit.sh\ndeploy:\n\tsh deploy.sh\n";
         let of = |words: &[&str]| {
-            let mut lines: Vec<String> =
-                recipes(text, &words.iter().copied().collect()).lines().map(|line| line.trim().to_owned()).collect();
+            let mut lines: Vec<String> = recipes(text, &words.iter().copied().collect(), "")
+                .lines()
+                .map(|line| line.trim().to_owned())
+                .collect();
             lines.retain(|line| !line.is_empty());
             lines.sort();
             lines.join(", ")
         };
-        assert_eq!(of(&["make", "-j2", "ci"]), "-sh $$D/lint.sh, @ci/run.sh, sh unit.sh, unit");
+        assert_eq!(of(&["make", "-j2", "ci"]), "-sh $$D/lint.sh, @ci/run.sh, make unit, sh unit.sh");
         assert_eq!((of(&[]), of(&["make", "none"])), ("sh all.sh".into(), String::new()));
         assert_eq!(of(&["make", "unit-a"]), "sh unit.sh");
     }

@@ -17,6 +17,7 @@ mod later_runs;
 mod load_paths;
 mod loaded;
 mod loaded_by_tests;
+mod made;
 mod make_parts;
 mod makefiles;
 mod manifest;
@@ -43,7 +44,7 @@ use crate::workspace::pattern::{PatternError, Patterns};
 use crate::workspace::{ProtectedRule, Protection};
 pub(super) use calls::rules_of_git;
 pub use change::{PathChange, PathChangeKind, TreeSide};
-use checks::{Importers, is_run_as_check};
+use checks::Importers;
 use declares::BaseDeclarations;
 use ecosystems::{GIT_READS, READS, SHADOWED, TEST, TESTS};
 use loaded_by_tests::TestHelpers;
@@ -147,7 +148,7 @@ impl Policy {
         let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };
         let tests = BaseTests::find(lanes, &base, read)?;
         let mut named = named::by_lanes(lanes, &base, &tests, read);
-        let of_ci = ci::run(&base, &|path, read| is_run_as_check(path, &base, &tests, read), read);
+        let of_ci = ci::run(&base, &tests, read);
         for script in of_ci.scripts {
             named.entry(script).or_insert(ci::RUNS);
         }

@@ -1,7 +1,7 @@
 //! Files that the gate's command lines name, and files that those scripts run.
 
 use super::BaseFiles;
-use super::calls::{module_files, run_by, with_plain_sources};
+use super::calls::{MOST, module_files, run_by, with_plain_sources};
 use super::checks::{
     is_asked_to_check, is_called_check, is_check, is_run_as_check, is_runner, lines_of_tests, tries_others,
 };
@@ -138,11 +138,32 @@ pub(super) fn by_lanes(
             }
         }
     }
-    for script in scripts {
+    for (path, why) in run_in_turn(scripts, base, tests, read) {
+        found.entry(path).or_insert(why);
+    }
+    found
+}
+
+/// Returns the files that these scripts run, each with the reason: shell scripts, libraries that
+/// they only read, and sources that are checks. Follows shell scripts further. Among the scripts
+/// that those run, only checks by name or folder are meant: others may be the product.
+pub(super) fn run_in_turn(
+    scripts: BTreeSet<String>,
+    base: &BaseFiles,
+    tests: &BaseTests,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> BTreeMap<String, &'static str> {
+    let (mut found, mut seen, mut open) = (BTreeMap::new(), BTreeSet::new(), scripts.clone());
+    while let Some(script) = open.pop_first().filter(|_| seen.len() < MOST) {
         let Some(text) = text(&script, read).map(|text| with_plain_sources(&text)) else { continue };
+        seen.insert(script.clone());
         for path in run_by(&script, &text, &mut |path| base.has(path), is_script) {
             let is_library = || is_only_read(&path, &text) && !is_of_checks(&path, tests);
             let why = if is_library() { SOURCED } else { RUN };
+            if why == RUN && !scripts.contains(&script) && !is_of_checks(&path, tests) {
+                continue;
+            }
+            open.extend(Some(path.clone()).filter(|path| why == RUN && is_shell(path) && !seen.contains(path)));
             found.entry(path).or_insert(why);
         }
         for path in sources_run_as_checks(&script, &text, base, tests, read) {
@@ -193,7 +214,7 @@ fn is_only_read(path: &str, script: &str) -> bool {
 }
 
 /// Returns whether a shell script is a check by its name or its folder.
-fn is_of_checks(path: &str, tests: &BaseTests) -> bool {
+pub(super) fn is_of_checks(path: &str, tests: &BaseTests) -> bool {
     let in_folder = path.split('/').rev().skip(1).any(|folder| SCRIPT_FOLDERS.contains(&folder));
     in_folder || tests.fit(path) || is_called_check(path)
 }

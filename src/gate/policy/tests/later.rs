@@ -91,6 +91,79 @@ fn scripts_behind_a_target_that_only_ci_makes_are_protected() {
 }
 
 #[test]
+fn scripts_that_scripts_of_ci_run_are_protected_and_the_product_that_they_run_is_the_work() {
+    let files = [
+        (".github/workflows/ci.yml", "jobs:\n  a:\n    steps:\n      - run: ci/run.sh\n      - run: make unit\n"),
+        (
+            "ci/run.sh",
+            "set -e\n. lib/total.sh\nsh dev/lint.sh\npython3 qa/all.py\nnode dist/index.js --selftest\n\
+             ./build/app --selftest\npython3 -m app\nsh hack/none.sh\nsh install.sh\n",
+        ),
+        ("Makefile", "unit:\n\tsh dev/unit.sh\n"),
+        ("dist/index.js", "import assert from 'assert';\n"),
+        ("build/app", ""),
+        ("app/__main__.py", ""),
+        ("src/add.py", ""),
+        ("dev/lint.sh", "bash tools/deep.sh\npython3 src/add.py 1 2\n"),
+        ("tools/deep.sh", "./tools/last.sh\n"),
+        ("tools/last.sh", ""),
+        ("dev/unit.sh", "./dev/units/first.sh\n"),
+        ("dev/units/first.sh", ""),
+        ("qa/all.py", "import unittest\n"),
+        ("lib/total.sh", ""),
+        ("install.sh", ""),
+    ];
+    let mut read = |path: &str| files.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
+    let policy = Policy::freeze(files.map(|(path, _)| path.to_owned()), &[], &[], &[], &mut read).unwrap();
+    for (path, _) in &files[3..7] {
+        assert_eq!(policy.rule(path), None, "{path}");
+        assert_eq!(policy.notes(&[change(path, PathChangeKind::Modified)]), [""; 0], "{path}");
+    }
+    for (path, _) in &files[7..13] {
+        assert!(policy.rule(path).is_some_and(|rule| rule.why == ci::RUNS), "{path}");
+    }
+    for (path, _) in &files[13..] {
+        assert_eq!(policy.rule(path), None, "{path}");
+        let notes = policy.notes(&[change(path, PathChangeKind::Modified)]);
+        assert_eq!(notes, [format!("{path} changed: the continuous integration runs it")]);
+    }
+}
+
+#[test]
+fn scripts_of_the_gate_are_followed_however_deep_they_are() {
+    let files = [
+        ("check.sh", "sh dev/a.sh\n"),
+        ("dev/a.sh", "sh dev/b.sh\n. lib/total.sh\n"),
+        ("dev/b.sh", "sh dev/a.sh; ./dev/c.sh; ./src/app.sh --version\n"),
+        ("src/app.sh", ""),
+        ("dev/c.sh", ""),
+        ("lib/total.sh", "sh dev/free.sh\n"),
+        ("dev/free.sh", ""),
+    ];
+    let lane = crate::lane::parse("verify", "verify.yaml", "steps: [{ run: sh check.sh }]\n").unwrap();
+    let mut read = |path: &str| files.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
+    let policy = Policy::freeze(files.map(|(path, _)| path.to_owned()), &[lane], &[], &[], &mut read).unwrap();
+    let free: Vec<&str> = files.map(|(path, _)| path).into_iter().filter(|path| policy.rule(path).is_none()).collect();
+    assert_eq!(free, ["src/app.sh", "lib/total.sh", "dev/free.sh"]);
+}
+
+#[test]
+fn a_lone_make_is_a_command_in_a_script_and_a_package_in_another_list() {
+    let files = |list: &str| {
+        let ci = format!("test:\n  stage: test\n  {list}:\n    - make\n    - echo done\n");
+        [(".gitlab-ci.yml", ci), ("Makefile", "all:\n\tsh dev/all.sh\n".into()), ("dev/all.sh", String::new())]
+    };
+    for (list, is_run) in [("script", true), ("before_script", true), ("packages", false)] {
+        let files = files(list);
+        let find = |path: &str| files.iter().find(|(own, _)| *own == path);
+        let mut read = |path: &str| find(path).map(|(_, text)| text.as_bytes().to_vec());
+        let paths = files.iter().map(|(path, _)| (*path).to_owned());
+        let policy = Policy::freeze(paths, &[], &[], &[], &mut read).unwrap();
+        assert_eq!(policy.rule("dev/all.sh").is_some(), is_run, "{list}");
+    }
+}
+
+#[test]
 fn files_that_only_ci_names_are_notes() {
     let files = [
         (
