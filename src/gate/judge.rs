@@ -18,7 +18,7 @@ use super::candidate::{self, Candidate};
 use super::evidence::{Evidence, NO_TESTS};
 use super::install::Installation;
 use super::policy::Policy;
-use super::seal::Seal;
+use super::seal::{self, Seal};
 use super::unfetched::{self, AddedDependency};
 use super::{Gate, GateSite, feedback, logs};
 use crate::duration::milliseconds;
@@ -345,7 +345,7 @@ fn written_meanwhile(mut verdict: Verdict, touched: Vec<TamperFinding>, left: Ve
     let note = format!("protected paths were written while the gate ran: {}", names.join(", "));
     if verdict.passed() {
         verdict.ruling = Ruling::Errored;
-        verdict.feedback = format!("{note}; if a step must write there, open the path with `allow_edit`");
+        verdict.feedback = format!("{note}; if a step must write there, {}", seal::remedy(&touched));
         verdict.findings = touched;
         verdict.proof = None;
     }

@@ -31,6 +31,17 @@ const ASIDE: u64 = 64 * 1024 * 1024;
 /// manifest.
 const MANIFEST: &str = "it defines what the checks run";
 
+/// Returns the change with which a step may write the paths of these findings. A manifest without a
+/// rule may be written by a lane that writes.
+pub(super) fn remedy(written: &[TamperFinding]) -> &'static str {
+    let is_manifest = |finding: &TamperFinding| finding.rule.starts_with(MANIFEST);
+    match (written.iter().all(is_manifest), written.iter().any(is_manifest)) {
+        (true, _) => "set `writes: true` in its lane",
+        (false, true) => "open the path with `allow_edit`, or for a manifest set `writes: true` in its lane",
+        (false, false) => "open the path with `allow_edit`",
+    }
+}
+
 /// The seal on a workspace's protected files.
 #[derive(Debug)]
 pub struct Seal {

@@ -331,6 +331,14 @@ async fn what_steers_the_checks_is_written_for_a_while_neither_in_a_room_nor_in_
             let verdict = court.judged(OnTamper::Restore).await;
             let found: Vec<&str> = verdict.findings.iter().map(|finding| finding.path.as_str()).collect();
             assert_eq!((verdict.ruling, found), (ruling, vec![path]), "{room} {path}");
+            let remedy = match (room, path) {
+                ("in-place", "Makefile" | "conftest.py") => {
+                    "if a step must write there, open the path with `allow_edit`"
+                }
+                ("in-place", _) => "if a step must write there, set `writes: true` in its lane",
+                _ => "",
+            };
+            assert!(verdict.feedback.ends_with(remedy), "{room} {path}: {}", verdict.feedback);
             court.write("src/code.sh", "true # other\n");
             assert_eq!(court.ruling().await, Ruling::Passed, "{room} {path}");
         }
