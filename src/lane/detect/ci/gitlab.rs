@@ -2,6 +2,7 @@
 
 use super::{Candidate, CheckOffer, Refusal, command, get, list, text_of};
 use crate::yaml::{YamlNode, YamlValue, parse};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Top-level keys that are not jobs.
@@ -22,6 +23,14 @@ const RESERVED: [&str; 12] = [
 
 /// The maximum number of jobs that a job extends.
 const MOST_PARENTS: usize = 20;
+/// The deepest nesting of lists and references in a script, as in GitLab.
+const DEEPEST: usize = 10;
+/// The most lines of a script.
+const MOST_LINES: usize = 1000;
+/// The tag of a reference to a part of another job.
+const REFERENCE: &str = "!reference";
+/// The key of a map whose entries are merged into the map around it.
+const MERGED: &str = "<<";
 
 /// Returns the offers of the file.
 ///
@@ -29,7 +38,7 @@ const MOST_PARENTS: usize = 20;
 ///
 /// The reason why the file cannot be read.
 pub(super) fn read(file: &str, text: &str) -> Result<Vec<CheckOffer>, String> {
-    let root = parse(text, 1).map_err(|problem| problem.to_string())?;
+    let root = parse(&plain(text), 1).map_err(|problem| problem.to_string())?;
     let YamlValue::Map(jobs) = &root.value else { return Ok(Vec::new()) };
     let mut offers = Vec::new();
     for (name, job) in
@@ -48,7 +57,12 @@ pub(super) fn read(file: &str, text: &str) -> Result<Vec<CheckOffer>, String> {
             }
             continue;
         };
-        let lines: Vec<&YamlNode> = if list(script).is_empty() { vec![script] } else { list(script).iter().collect() };
+        let (mut lines, mut left_out) = (Vec::new(), Vec::new());
+        add_lines(&root, script, DEEPEST, &mut lines, &mut left_out);
+        offers.extend(left_out.into_iter().map(|(node, text, why)| {
+            let (file, line, why) = (file.to_owned(), node.place.line, why.to_owned());
+            Err(Refusal { file, line, text, why, is_unread: true })
+        }));
         // A job is one script: `cd` in one line applies to the next lines.
         let whole: Vec<&str> = lines.iter().map(|line| text_of(line)).collect();
         let numbers: Vec<usize> =
@@ -77,6 +91,69 @@ pub(super) fn read(file: &str, text: &str) -> Result<Vec<CheckOffer>, String> {
     Ok(offers)
 }
 
+/// Returns the text in plain YAML: references as maps with one key, and merge keys as plain keys.
+fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(REFERENCE) && !text.contains("<<:") {
+        return text.into();
+    }
+    let (mut whole, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(start) = rest.find(REFERENCE) {
+        let after = &rest[start + REFERENCE.len()..];
+        let path = after.trim_start_matches(' ');
+        let end = path.find(']').filter(|_| path.starts_with('['));
+        whole.push_str(&rest[..start]);
+        match end {
+            Some(end) => whole.push_str(&format!("{{ \"{REFERENCE}\": {} }}", &path[..=end])),
+            None => whole.push_str(REFERENCE),
+        }
+        rest = end.map_or(after, |end| &path[end + 1..]);
+    }
+    whole.push_str(rest);
+    let line = |line: &str| {
+        let start =
+            line.find("<<:").filter(|start| line[..*start].trim_end().is_empty() || line[..*start].ends_with("{ "));
+        start.map_or_else(|| line.to_owned(), |start| format!("{}\"{MERGED}\"{}", &line[..start], &line[start + 2..]))
+    };
+    whole.split('\n').map(line).collect::<Vec<_>>().join("\n").into()
+}
+
+/// Adds the lines of a script, also those in nested lists and behind references. Adds to `left_out`
+/// what is no line of this file, with its text and the reason.
+fn add_lines<'n>(
+    root: &'n YamlNode,
+    node: &'n YamlNode,
+    depth: usize,
+    lines: &mut Vec<&'n YamlNode>,
+    left_out: &mut Vec<(&'n YamlNode, String, &'static str)>,
+) {
+    let Some(depth) = depth.checked_sub(1).filter(|_| lines.len() < MOST_LINES) else {
+        return left_out.push((node, "script".into(), "its script has too many lines or lists in lists"));
+    };
+    match &node.value {
+        YamlValue::List(items) => items.iter().for_each(|item| add_lines(root, item, depth, lines, left_out)),
+        YamlValue::Map(entries) => match get(node, REFERENCE).map(list) {
+            Some(path) => match referred(root, path) {
+                Some(part) => add_lines(root, part, depth, lines, left_out),
+                None => {
+                    let names: Vec<&str> = path.iter().map(text_of).collect();
+                    left_out.push((node, format!("{REFERENCE} [{}]", names.join(", ")), "it is in another file"));
+                }
+            },
+            None => {
+                let keys: Vec<&str> = entries.iter().map(|(key, _)| key.text.as_str()).collect();
+                left_out.push((node, keys.join(", "), "a `: ` makes it a map and no command"));
+            }
+        },
+        _ => lines.push(node),
+    }
+}
+
+/// Returns the part of another job to which a reference leads.
+fn referred<'n>(root: &'n YamlNode, path: &[YamlNode]) -> Option<&'n YamlNode> {
+    let (job, keys) = path.split_first()?;
+    keys.iter().try_fold(get(root, job.as_text()?)?, |node, key| inherited(root, node, key.as_text()?))
+}
+
 /// Returns the reason why a job's commands cannot be used.
 fn obstacle(root: &YamlNode, job: &YamlNode) -> Option<&'static str> {
     let has = |key: &str, words: &[&str]| {
@@ -95,12 +172,15 @@ fn obstacle(root: &YamlNode, job: &YamlNode) -> Option<&'static str> {
     }
 }
 
-/// Returns a job and the jobs that it extends, the nearest first.
+/// Returns a job, the maps that are merged into it, and the jobs that it extends, the nearest first.
 fn lineage<'n>(root: &'n YamlNode, job: &'n YamlNode) -> Vec<&'n YamlNode> {
     let mut all = vec![job];
     let mut next = 0;
     while let Some(one) = all.get(next).copied().filter(|_| all.len() < MOST_PARENTS) {
-        let names = get(one, "extends").map_or_else(Vec::new, |it| std::iter::once(it).chain(list(it)).collect());
+        let values =
+            |key: &str| get(one, key).map_or_else(Vec::new, |it| std::iter::once(it).chain(list(it)).collect());
+        all.extend(values(MERGED));
+        let names = values("extends");
         // The last job in a list takes precedence.
         all.extend(names.into_iter().rev().filter_map(YamlNode::as_text).filter_map(|name| get(root, name)));
         next += 1;
@@ -152,5 +232,28 @@ mod tests {
             ]
         );
         assert!(read("ci.yml", "a: !x [").is_err());
+        let text = ".setup:\n  script:\n    - make deps\n    - [cd web, [make lint]]\n.near: &near { allow_failure: true }\n\
+                    .far:\n  extends: .setup\n  variables: { A: x }\n\
+                    unit:\n  <<: *near\n  script:\n    - !reference [.far, script]\n    - - make unit\n      - - make deep\n    \
+                    - !reference [.other, script]\n    - echo a: b\n    - make\n\
+                    same: { <<: *near, script: !reference [.setup, script] }\n\
+                    round: { script: [!reference [round, script]] }\nquoted: { script: \"echo !reference x\" }\n";
+        let told: Vec<String> = read("ci.yml", text).unwrap().into_iter().map(line).collect();
+        assert_eq!(
+            told,
+            [
+                "15 ! !reference [.other, script]: it is in another file",
+                "16 ! echo a: a `: ` makes it a map and no command",
+                "3 make deps in  true",
+                "4 make lint in web true",
+                "13 make unit in web true",
+                "14 make deep in web true",
+                "17 make in web true",
+                "3 make deps in  true",
+                "4 make lint in web true",
+                "19 ! script: its script has too many lines or lists in lists",
+                "20 echo '!reference' x in  false",
+            ]
+        );
     }
 }
