@@ -66,7 +66,7 @@ pub use masked::mask_logs;
 pub use pages::LANES;
 pub use planted::CanaryError;
 pub use policy::Policy;
-pub use reach::{UnreachedProgram, unreached};
+pub use reach::{ScriptPrograms, UnreachedProgram, lacking_in_scripts, unreached};
 pub use seal::Seal;
 pub use unable::lacks;
 

@@ -1,6 +1,10 @@
 //! A look from inside of a sandbox for the programs that steps name, before any money is spent. A
 //! sandbox hides homes, so programs in a home, or behind a link into it, may be missing.
 
+mod in_scripts;
+
+pub use in_scripts::{ScriptPrograms, lacking_in_scripts};
+
 use super::{Gate, GateSite, unable};
 use crate::lane::Lane;
 use crate::limits::HELPER_TIMEOUT;

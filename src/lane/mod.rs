@@ -19,6 +19,7 @@ mod reading;
 #[cfg(feature = "cli")]
 mod schema;
 mod selection;
+mod shell_programs;
 mod terms;
 mod texts;
 mod toml;
@@ -35,6 +36,7 @@ pub(crate) use schema::tasks_fault;
 #[cfg(feature = "cli")]
 pub(crate) use schema::{schema, tasks as tasks_schema};
 pub use selection::{NOT_SELECTED, StartFacts, StepSelection};
+pub use shell_programs::shell_programs;
 pub use terms::{CanaryTerms, FlakyPolicy, RoomKind};
 pub use toml::parse_toml;
 

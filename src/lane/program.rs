@@ -61,7 +61,7 @@ impl Step {
 }
 
 /// Words that precede another command.
-const STARTERS: [&str; 18] = [
+pub(super) const STARTERS: [&str; 18] = [
     "!", "if", "then", "elif", "else", "while", "until", "do", "time", "exec", "command", "env", "nice", "nohup",
     "timeout", "xargs", "sudo", "stdbuf",
 ];
@@ -73,7 +73,7 @@ const CLOSING: [&str; 10] = ["&&", "||", "|", "}", ")", "do", "done", "then", "e
 /// Words that a POSIX shell understands without a program (POSIX.1-2017, XCU 1.6, 2.4 and 2.14).
 /// Also includes two words that every such shell adds, and words of shells that some systems
 /// install as `sh`.
-const SHELL_WORDS: [&str; 67] = [
+pub(super) const SHELL_WORDS: [&str; 67] = [
     ".", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "echo", "elif", "else", "esac",
     "eval", "exec", "exit", "export", "false", "fc", "fg", "fi", "for", "getopts", "hash", "if", "in", "jobs", "kill",
     "local", "newgrp", "printf", "pwd", "read", "readonly", "return", "set", "shift", "test", "then", "times", "trap",

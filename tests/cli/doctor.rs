@@ -121,6 +121,43 @@ fn where_temporary_files_go_and_that_nothing_is_signed_is_said() {
     assert_eq!(unsigned.unwrap()["status"], "warn");
 }
 
+#[test]
+fn programs_that_only_scripts_and_recipes_name_are_warnings_with_their_file() {
+    let lane = "steps:\n  - { name: check, run: ./check.sh }\n  - { name: lint, run: make -s lint }\n";
+    let check = "#!/bin/sh\nset -e\nno-such-lint *.sh\ncommand -v no-such-other && no-such-other\nown() { true; }\nown; sh deep.sh\n";
+    let make = "GO ?= no-such-go\nall:\n\tno-such-all\nlint: vet\n\t@$(MAKE) -s more; $(UNKNOWN) x\nvet:\n\t$(GO) vet\nmore:\n\t-no-such-more\n";
+    let place = Fledge::new().lane("verify", lane).file("check.sh", check).file("Makefile", make);
+    let place = place.file("deep.sh", "no-such-deep\n").env("ANTHROPIC_API_KEY", KEY);
+    std::fs::set_permissions(place.workspace().join("check.sh"), PermissionsExt::from_mode(0o755)).unwrap();
+    if !crate::support::Need::has_program("bwrap") || !crate::support::Need::has_program("make") {
+        return;
+    }
+    let ended = place.args(&["doctor", "--json"]).run();
+    ended.must_exit(0);
+    let says = "verify: its scripts name programs that are not in PATH: `no-such-go` (Makefile), `no-such-lint` (check.sh), \
+        `no-such-more` (Makefile)";
+    assert_eq!(part(&checks(&ended), "lane.verify.scripts"), warned(says, "install them, if the scripts need them"));
+}
+
+#[test]
+fn a_program_that_only_a_script_names_and_that_a_room_hides_is_a_warning() {
+    let place = Fledge::new().lane("verify", "steps: [{ name: lint, run: sh check.sh }]").file("check.sh", "tool\n");
+    let home = place.workspace().join("../home").canonicalize().unwrap();
+    [".ssh", ".local/bin"].iter().for_each(|folder| std::fs::create_dir_all(home.join(folder)).unwrap());
+    std::fs::write(home.join(".ssh/tool"), "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(home.join(".ssh/tool"), PermissionsExt::from_mode(0o755)).unwrap();
+    std::os::unix::fs::symlink("../../.ssh/tool", home.join(".local/bin/tool")).unwrap();
+    let path = format!("{}:/usr/bin:/bin", home.join(".local/bin").display());
+    let ended = place.env("ANTHROPIC_API_KEY", KEY).env("PATH", &path).args(&["doctor", "--json"]).run();
+    if !crate::support::Need::has_program("bwrap") {
+        return;
+    }
+    ended.must_exit(0);
+    let found = part(&checks(&ended), "lane.verify.scripts-room");
+    assert_eq!(found.1, "verify: its scripts name programs that a room does not show: `tool` (check.sh)");
+    assert_eq!(found.0, "warn");
+}
+
 /// Returns the texts of one check, with its fix.
 #[track_caller]
 fn part(checks: &[Value], id: &str) -> (String, String, String) {

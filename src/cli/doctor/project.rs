@@ -14,8 +14,12 @@ use crate::process::{self, sandbox::Sandbox};
 use crate::store::{RunListFilter, RunProperty, Store, project_dir};
 use crate::task::Tier;
 use crate::workspace::ignored_paths;
+use std::collections::BTreeMap;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
+
+/// The most programs that a warning names.
+const NAMED: usize = 8;
 
 /// Checks the default model of a task, then the other configured ones. Calls none.
 pub(super) fn models(set: &config::ProjectConfig, environment: &EnvironmentLayer) -> Vec<HealthCheck> {
@@ -163,7 +167,28 @@ pub(super) async fn rooms(
             found.push(HealthCheck::problem("lane", says, cure).part(part));
         }
     }
+    for programs in gate::lacking_in_scripts(&lanes, root, (&wall, &hidden), &env, &CancellationToken::new()).await {
+        found.extend(named_by_scripts(&programs));
+    }
     found
+}
+
+/// Warns of programs that only the scripts of a lane name.
+fn named_by_scripts(programs: &gate::ScriptPrograms) -> Vec<HealthCheck> {
+    let gate::ScriptPrograms { lane, absent, hidden } = programs;
+    let warning = |part: &str, why: &str, mend: &str, programs: &BTreeMap<String, String>| {
+        let named: Vec<String> =
+            programs.iter().take(NAMED).map(|(program, file)| format!("`{program}` ({file})")).collect();
+        let more = programs.len().checked_sub(NAMED).filter(|more| *more > 0);
+        let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
+        let says = format!("{lane}: its scripts name programs that {why}: {}{more}", named.join(", "));
+        let warning = HealthCheck::warning("lane", says, mend).part(format!("{lane}.{part}"));
+        (!programs.is_empty()).then_some(warning)
+    };
+    let shown = "put them into a folder that a room shows (docs/explanation/sandbox.md), if the scripts need them";
+    let installed = "install them, if the scripts need them";
+    let absent = warning("scripts", "are not in PATH", installed, absent);
+    absent.into_iter().chain(warning("scripts-room", "a room does not show", shown, hidden)).collect()
 }
 
 /// Returns true if the gate may be in an invalid file.

@@ -1,8 +1,8 @@
-//! The recipes of `make` that commands start. Pure.
+//! The shell commands behind a command: scripts that it runs, and recipes of `make`. Pure.
 
-use super::calls::without_places;
+use super::calls::{run_by, without_places};
 use super::makefiles::{self, starts_make};
-use super::named::{inside, text};
+use super::named::{inside, is_shell, text};
 use std::collections::BTreeSet;
 
 /// The names of a Makefile, in the order in which `make` looks for them.
@@ -15,6 +15,23 @@ const SAYS_OF_ITSELF: [&str; 4] = ["--version", "-v", "--help", "-h"];
 
 /// Reads a file.
 type Read<'r> = &'r mut dyn FnMut(&str) -> Option<Vec<u8>>;
+
+/// Returns the shell scripts that a command runs and the recipes that it makes, each with the path
+/// of its file. `dir` is the folder of the command.
+pub(in crate::gate) fn shell_texts(command: &str, dir: Option<&str>, read: Read<'_>) -> Vec<(String, String)> {
+    let folder = dir.and_then(|dir| inside("", dir)).unwrap_or_default();
+    let mut run = run_by(&format!("{folder}/-"), command, &mut |path| read(path).is_some(), |_| true);
+    run.dedup();
+    let mut found = recipes(command, &BTreeSet::from([folder]), "$", read);
+    for path in run {
+        let Some(text) = text(&path, read) else { continue };
+        let first = text.lines().next().unwrap_or_default();
+        if is_shell(&path) || (first.starts_with("#!") && first.trim_end().ends_with("sh")) {
+            found.push((path, text));
+        }
+    }
+    found
+}
 
 /// Returns the words of a command, without quotes and brackets around them.
 fn plain_words(command: &str) -> Vec<&str> {

@@ -48,6 +48,7 @@ use checks::Importers;
 use declares::BaseDeclarations;
 use ecosystems::{GIT_READS, READS, SHADOWED, TEST, TESTS};
 use loaded_by_tests::TestHelpers;
+pub(super) use made::shell_texts;
 use nearer::ShadowableFiles;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
