@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the room that reads the environment")]
 
 use super::ConfigError;
+use crate::process::{has_password, is_secret};
 use crate::yaml::nearest;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -375,25 +376,4 @@ fn leads_to_jobserver(value: &str) -> bool {
 
 fn is_listed(list: &[&str], name: &str) -> bool {
     list.iter().any(|known| known.strip_suffix('*').map_or(*known == name, |start| name.starts_with(start)))
-}
-
-/// Returns true if a variable's name marks a secret: by a word anywhere, or by a part between
-/// underscores.
-fn is_secret(name: &str) -> bool {
-    #[rustfmt::skip]
-    const WORDS: [&str; 9] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "WEBHOOK", "CONNECTION_STRING"];
-    const PARTS: [&str; 9] = ["PAT", "PASS", "PWD", "AUTH", "COOKIE", "COOKIES", "DSN", "CREDS", "JWT"];
-    let name = name.to_ascii_uppercase();
-    if matches!(name.as_str(), "PWD" | "OLDPWD") {
-        return false;
-    }
-    WORDS.iter().any(|word| name.contains(word)) || name.split('_').any(|part| PARTS.contains(&part))
-}
-
-/// Returns true if a value contains `scheme://user:password@host` or `scheme://user@host`.
-fn has_password(value: &str) -> bool {
-    value
-        .split("://")
-        .skip(1)
-        .any(|rest| rest.split(['/', '?', '#', ',', ' ']).next().is_some_and(|host| host.contains('@')))
 }

@@ -40,7 +40,7 @@ pub use search_path::{find_program, outside, with_path_outside};
 pub use signals::unblock_signals;
 pub use text::{clean, is_invisible, shorten, visible};
 pub use tmpfs::is_in_memory;
-pub use variables::Variables;
+pub use variables::{Variables, has_password, is_secret};
 
 use crate::limits::CANCEL_GRACE;
 use capture::StepOutput;

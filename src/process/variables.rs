@@ -60,6 +60,27 @@ impl From<Vec<(String, String)>> for Variables {
     }
 }
 
+/// Returns whether a variable's name marks a secret: by a word anywhere, or by a part between
+/// underscores.
+pub fn is_secret(name: &str) -> bool {
+    #[rustfmt::skip]
+    const WORDS: [&str; 9] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "WEBHOOK", "CONNECTION_STRING"];
+    const PARTS: [&str; 9] = ["PAT", "PASS", "PWD", "AUTH", "COOKIE", "COOKIES", "DSN", "CREDS", "JWT"];
+    let name = name.to_ascii_uppercase();
+    if matches!(name.as_str(), "PWD" | "OLDPWD") {
+        return false;
+    }
+    WORDS.iter().any(|word| name.contains(word)) || name.split('_').any(|part| PARTS.contains(&part))
+}
+
+/// Returns whether a value contains `scheme://user:password@host` or `scheme://user@host`.
+pub fn has_password(value: &str) -> bool {
+    value
+        .split("://")
+        .skip(1)
+        .any(|rest| rest.split(['/', '?', '#', ',', ' ']).next().is_some_and(|host| host.contains('@')))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -66,7 +66,7 @@ fn install_named_by_scripts(put: &dyn Fn(&str, &str), link: &dyn Fn(&str, &str))
     link(".local/bin/hadolint", "../../apps/hadolint/bin/hadolint");
     put("apps/mise/bin/mise", MISE);
     link(".local/bin/mise", "../../apps/mise/bin/mise");
-    for tool in ["shfmt", "jql"] {
+    for tool in ["shfmt", "jql", "dprint"] {
         link(&format!(".local/share/mise/shims/{tool}"), "~/.local/bin/mise");
         let folder = format!(".local/share/mise/installs/{tool}/1.2.3");
         put(&format!("{folder}/bin/{tool}"), &format!("#!/bin/sh\n. ~/{folder}/data\n"));
@@ -74,6 +74,7 @@ fn install_named_by_scripts(put: &dyn Fn(&str, &str), link: &dyn Fn(&str, &str))
         link(&format!(".local/share/mise/installs/{tool}/1"), "1.2.3");
     }
     put(".config/mise/conf.d/tools.toml", "[tools]\njql = \"1\"\n");
+    put(".config/mise/config.toml", "[tools]\ndprint = \"1\"\n[env]\nLEVEL_OF_ALL = \"1\"\n");
     put(".config/mise/conf.d/own.toml", "[env]\nA = \"secret\"\n");
     link(".local/state/mise/trusted-configs/workspace-1", "~/../workspace");
 }
@@ -107,7 +108,7 @@ const FOLDERS: [&str; 6] =
     [".local/share/mise/shims", ".local/bin", "prefix/bin", "shells/1/bin", ".asdf/shims", ".volta/bin"];
 const STEPS: &str = "steps:
   - name: tools
-    run: 'set -e; black; eslint; node; ruby; wrapped; last; yarn; shfmt; jql; sh check.sh; make -s lint'
+    run: 'set -e; black; eslint; node; ruby; wrapped; last; yarn; shfmt; jql; dprint; sh check.sh; make -s lint'
 ";
 const PRIVATE: &str = "  - name: private
     run: '! grep -q secret $OWN/diary $OWN/prefix/.npmrc $OWN/.config/mise/conf.d/own.toml 2>/dev/null'

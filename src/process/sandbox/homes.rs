@@ -1,6 +1,6 @@
 //! Lists of paths in a user's home: those that programs need, and those that they must not see.
 
-use crate::process::Variables;
+use crate::process::{Variables, has_password, is_secret};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -199,6 +199,8 @@ const TOML_VERSIONS: &[&str] = &[".config/mise/config.toml", ".config/mise.toml"
 const TOML_FOLDER: &str = ".config/mise/conf.d";
 /// Tables of these files that hold no values of variables.
 const PLAIN_TABLES: [&str; 6] = ["tools", "alias", "tool_alias", "plugins", "settings", "tasks"];
+/// The table with values of variables.
+const ENV_TABLE: &str = "[env]";
 /// Words that mark a line as a possible credential.
 const SECRET_WORDS: [&str; 5] = ["token", "secret", "password", "passwd", "key"];
 
@@ -230,16 +232,39 @@ fn toml_files(home: &Path) -> impl Iterator<Item = PathBuf> {
     TOML_VERSIONS.iter().map(|name| home.join(name)).chain(more)
 }
 
-/// Returns whether a file of mise names versions of tools and sets no variables.
+/// Returns whether a file of mise names versions of tools and sets no variables, except for plain
+/// ones without a secret in `[env]`.
 fn names_versions_alone(toml: &str) -> bool {
-    let is_plain = |line: &str| {
-        let table = line.trim().trim_start_matches('[').split(['.', ']']).next().unwrap_or_default();
-        let small = line.to_lowercase();
-        !SECRET_WORDS.iter().any(|word| small.contains(word))
-            && (!line.trim_start().starts_with('[') || PLAIN_TABLES.contains(&table.trim()))
-            && !small.trim_start().starts_with("env")
+    let mut sets_variables = false;
+    let mut is_plain = |line: &str| {
+        let (line, small) = (line.trim(), line.to_lowercase());
+        if SECRET_WORDS.iter().any(|word| small.contains(word)) {
+            return false;
+        }
+        if let Some(header) = line.strip_prefix('[') {
+            sets_variables = line == ENV_TABLE;
+            let table = header.trim_start_matches('[').split(['.', ']']).next().unwrap_or_default();
+            return sets_variables || PLAIN_TABLES.contains(&table.trim());
+        }
+        let is_other = !sets_variables && !small.trim_start().starts_with("env");
+        is_other || line.is_empty() || line.starts_with('#') || (sets_variables && is_plain_variable(line))
     };
-    toml.lines().all(is_plain)
+    toml.lines().all(&mut is_plain)
+}
+
+/// Returns whether a line of `[env]` sets a variable to a plain value: no template, no directive of
+/// mise (`_.file`), no secret.
+fn is_plain_variable(line: &str) -> bool {
+    let Some((name, value)) = line.split_once('=') else { return false };
+    let (name, value) = (name.trim(), value.trim());
+    let quoted = |quote: char| {
+        let (inner, rest) = value.strip_prefix(quote)?.split_once(quote)?;
+        let is_end = rest.trim().is_empty() || rest.trim().starts_with('#');
+        Some(is_end && !inner.contains(['\\', '{', '$']) && !has_password(inner))
+    };
+    let is_name = !name.starts_with('_') && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let is_bare = || value.chars().all(|c| c.is_ascii_alphanumeric()) && !value.is_empty();
+    is_name && !name.is_empty() && !is_secret(name) && quoted('"').or(quoted('\'')).unwrap_or_else(is_bare)
 }
 
 /// Makes a home and a temporary folder in `own` for a program without a sandbox. Links in the home
@@ -323,7 +348,15 @@ mod tests {
         for (text, is_shown) in [
             ("[tools]\nnode = \"22\"\n[settings]\nexperimental = true\n", true),
             ("min_version = '2024'\n[tools.python]\nversion = '3'\n", true),
-            ("[tools]\nnode = '22'\n[env]\nA = 'b'\n", false),
+            ("[tools]\nnode = '22'\n[env]\n# plain\nA = 'b' # c\nB=\"c\"\nC = true\n[settings]\nd = ['x']\n", true),
+            ("[env]\nA = '{{ exec(command=\"x\") }}'\n", false),
+            ("[env]\nA = \"x$HOME\"\n", false),
+            ("[env]\nA = { value = 'b', redact = true }\n", false),
+            ("[env]\nA = \"\"\"\nb\"\"\"\n", false),
+            ("[env]\n_.file = '.env'\n", false),
+            ("[env]\nDB_DSN = 'b'\n", false),
+            ("[env]\nA = 'https://me:b@host'\n", false),
+            ("[env]\nA = false\n[env._]\nfile = 'x'\n", false),
             ("env.A = 'b'\n", false),
             ("[settings]\ngithub_token = 'x'\n", false),
             ("[[env]]\nA = 'b'\n", false),
