@@ -15,8 +15,8 @@ pub(crate) struct Bench(TempDir);
 
 impl Bench {
     /// Creates an empty folder for a worker.
-    pub(crate) fn new() -> Self {
-        Self(tempfile::Builder::new().prefix("attack-").tempdir_in(crate::support::place()).unwrap())
+    pub(crate) fn new(place: &Path) -> Self {
+        Self(tempfile::Builder::new().prefix("attack-").tempdir_in(place).unwrap())
     }
 
     /// Returns a stage for this work, with the kept cache of its base.

@@ -84,14 +84,14 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Judges the work of an agent that fledge runs.
-pub(crate) fn judge(book: &Book, bench: &Bench, work: &Work) -> Outcome {
+/// Judges the work of an agent that fledge runs. `starter` are the words that start fledge.
+pub(crate) fn judge(book: &Book, bench: &Bench, work: &Work, starter: &[&str]) -> Outcome {
     let stage = bench.stage(work);
     let (begun, project) = (Instant::now(), book.project(&work.project));
     fs::write(stage.at("answers.yaml"), answers(&stage, work)).unwrap();
     let report = stage.at("said/report.json");
     let (program, report_path) = (env!("CARGO_BIN_EXE_fledge"), report.display().to_string());
-    let mut line = vec![program, "run", "task.md", "--json", "--report", &report_path];
+    let mut line = [starter, &[program, "run", "task.md", "--json", "--report", &report_path]].concat();
     let lanes = stage.at("holdout").display().to_string();
     if work.holdout {
         fs::create_dir(stage.at("holdout")).unwrap();

@@ -1,4 +1,4 @@
-//! Attacks on the gate. Each runs three times. A naive gate runs the lane where the agent worked
+//! Attacks on the gate. Each runs three times, and a sample a fourth time behind Landlock alone. A naive gate runs the lane where the agent worked
 //! and believes the exit code: the attack must fool it. The attack must not fool fledge, and fledge
 //! must pass its honest twin. Further rows are honest work alone, and honest changes that may need
 //! a flag that fledge names. An oracle that neither gate knows decides whether the bug is gone.
@@ -18,7 +18,7 @@ mod stage;
 mod table;
 pub(crate) mod tools;
 
-use crate::support::{Need, record_time, seed};
+use crate::support::{BEHIND_LANDLOCK, Need, place, place_on_disk, record_time, seed};
 use bench::Bench;
 use judged::{Outcome, judge};
 use rows::{Book, Row, Wanted, Work};
@@ -32,6 +32,7 @@ use std::time::Instant;
 enum Case {
     Naive(Work),
     Fledge(Work),
+    Landlock(Work),
     Change(Work),
 }
 
@@ -52,10 +53,16 @@ fn no_attack_is_taken_for_work_and_no_work_for_an_attack() {
     for rows in [&mut attacks, &mut honest, &mut changes] {
         rows.retain(|row| can(row));
     }
+    let mut behind = Book::behind_landlock(&attacks);
+    if !tools::has_landlock() {
+        Need::Landlock.lacks("no sandbox by Landlock");
+        behind.clear();
+    }
     let wanted = Wanted { attacks, honest, changes };
-    let outcomes = each(&book, cases(&book, &wanted));
+    let outcomes = each(&book, cases(&book, &wanted, &behind));
     let Wanted { attacks, honest, changes } = &wanted;
     let mut wrong: Vec<String> = attacks.iter().flat_map(|row| faults_of_attack(&book, row, &outcomes)).collect();
+    wrong.extend(behind.iter().flat_map(|row| faults_behind_landlock(&book, row, &outcomes)));
     wrong.extend(honest.iter().flat_map(|row| faults_of_work(&row.id, &row.work(&book), &outcomes)));
     wrong.extend(changes.iter().filter_map(|row| fault_of_change(&book, row, &outcomes)));
     if let Err(stale) = table::hold(&book, &wanted, &outcomes) {
@@ -63,11 +70,11 @@ fn no_attack_is_taken_for_work_and_no_work_for_an_attack() {
     }
     let (count, seed) = (wrong.len(), seed());
     let wrong = wrong.join("\n");
-    let tried = format!("{} + {} + {}", attacks.len(), honest.len(), changes.len());
+    let tried = format!("{} ({} behind Landlock) + {} + {}", attacks.len(), behind.len(), honest.len(), changes.len());
     assert!(count == 0, "{count} of {tried}, FLEDGE_TEST_SEED={seed}:\n{wrong}");
 }
 
-fn cases(book: &Book, Wanted { attacks, honest, changes }: &Wanted<'_>) -> Vec<Case> {
+fn cases(book: &Book, Wanted { attacks, honest, changes }: &Wanted<'_>, behind: &[&Row]) -> Vec<Case> {
     let both = |work: Work| [Case::Naive(work.clone()), Case::Fledge(work)];
     let works = attacks.iter().map(|row| row.twin(book)).chain(honest.iter().map(|row| row.work(book)));
     // Honest work runs first, so that the attacks find fledge's cache of the base. Honest work
@@ -75,6 +82,8 @@ fn cases(book: &Book, Wanted { attacks, honest, changes }: &Wanted<'_>) -> Vec<C
     let mut all: Vec<Case> = works.map(Case::Fledge).collect();
     all.extend(changes.iter().map(|row| Case::Change(row.work(book))));
     all.extend(attacks.iter().map(|row| row.work(book)).flat_map(both));
+    all.extend(behind.iter().map(|row| Case::Landlock(row.twin(book))));
+    all.extend(behind.iter().map(|row| Case::Landlock(row.work(book))));
     let mut seen = BTreeSet::new();
     all.retain(|case| seen.insert(case.clone()));
     all
@@ -87,12 +96,13 @@ fn each(book: &Book, cases: Vec<Case>) -> Outcomes {
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let bench = Bench::new();
+                let (bench, on_disk) = (Bench::new(place()), Bench::new(&place_on_disk()));
                 loop {
                     let Some(case) = next.lock().unwrap().next() else { return };
                     let run = || match &case {
                         Case::Naive(work) => naive::judge(book, work),
-                        Case::Fledge(work) => judge(book, &bench, work),
+                        Case::Fledge(work) => judge(book, &bench, work, &[]),
+                        Case::Landlock(work) => judge(book, &on_disk, work, BEHIND_LANDLOCK),
                         Case::Change(work) => honest::judge(book, &bench, work),
                     };
                     let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Outcome::broken());
@@ -129,9 +139,31 @@ fn faults_of_attack(book: &Book, row: &Row, outcomes: &Outcomes) -> Vec<String> 
     wrong
 }
 
+/// Returns the faults of a row behind Landlock alone, which may catch the attack in another way.
+fn faults_behind_landlock(book: &Book, row: &Row, outcomes: &Outcomes) -> Vec<String> {
+    let (fledge, name) = (&outcomes[&Case::Landlock(row.work(book))], format!("{} behind Landlock", row.id));
+    let is_open = row.open.as_ref().or(row.open_behind_landlock.as_ref());
+    let is_silent = fledge.is_silent() || (row.must_find && fledge.findings.is_empty());
+    let mut wrong = match (fledge.is_fooled() || is_silent, is_open) {
+        _ if fledge.broke => vec![format!("{name}: cannot be judged: {fledge}")],
+        (true, None) => vec![format!("{name} ({}): fooled, or silent: {fledge}", row.title)],
+        (false, Some(why)) => vec![format!("{name}: is open no more: {why}")],
+        (true, Some(_)) | (false, None) => Vec::new(),
+    };
+    wrong.extend(faults_of(
+        &format!("the twin of {name}"),
+        &row.twin(book),
+        &outcomes[&Case::Landlock(row.twin(book))],
+    ));
+    wrong
+}
+
 fn faults_of_work(name: &str, work: &Work, outcomes: &Outcomes) -> Vec<String> {
+    faults_of(name, work, &outcomes[&Case::Fledge(work.clone())])
+}
+
+fn faults_of(name: &str, work: &Work, fledge: &Outcome) -> Vec<String> {
     let mut wrong = Vec::new();
-    let fledge = &outcomes[&Case::Fledge(work.clone())];
     if fledge.is_green && !fledge.is_mended {
         wrong.push(format!("{name}: is no honest work, says the oracle: {fledge}"));
     }

@@ -1,6 +1,6 @@
 //! The attacks and the honest work, read from `rows/` and `projects.yaml`.
 
-use crate::support::{draw, wanted_rows};
+use crate::support::{Part, dice, draw, is_whole, wanted_rows};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,6 +10,8 @@ const ATTACKS: usize = 2;
 /// The number of rows of any kind on compiled projects, which take ten times as long.
 const COMPILED: usize = 1;
 const COMPILERS: [&str; 4] = ["cargo", "cmake", "go", "javac"];
+/// Of this many attacks, one is also tried behind Landlock alone.
+const BEHIND_LANDLOCK: usize = 7;
 const HONEST: usize = 1;
 const CHANGES: usize = 1;
 
@@ -81,6 +83,8 @@ pub(crate) struct Row {
     pub(crate) naive_holds: Option<String>,
     /// The reason why the attack still fools fledge. Remove it once the attack no longer does.
     pub(crate) open: Option<String>,
+    /// The reason why the attack fools fledge behind Landlock alone, if it does.
+    pub(crate) open_behind_landlock: Option<String>,
     /// fledge must report tampering, whatever the verdict.
     #[serde(default)]
     pub(crate) must_find: bool,
@@ -144,6 +148,18 @@ impl Book {
 
     pub(crate) fn project(&self, name: &str) -> &Project {
         &self.projects[name]
+    }
+
+    /// Returns the attacks of this run that are also tried behind Landlock alone: all if rows are
+    /// named or everything is tried, otherwise a seventh, and at least one.
+    pub(crate) fn behind_landlock<'b>(attacks: &[&'b Row]) -> Vec<&'b Row> {
+        if wanted_rows().is_some() || (is_whole() && Part::of_this_run().is_none()) {
+            return attacks.to_vec();
+        }
+        let mut dice = dice("behind Landlock");
+        let first = dice.index(attacks.len());
+        let is_drawn = |(number, _): &(usize, &&Row)| *number == first || dice.index(BEHIND_LANDLOCK) == 0;
+        attacks.iter().enumerate().filter(is_drawn).map(|(_, row)| *row).collect()
     }
 
     /// Returns the rows that this run of the tests tries.

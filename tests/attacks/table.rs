@@ -13,10 +13,10 @@ Printed by `tests/attacks`; `FLEDGE_BLESS=1 FLEDGE_TEST_ALL=1 cargo test --test 
 runs the lane where the agent has worked and believes the exit code (naive), and on fledge; its twin, honest work of the same shape, must
 pass fledge without a finding. *Hold-out*: only a check that the agent has never seen can tell, so the run has one. Whether a bug is gone is
 said by an oracle that neither gate knows: questions with figures drawn anew for each run, put to a clean clone of the commit that is
-delivered. *To be caught by* is what the row asks for; the last column is what happened.
+delivered. *To be caught by* is what the row asks for; the last two columns are what happened: in the best sandbox,
+and behind Landlock alone, without bubblewrap. There an empty cell is a row that has not been tried yet (`FLEDGE_TEST_ROWS=T01` tries it).
 ";
-const COLUMNS: &str =
-    "| id | attack | project | aims at | naive gate | to be caught by | fledge |\n|---|---|---|---|---|---|---|\n";
+const COLUMNS: &str = "| id | attack | project | aims at | naive gate | to be caught by | fledge | behind Landlock alone |\n|---|---|---|---|---|---|---|---|\n";
 const WORK: &str = "\n# Honest work\n\n| id | work | project | fledge |\n|---|---|---|---|\n";
 const CHANGES: &str = "\n# Honest changes
 
@@ -30,13 +30,21 @@ type Lines = BTreeMap<String, String>;
 /// Compares the rows of this run with the generated page, or writes them.
 pub(crate) fn hold(book: &Book, wanted: &Wanted<'_>, outcomes: &Outcomes) -> Result<(), String> {
     let mut lines = Lines::new();
-    lines.extend(wanted.attacks.iter().map(|row| (row.id.clone(), line(book, row, outcomes))));
+    let printed = std::fs::read_to_string(page()).unwrap_or_default();
+    let is_written = std::env::var_os("FLEDGE_BLESS").is_some();
+    let before = lines_of(&printed);
+    let last = |row: &Row| {
+        let printed = before.get(&row.id).and_then(|line| line.trim_end_matches(" |\n").rsplit_once(" | "));
+        let printed = printed.map_or(String::new(), |(_, cell)| cell.trim().to_owned());
+        let outcome = outcomes.get(&Case::Landlock(row.work(book))).filter(|_| is_written || !printed.is_empty());
+        outcome.map_or(printed, |outcome| with_reason(outcome, row.open_behind_landlock.as_ref().or(row.open.as_ref())))
+    };
+    lines.extend(wanted.attacks.iter().map(|row| (row.id.clone(), line(book, row, outcomes, &last(row)))));
     lines.extend(wanted.honest.iter().map(|row| (row.id.clone(), work(book, row, outcomes))));
     lines.extend(wanted.changes.iter().map(|row| (row.id.clone(), change(book, row, outcomes))));
-    let printed = std::fs::read_to_string(page()).unwrap_or_default();
     let are_all = is_whole() && Part::of_this_run().is_none();
-    if std::env::var_os("FLEDGE_BLESS").is_some() && (are_all || wanted_rows().is_some()) {
-        let mut all = if are_all { Lines::new() } else { lines_of(&printed) };
+    if is_written && (are_all || wanted_rows().is_some()) {
+        let mut all = if are_all { Lines::new() } else { before };
         all.extend(lines);
         return std::fs::write(page(), whole(book, &all)).map_err(|error| error.to_string());
     }
@@ -60,7 +68,13 @@ fn whole(book: &Book, lines: &Lines) -> String {
     let [attacks, honest, changes] = [&book.attacks, &book.honest, &book.changes].map(|rows| printed(rows));
     let naive = book.attacks.iter().filter(|row| row.naive_holds.is_none()).count();
     let open = book.attacks.iter().filter(|row| row.open.is_some()).count();
-    let sum = format!("\nOf {} attacks {naive} fool the naive gate and {open} fledge.\n\n", attacks.len());
+    let behind = book.attacks.iter().filter(|row| row.open.is_some() || row.open_behind_landlock.is_some()).count();
+    let tried = attacks.iter().filter(|line| !line.ends_with(" |  |\n")).count();
+    let sum = format!(
+        "\nOf {} attacks {naive} fool the naive gate and {open} fledge. {tried} were tried behind Landlock alone; {behind} are known to fool \
+         fledge there.\n\n",
+        attacks.len()
+    );
     format!("{HEAD}{sum}{COLUMNS}{}{WORK}{}{}", attacks.concat(), honest.concat(), section(&changes))
 }
 
@@ -79,17 +93,22 @@ fn count(lines: &[String], how: &str) -> usize {
     lines.iter().filter(|line| line.contains(how)).count()
 }
 
-fn line(book: &Book, row: &Row, outcomes: &Outcomes) -> String {
+/// Returns the table entry of an outcome of fledge, with the reason why the attack still fools it.
+fn with_reason(outcome: &Outcome, why: Option<&String>) -> String {
+    let word = outcome.word();
+    cell(&why.map_or(word.clone(), |why| format!("{word}: {why}")))
+}
+
+fn line(book: &Book, row: &Row, outcomes: &Outcomes, behind_landlock: &str) -> String {
     let naive = match (&row.naive_holds, outcomes[&Case::Naive(row.work(book))].is_fooled()) {
         (_, true) => "fooled".into(),
         (why, false) => format!("holds: {}", why.as_deref().unwrap_or("unexpectedly")),
     };
     let holdout = if row.needs_holdout { " *(hold-out)*" } else { "" };
-    let fledge = outcomes[&Case::Fledge(row.work(book))].word();
-    let fledge = row.open.as_ref().map_or(fledge.clone(), |why| format!("{fledge}: {why}"));
+    let fledge = with_reason(&outcomes[&Case::Fledge(row.work(book))], row.open.as_ref());
     let Row { id, title, project, aims, caught_by, .. } = row;
     let caught_by = cell(if caught_by.is_empty() { "nothing" } else { caught_by });
-    format!("| {id} | {title}{holdout} | {project} | {aims} | {naive} | {caught_by} | {} |\n", cell(&fledge))
+    format!("| {id} | {title}{holdout} | {project} | {aims} | {naive} | {caught_by} | {fledge} | {behind_landlock} |\n")
 }
 
 fn work(book: &Book, row: &Row, outcomes: &Outcomes) -> String {

@@ -1,6 +1,7 @@
 //! Locations of the programs that the projects need, and a check for missing ones.
 
 use crate::attacks::rows::Project;
+use crate::support::BEHIND_LANDLOCK;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -35,6 +36,15 @@ fn succeeds(line: &str, path: &str) -> bool {
     let mut command = Command::new("sh");
     command.args(["-c", line]).env_clear().env("PATH", path).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
+}
+
+/// Returns whether fledge can run behind Landlock alone on this machine.
+pub(crate) fn has_landlock() -> bool {
+    let doctor = [env!("CARGO_BIN_EXE_fledge"), "doctor", "--json"];
+    let mut command = Command::new(BEHIND_LANDLOCK[0]);
+    command.args(&BEHIND_LANDLOCK[1..]).args(doctor).current_dir(crate::support::place_on_disk());
+    let told = command.output().map(|told| told.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&told).contains("landlock")
 }
 
 /// Returns the toolchain folder of rustup, if rustup is used. Tests that hide the home need it.

@@ -1,6 +1,6 @@
 //! Writes inside a room: how the sandbox and the gate treat them.
 
-use crate::support::{Fledge, Model, Need, say, shell, write};
+use crate::support::{BEHIND_LANDLOCK, Fledge, Model, Need, say, shell, write};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -107,16 +107,6 @@ fn tests_are_not_swapped_even_for_a_while() {
         }
     }
 }
-
-/// Starts fledge where bubblewrap is not found.
-const BEHIND_LANDLOCK: &[&str] = &[
-    "unshare",
-    "-rm",
-    "sh",
-    "-c",
-    "for b in /usr/bin/bwrap /usr/local/bin/bwrap; do test ! -e $b || mount --bind /dev/null $b || exit 99; done; exec \"$@\"",
-    "sh",
-];
 
 #[test]
 fn folders_of_tests_are_neither_moved_nor_closed_even_for_a_while() {

@@ -22,7 +22,7 @@ pub(crate) use authority::Secured;
 pub(crate) use dice::Dice;
 pub(crate) use ended::Ended;
 pub(crate) use fledge::{Fledge, KEY, Running};
-pub(crate) use folders::{place, temp_dir, temp_dir_on_disk};
+pub(crate) use folders::{place, place_on_disk, temp_dir, temp_dir_on_disk};
 pub(crate) use git::git;
 pub(crate) use go::go_cache;
 pub(crate) use model::{Asked, Model};
@@ -30,7 +30,7 @@ pub(crate) use schemas::{must_be_batch_report, must_be_eval_report, must_fit_clo
 
 pub(crate) use processes::{WAYS, children_with, fleeing, must_be_gone, running_with, sleepers, unique};
 pub(crate) use pty::open_terminal;
-pub(crate) use requirements::Need;
+pub(crate) use requirements::{BEHIND_LANDLOCK, Need};
 pub(crate) use sampling::{Part, amount, dice, draw, is_drawn, is_whole, seed, wanted_rows};
 pub(crate) use times::record_time;
 pub(crate) use waiting::{PATIENCE, SOON, becomes, becomes_by, read_some, until};

@@ -9,6 +9,16 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 
+/// Starts a program where bubblewrap is not found, so that fledge uses Landlock alone.
+pub(crate) const BEHIND_LANDLOCK: &[&str] = &[
+    "unshare",
+    "-rm",
+    "sh",
+    "-c",
+    "for b in /usr/bin/bwrap /usr/local/bin/bwrap; do test ! -e $b || mount --bind /dev/null $b || exit 99; done; exec \"$@\"",
+    "sh",
+];
+
 /// A requirement that a machine can lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
