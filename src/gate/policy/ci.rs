@@ -5,7 +5,9 @@ use super::calls::{run_by, with_called, without_places};
 use super::checks::is_run_as_check;
 use super::made::recipes;
 use super::makefiles::starts_make;
-use super::named::{SOURCED, inside, is_of_checks, is_script, is_shell, is_source, run_in_turn, text, words};
+use super::named::{
+    SOURCED, has_script_extension, inside, is_of_checks, is_script, is_source, run_in_turn, text, words,
+};
 use super::tests_named::BaseTests;
 use crate::workspace::pattern::Patterns;
 use std::collections::BTreeSet;
@@ -106,7 +108,7 @@ pub(super) fn run(base: &BaseFiles, tests: &BaseTests, read: Read<'_>) -> CiRunF
     }
     for (path, why) in run_in_turn(found.scripts.clone(), base, tests, read) {
         // Another shell script may be the product: `sh install.sh`.
-        let is_check = why != SOURCED && (!is_shell(&path) || is_of_checks(&path, tests));
+        let is_check = why != SOURCED && (!has_script_extension(&path) || is_of_checks(&path, tests));
         if is_check {
             found.scripts.insert(path)
         } else {

@@ -2,7 +2,7 @@
 
 use super::calls::{run_by, without_places};
 use super::makefiles::{self, starts_make};
-use super::named::{inside, is_shell, text};
+use super::named::{has_script_extension, inside, text};
 use std::collections::BTreeSet;
 
 /// The names of a Makefile, in the order in which `make` looks for them.
@@ -26,7 +26,7 @@ pub(in crate::gate) fn shell_texts(command: &str, dir: Option<&str>, read: Read<
     for path in run {
         let Some(text) = text(&path, read) else { continue };
         let first = text.lines().next().unwrap_or_default();
-        if is_shell(&path) || (first.starts_with("#!") && first.trim_end().ends_with("sh")) {
+        if has_script_extension(&path) || (first.starts_with("#!") && first.trim_end().ends_with("sh")) {
             found.push((path, text));
         }
     }

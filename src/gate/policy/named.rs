@@ -163,7 +163,9 @@ pub(super) fn run_in_turn(
             if why == RUN && !scripts.contains(&script) && !is_of_checks(&path, tests) {
                 continue;
             }
-            open.extend(Some(path.clone()).filter(|path| why == RUN && is_shell(path) && !seen.contains(path)));
+            open.extend(
+                Some(path.clone()).filter(|path| why == RUN && has_script_extension(path) && !seen.contains(path)),
+            );
             found.entry(path).or_insert(why);
         }
         for path in sources_run_as_checks(&script, &text, base, tests, read) {

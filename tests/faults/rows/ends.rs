@@ -92,7 +92,7 @@ fn l44(wire: Wire) -> Vec<Case> {
             Case::mends(
                 wire,
                 "both, of a call, and the end of the connection alone",
-                vec![stream(wire, &but_last(&write("a"), 3), [])],
+                vec![stream(wire, but_last(&write("a"), 3), [])],
             ),
             Case::mends(wire, "both, of a text", vec![chunked(wire, &but_last(&say("I am done."), 3), true)]),
         ]);
