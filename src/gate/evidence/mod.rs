@@ -113,7 +113,8 @@ impl StepEvidence {
         if self.is_green && !base.is_green && self.printed.ends_failed() {
             return Some((CONTRADICTORY.into(), MissingTests::Nothing));
         }
-        let has_run = self.ran().is_some_and(|ran| ran > 0);
+        // Without `-v`, Go names failing tests only, so its packages show that tests ran.
+        let has_run = self.ran().is_some_and(|ran| ran > 0) || !self.printed.packages().is_empty();
         let gone = self.printed.names().missing(base.printed.names(), base.is_green, has_run);
         if !gone.is_empty() {
             return Some((

@@ -155,6 +155,15 @@ fn steps_without_tests_beside_steps_with_tests_are_no_run_of_nothing() {
 }
 
 #[test]
+fn failing_tests_that_go_named_on_a_red_base_need_no_name_when_they_pass() {
+    let red = printed("--- FAIL: TestA (0.00s)\n    a_test.go:9: 3\nFAIL\nFAIL\tm\t0.1s\nFAIL");
+    let red = StepEvidence { is_green: false, ..red };
+    assert_eq!(shortfalls(red.clone(), printed("ok  \tm\t0.002s")), [""; 0]);
+    assert_eq!(shortfalls(red.clone(), printed("ok  \tm\t0.002s [no tests to run]")).len(), 1);
+    assert_eq!(shortfalls(red, printed("")).len(), 1);
+}
+
+#[test]
 fn a_test_program_that_ends_in_the_middle_is_told() {
     let base = printed("running 1 test\ntest result: ok. 1 passed; 0 failed;");
     let now = printed("running 1 test\ntest result: ok. 1 passed; 0 failed;\nrunning 4 tests");
