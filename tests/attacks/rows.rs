@@ -151,15 +151,21 @@ impl Book {
     }
 
     /// Returns the attacks of this run that are also tried behind Landlock alone: all if rows are
-    /// named or everything is tried, otherwise a seventh, and at least one.
-    pub(crate) fn behind_landlock<'b>(attacks: &[&'b Row]) -> Vec<&'b Row> {
+    /// named or everything is tried, otherwise a seventh, and at least one. Compiled projects are
+    /// not drawn, because without bubblewrap they build everything again.
+    pub(crate) fn behind_landlock<'b>(&self, attacks: &[&'b Row]) -> Vec<&'b Row> {
         if wanted_rows().is_some() || (is_whole() && Part::of_this_run().is_none()) {
             return attacks.to_vec();
         }
+        let plain: Vec<&Row> = attacks.iter().copied().filter(|row| !self.is_compiled(row)).collect();
         let mut dice = dice("behind Landlock");
-        let first = dice.index(attacks.len());
-        let is_drawn = |(number, _): &(usize, &&Row)| *number == first || dice.index(BEHIND_LANDLOCK) == 0;
-        attacks.iter().enumerate().filter(is_drawn).map(|(_, row)| *row).collect()
+        let first = dice.index(plain.len());
+        let is_drawn = |(number, _): &(usize, &Row)| *number == first || dice.index(BEHIND_LANDLOCK) == 0;
+        plain.into_iter().enumerate().filter(is_drawn).map(|(_, row)| row).collect()
+    }
+
+    fn is_compiled(&self, row: &Row) -> bool {
+        self.project(&row.project).programs.iter().any(|program| COMPILERS.contains(&program.as_str()))
     }
 
     /// Returns the rows that this run of the tests tries.
@@ -169,17 +175,15 @@ impl Book {
                 .map(|rows| rows.iter().filter(|row| names.contains(&row.id)).collect());
             return Wanted { attacks, honest, changes };
         }
-        let is_compiled =
-            |row: &Row| self.project(&row.project).programs.iter().any(|program| COMPILERS.contains(&program.as_str()));
         let tables = [
             ("attacks", ATTACKS, &self.attacks),
             ("honest changes", HONEST, &self.honest),
             ("changes with flags", CHANGES, &self.changes),
         ];
-        let compiled = tables.iter().flat_map(|(_, _, rows)| rows.iter()).filter(|row| is_compiled(row)).collect();
+        let compiled = tables.iter().flat_map(|(_, _, rows)| rows.iter()).filter(|row| self.is_compiled(row)).collect();
         let compiled: Vec<&Row> = draw("what is compiled", COMPILED, compiled);
         let [attacks, honest, changes] = tables.map(|(table, count, rows)| {
-            let plain: Vec<&Row> = rows.iter().filter(|row| !is_compiled(row)).collect();
+            let plain: Vec<&Row> = rows.iter().filter(|row| !self.is_compiled(row)).collect();
             let drawn = draw(table, count, plain);
             let is_drawn = |row: &&Row| drawn.iter().chain(&compiled).any(|other| std::ptr::eq(*other, *row));
             rows.iter().filter(is_drawn).collect()
