@@ -92,8 +92,6 @@ fn cases(book: &Book, Wanted { attacks, honest, changes }: &Wanted<'_>, behind: 
 /// Runs every case, two at a time.
 fn each(book: &Book, cases: Vec<Case>) -> Outcomes {
     let (begun, count) = (Instant::now(), cases.len());
-    // Landlock may hide the shared cache of Go, and Go fails where it cannot read its cache.
-    let behind_landlock = [&["env", "-u", "GOCACHE"], BEHIND_LANDLOCK].concat();
     let (next, done) = (Mutex::new(cases.into_iter()), Mutex::new(Outcomes::new()));
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -104,7 +102,7 @@ fn each(book: &Book, cases: Vec<Case>) -> Outcomes {
                     let run = || match &case {
                         Case::Naive(work) => naive::judge(book, work),
                         Case::Fledge(work) => judge(book, &bench, work, &[]),
-                        Case::Landlock(work) => judge(book, &on_disk, work, &behind_landlock),
+                        Case::Landlock(work) => judge(book, &on_disk, work, BEHIND_LANDLOCK),
                         Case::Change(work) => honest::judge(book, &bench, work),
                     };
                     let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Outcome::broken());

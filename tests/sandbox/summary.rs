@@ -133,6 +133,16 @@ fn a_room_behind_landlock_has_copies_of_what_is_installed() {
 }
 
 #[test]
+fn go_and_uv_can_write_their_caches_behind_landlock() {
+    let caches = "mkdir ../go ../uv; export GOCACHE=\"$PWD/../go\" UV_CACHE_DIR=\"$PWD/../uv\"";
+    let lane = "steps: [{ name: check, run: 'mkdir -p \"$GOCACHE/00\" \"$UV_CACHE_DIR/00\"' }]";
+    let Some((folder, said)) = behind_landlock(caches, lane) else { return };
+    for cache in ["go/00", "uv/00"] {
+        assert!(!folder.path().join(cache).exists(), "{cache}: {said}");
+    }
+}
+
+#[test]
 fn git_works_in_a_room_behind_landlock_and_finds_nothing_of_other_branches() {
     let make = "git init -q -b main; git config user.name a; git config user.email a@localhost; git add -A; git commit -qm one; git tag v1; \
         git checkout -q -b other; echo s3cret >hidden; git add -A; git commit -qm two; git checkout -q main";

@@ -3,6 +3,7 @@
 //! the tools work and the cache itself does not change.
 
 use super::{Mount, Mounts, ViewLayer};
+use crate::process::Variables;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,17 @@ const CACHES: &[(&str, &str, &[&str])] = &[
     ("GRADLE_USER_HOME", ".gradle", &["gradle"]),
     ("", ".m2/repository", &["mvn"]),
 ];
+
+/// The variables of those caches without which their tools do not start: Go and uv end with an error
+/// if they cannot write the folder.
+const NEEDED: [&str; 2] = ["GOCACHE", "UV_CACHE_DIR"];
+
+/// Returns the variables of an environment that name a cache which its tool must write, each with
+/// the named folder and the default place below a home.
+pub(super) fn needed_caches(env: &Variables) -> impl Iterator<Item = (&'static str, &Path, &'static str)> {
+    let needed = CACHES.iter().filter(|(name, ..)| NEEDED.contains(name));
+    needed.filter_map(|(name, place, _)| Some((*name, Path::new(env.get(name)?), *place)))
+}
 
 /// A cache of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]

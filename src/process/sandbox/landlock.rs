@@ -2,7 +2,8 @@
 //! exceptions. So everything beside a hidden folder is granted one by one, and a read-only folder
 //! inside a writable one cannot be protected.
 
-use super::path_rules::{PathRule, PathRules, PathView};
+use super::caches::needed_caches;
+use super::path_rules::{PathRule, PathRules, PathView, rule_for};
 use super::restrictions::Restrictions;
 use super::{INSIDE, homes};
 use crate::process::Invocation;
@@ -41,16 +42,20 @@ pub(super) fn around(helper: &Path, scratch: &Path, holes: &PathRules, inner: In
     add(Path::new("/dev"), PathView::Masked);
     DEVICES.iter().for_each(|at| add(Path::new(at), PathView::ReadOnly));
     let network = holes.network;
-    let fence = Restrictions { sockets: network, network, alone: true, limits: holes.limits, ground: Some(ground) };
-    let [home, temp] = folders.map(|folder| text(&folder));
-    let mut changed = vec![("HOME".to_owned(), home), ("TMPDIR".to_owned(), temp)];
+    let [home, temp] = folders;
+    let mut changed = vec![("HOME".to_owned(), text(&home)), ("TMPDIR".to_owned(), text(&temp))];
     for (variable, at) in homes::LED_TO {
         let real = holes.home.as_ref().map(|home| home.join(at)).filter(|real| real.is_dir());
         if let (Some(real), None) = (real, inner.env.get(variable)) {
             changed.push(((*variable).to_owned(), text(&real)));
         }
     }
+    // Without layers the user's cache cannot be written, so the tool gets an empty one.
+    let is_writable = |folder: &Path| rule_for(&ground, folder).is_some_and(|rule| rule.sight == PathView::Writable);
+    let readable = needed_caches(&inner.env).filter(|(_, folder, _)| !is_writable(folder));
+    changed.extend(readable.map(|(name, _, place)| (name.to_owned(), text(&home.join(place)))));
     let env = inner.env.with(changed.iter().map(|(name, value)| (name, value)));
+    let fence = Restrictions { sockets: network, network, alone: true, limits: holes.limits, ground: Some(ground) };
     let mut args = vec![INSIDE.to_owned(), fence.to_json(), inner.program];
     args.extend(inner.args);
     Invocation { program: text(helper), args, env, ..inner }
@@ -105,7 +110,7 @@ fn seen(rules: &[PathRule]) -> Vec<PathBuf> {
     let (mut seen, mut apart) = (Vec::new(), vec![PathBuf::from("/")]);
     let is_shown = |rule: &PathRule| matches!(rule.sight, PathView::ReadOnly | PathView::Writable);
     while let Some(folder) = apart.pop() {
-        let over = super::path_rules::rule_for(rules, &folder);
+        let over = rule_for(rules, &folder);
         let is_open = over.is_none_or(is_shown);
         let inside = |rule: &&PathRule| rule.at != folder && rule.at.starts_with(&folder) && rule.at.exists();
         if !rules.iter().filter(inside).any(|rule| is_shown(rule) != is_open) {
