@@ -1,9 +1,8 @@
 //! The tree that the agent left, and its violations of the rules.
 
-use super::names::joined;
 use super::policy::{PathChange, PathChangeKind, Policy, TreeSide};
 use super::unfetched::AddedDependency;
-use super::{Gate, GateSite, inside, install, locks};
+use super::{Gate, GateSite, install, locks};
 use crate::id::TreeId;
 use crate::verdict::TamperFinding;
 use crate::workspace::trees::{self, AnomalyKind, TakenTree, TreeAnomaly, TreeChange, TreesError, path_text};
@@ -11,12 +10,8 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_util::sync::CancellationToken;
 
-/// The largest manifest that is compared by section, and the largest source that is read, in bytes.
-const MANIFEST: u64 = 1024 * 1024;
 /// The largest file that the policy reads, in bytes. Data and documents are larger than manifests.
-const LOOKED_INTO: u64 = 8 * MANIFEST;
-/// The most sources that are read.
-const SOURCES: usize = 200;
+const LOOKED_INTO: u64 = 8 * 1024 * 1024;
 
 /// The rule against files in a cache.
 const CACHED: &str = "it is in a cache of the gate, which only the base fills";
@@ -107,7 +102,6 @@ pub(super) async fn look(
     let (moved, changed_locks) = locked(gate, site, &differ, &taken.tree, stop).await?;
     findings.extend(moved);
     notes.extend(changed_locks);
-    notes.extend(tests_inside(gate, site, &changes, &taken.tree, stop).await?);
     let added = |(manifest, name)| AddedDependency { name, manifest };
     let added = gate.policy.new_dependencies(&differ, content).into_iter().map(added).collect();
     findings.extend(taken.oddities.iter().map(odd));
@@ -164,79 +158,6 @@ async fn lock_text(
     }
 }
 
-/// Returns a note for each product file whose tests differ from the base. That violates no rule,
-/// but people should know.
-async fn tests_inside(
-    gate: &Gate,
-    site: &GateSite,
-    changes: &[TreeChange],
-    tree: &TreeId,
-    stop: &CancellationToken,
-) -> Result<Vec<String>, TreesError> {
-    let of_product = |change: &&TreeChange| inside::may_have(&change.path) && gate.policy.rule(&change.path).is_none();
-    let changes: Vec<&TreeChange> = changes.iter().filter(of_product).collect();
-    let had = |change: &&&TreeChange| change.from_mode != 0 && change.kind != trees::TreeChangeKind::ModeChanged;
-    if !changes.iter().any(|change| had(&change)) {
-        return Ok(Vec::new());
-    }
-    let (mut before, mut after) = (Vec::new(), Vec::new());
-    for change in changes.iter().take(SOURCES) {
-        let path = change.path.as_str();
-        if had(&change) {
-            before.extend(text(site, gate.base(), path, stop).await?.map(|text| (path, text)));
-        }
-        let is_new = change.from_mode == 0;
-        after.extend(text(site, tree, path, stop).await?.map(|text| inside::ChangedSource { path, text, is_new }));
-    }
-    let new: Vec<&str> = after.iter().filter(|source| source.is_new).map(|source| source.path).collect();
-    let packages = packages_of(gate, site, &new, stop).await?;
-    let told = |path: &str| format!("{path} changed: tests inside it, or code that they use, differ from the base");
-    Ok(inside::changed(&before, &after, &packages).into_iter().map(told).collect())
-}
-
-/// Returns the Cargo packages of the base. Reads only the manifests above these new files.
-async fn packages_of(
-    gate: &Gate,
-    site: &GateSite,
-    files: &[&str],
-    stop: &CancellationToken,
-) -> Result<inside::CargoPackages, TreesError> {
-    let mut packages = inside::CargoPackages::default();
-    for folder in gate.policy.cargo_packages() {
-        packages.all.insert(folder.to_owned());
-        let is_above =
-            |file: &&str| folder.is_empty() || file.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-        if !files.iter().any(is_above) {
-            continue;
-        }
-        let manifest = text(site, gate.base(), &joined(folder, "Cargo.toml"), stop).await?.unwrap_or_default();
-        if finds_tests(&manifest) {
-            packages.finding.insert(folder.to_owned());
-        }
-    }
-    Ok(packages)
-}
-
-/// Returns whether Cargo finds the tests and programs of a package by their paths. A workspace
-/// without a root package has none.
-fn finds_tests(manifest: &str) -> bool {
-    manifest.contains("[package]") && !["autotests", "autobins"].iter().any(|key| manifest.contains(key))
-}
-
-/// Returns the text of a source file, or `None` if it does not exist or is too large.
-async fn text(
-    site: &GateSite,
-    tree: &TreeId,
-    path: &str,
-    stop: &CancellationToken,
-) -> Result<Option<String>, TreesError> {
-    match site.trees.read(tree, path, MANIFEST, stop).await {
-        Ok(bytes) => Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())),
-        Err(TreesError::TooLarge { .. }) => Ok(None),
-        Err(fault) => Err(fault),
-    }
-}
-
 /// Returns a finding for each change in a folder that only caches of the base may fill.
 fn in_caches(gate: &Gate, changes: &[TreeChange]) -> Vec<TamperFinding> {
     let caches: Vec<String> = gate.lanes.iter().flat_map(|lane| lane.cache.iter().cloned()).collect();
@@ -284,20 +205,6 @@ mod tests {
     use super::*;
     use crate::verdict::HeldBack;
     use crate::workspace::trees::AnomalyKind;
-
-    #[test]
-    fn cargo_finds_the_tests_of_a_package_that_does_not_say_otherwise() {
-        for (manifest, is_one) in [
-            ("[package]\nname = 'a'\n", true),
-            ("[workspace]\nmembers = ['a']\n[package]\nname = 'b'\n", true),
-            ("[workspace]\nmembers = ['a']\n[workspace.package]\nedition = '2021'\n", false),
-            ("[package]\nname = 'a'\nautotests = false\n", false),
-            ("[package]\nname = 'a'\nautobins = false\n", false),
-            ("", false),
-        ] {
-            assert_eq!(finds_tests(manifest), is_one, "{manifest}");
-        }
-    }
 
     #[test]
     fn no_flag_is_named_for_what_no_task_can_open() {

@@ -1,10 +1,16 @@
 //! Tests inside of product files, as in Rust: modules for tests, test functions, and examples in
 //! the documentation. Pure.
 //!
-//! Their paths do not distinguish them from the product, and a change of the product may have to
-//! change them. So a change is only reported. A change that is hidden well enough is not found.
+//! Their paths do not distinguish them from the product. So the gate finds the files whose tests
+//! differ, and judges the work by the base's own versions of these tests too.
 
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+mod graft;
+mod outline;
+
+pub(super) use graft::{Grafts, graft};
+
+use outline::{Attribute, Item, Outline, Scope, TestPart};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr as _;
 
@@ -42,8 +48,9 @@ impl CargoPackages {
 }
 
 /// Returns the files of the base with a test that no file of the same package contains unchanged
-/// now. A test that was only moved is found in one of `after`. A test that was moved to another
-/// package counts as missing, because no check may run it there.
+/// now, each with true if the work only adds to what its tests use. A test that was only moved is
+/// found in one of `after`. A test that was moved to another package counts as missing, because no
+/// check may run it there.
 ///
 /// A new file that no module declares is not built. So its tests do not count, unless Cargo finds
 /// the file as a test or program of `packages`.
@@ -51,18 +58,21 @@ pub(super) fn changed<'b>(
     before: &[(&'b str, String)],
     after: &[ChangedSource<'_>],
     packages: &CargoPackages,
-) -> Vec<&'b str> {
+) -> BTreeMap<&'b str, bool> {
     let mut now: BTreeMap<Option<&str>, Found> = BTreeMap::new();
     for source in built(after, &packages.finding) {
         now.entry(packages.package_of(source.path)).or_default().look_into(&source.text);
     }
     let nothing = Found::default();
-    let is_other = |path: &str, text: &str| {
+    let compared = |(path, text): &(&'b str, String)| {
         let (mut was, now) = (Found::default(), now.get(&packages.package_of(path)).unwrap_or(&nothing));
         was.look_into(text);
-        !was.tests.is_subset(&now.items) || !was.examples.is_subset(&now.examples)
+        let has_examples = was.examples.is_subset(&now.examples);
+        let is_other = !was.tests.is_subset(&now.items) || !has_examples;
+        let is_more = has_examples && was.tests.difference(&was.used).all(|test| now.items.contains(test));
+        is_other.then_some((*path, is_more && was.used_items.is_subset(&now.items)))
     };
-    before.iter().filter(|(path, text)| is_other(path, text)).map(|(path, _)| *path).collect()
+    before.iter().filter_map(compared).collect()
 }
 
 /// Returns the sources that are built: those that the base had, those that Cargo finds by their
@@ -100,6 +110,36 @@ fn below<'p>(folder: &str, path: &'p str) -> Option<&'p str> {
     if folder.is_empty() { Some(path) } else { path.strip_prefix(folder)?.strip_prefix('/') }
 }
 
+/// Returns the paths of the files that may declare the module in a file.
+pub(super) fn parents(path: &str) -> Vec<String> {
+    let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
+    let (folder, _) = match name {
+        "mod.rs" => folder.rsplit_once('/').unwrap_or(("", folder)),
+        _ => (folder, name),
+    };
+    let beside = ["lib.rs", "main.rs", "mod.rs"].map(|file| super::names::joined(folder, file));
+    let above = (!folder.is_empty()).then(|| format!("{folder}.rs"));
+    beside.into_iter().chain(above).filter(|parent| parent != path).collect()
+}
+
+/// Returns whether one of these parents, given by path and text, loads a file only for tests: as a
+/// module or by `include!`.
+pub(super) fn is_for_tests(path: &str, parents: &[(String, String)]) -> bool {
+    let loads = |(parent, text): &(String, String)| {
+        let folder = parent.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let is_included = |part: &TestPart| {
+            let mut texts = part.words.split("include ! ( \"").skip(1).filter_map(|rest| rest.split('"').next());
+            texts.any(|file| super::names::joined(folder, file) == path)
+        };
+        let is_module = |part: &TestPart| {
+            let module = part.name.strip_prefix("mod ").filter(|_| part.words.ends_with("; "));
+            module.is_some_and(|name| module_places(parent, name).iter().any(|place| place == path))
+        };
+        Outline::parse(text).parts.iter().any(|part| is_module(part) || is_included(part))
+    };
+    parents.iter().any(loads)
+}
+
 /// Returns the paths at which a module may be, given the file that declares it.
 fn module_places(path: &str, module: &str) -> Vec<String> {
     let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
@@ -115,10 +155,13 @@ fn module_places(path: &str, module: &str) -> Vec<String> {
 struct Found {
     /// Items that are tests or are only built for tests.
     tests: BTreeSet<String>,
+    /// All that tests of one module use, as one text each, and each item of it.
+    used: BTreeSet<String>,
+    used_items: BTreeSet<String>,
     /// All items except modules.
     items: BTreeSet<String>,
     /// Examples in documentation that run as tests.
-    examples: BTreeSet<String>,
+    examples: BTreeSet<(String, String)>,
     /// Modules in other files that are built wherever this file is, or for tests. Each is a name,
     /// or the path in its `path` attribute without the ending.
     modules: BTreeSet<String>,
@@ -144,39 +187,25 @@ impl Found {
     }
 
     fn items_of(&mut self, tokens: TokenStream, within: &Within) {
-        let (mut within, mut attributes, mut parts) = (within.clone(), Vec::new(), Vec::new());
+        let Scope { inner, items } = Scope::parse(tokens);
+        let within = inner.iter().fold(within.clone(), Within::and);
         // All items that tests use count as one, because a new item may change the meaning of the
         // others.
-        let mut used = String::new();
-        let mut tokens = tokens.into_iter().peekable();
-        while let Some(token) = tokens.next() {
-            if parts.is_empty() && is(&token, '#') {
-                let is_inner = tokens.next_if(|next| is(next, '!')).is_some();
-                match tokens.next() {
-                    Some(TokenTree::Group(group)) if is_inner => within = within.and(&Attribute::parse(&group)),
-                    Some(TokenTree::Group(group)) => attributes.push(Attribute::parse(&group)),
-                    Some(_) | None => {}
-                }
-                continue;
-            }
-            let ends =
-                is(&token, ';') || matches!(&token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
-            parts.push(token);
-            if ends {
-                used.extend(self.item(std::mem::take(&mut attributes), std::mem::take(&mut parts), &within));
-            }
-        }
+        let each: Vec<String> = items.into_iter().filter_map(|item| self.item(item, &within)).collect();
+        let used = each.concat();
         if within.is_test && !used.is_empty() {
             self.tests.insert(used.clone());
+            self.used.insert(used.clone());
+            self.used_items.extend(each);
         }
         self.items.insert(used);
     }
 
     /// Adds an item. Returns its text if it is neither a test nor a module.
-    fn item(&mut self, attributes: Vec<Attribute>, parts: Vec<TokenTree>, within: &Within) -> Option<String> {
+    fn item(&mut self, Item { attributes, parts, .. }: Item, within: &Within) -> Option<String> {
         let is_module = parts.iter().any(|part| matches!(part, TokenTree::Ident(name) if *name == "mod"));
         if let (true, Some(TokenTree::Group(body))) = (is_module, parts.last()) {
-            let inner = attributes.iter().fold(within.clone(), |within, attribute| within.and(attribute));
+            let inner = attributes.iter().fold(within.clone(), Within::and);
             if within.depth < DEEP {
                 self.items_of(body.stream(), &Within { depth: within.depth + 1, ..inner });
             }
@@ -222,33 +251,6 @@ impl Within {
     }
 }
 
-/// An attribute `#[…]`. It is empty for documentation.
-#[derive(Debug, Default)]
-struct Attribute {
-    name: String,
-    text: String,
-    is_test: bool,
-}
-
-impl Attribute {
-    fn parse(group: &Group) -> Self {
-        let path = group.stream().into_iter().take_while(|token| !matches!(token, TokenTree::Group(_)));
-        let names =
-            path.filter_map(|token| if let TokenTree::Ident(name) = token { Some(name.to_string()) } else { None });
-        let names: Vec<String> = names.collect();
-        if names.first().is_some_and(|name| name == "doc") {
-            return Self::default();
-        }
-        let is_test = names.last().is_some_and(|name| name.ends_with("test") || name.starts_with("test_"));
-        Self { name: names.concat(), text: words(group.stream()), is_test }
-    }
-
-    /// Returns whether an item with this attribute is only built for tests.
-    fn is_for_tests(&self) -> bool {
-        self.text == "cfg ( test ) "
-    }
-}
-
 fn is(token: &TokenTree, sign: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == sign)
 }
@@ -280,24 +282,21 @@ fn words(code: TokenStream) -> String {
     text
 }
 
-/// Returns the examples in documentation comments that run as tests.
-fn examples(text: &str) -> BTreeSet<String> {
-    let (mut all, mut open) = (BTreeSet::new(), None::<(bool, String)>);
+/// Returns the examples in documentation comments that run as tests, each with the words after its
+/// fence.
+fn examples(text: &str) -> BTreeSet<(String, String)> {
+    let (mut all, mut open) = (BTreeSet::new(), None::<(Option<String>, String)>);
     for line in text.lines().map(str::trim_start) {
         let Some(said) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).map(str::trim) else {
             open = None;
             continue;
         };
         match (said.strip_prefix("```"), &mut open) {
-            (Some(language), None) => {
-                let is_run = language.split(',').map(str::trim).all(|word| {
-                    word.is_empty()
-                        || ["rust", "should_panic", "no_run", "compile_fail"].contains(&word)
-                        || word.starts_with("edition")
-                });
-                open = Some((is_run, String::new()));
+            (Some(fence), None) => open = Some((language(fence), String::new())),
+            (Some(_), Some(_)) => {
+                let (language, example) = open.take().unwrap_or_default();
+                all.extend(language.map(|language| (language, example)));
             }
-            (Some(_), Some(_)) => all.extend(open.take().filter(|(is_run, _)| *is_run).map(|(_, example)| example)),
             (None, Some((_, example))) => {
                 example.push_str(said);
                 example.push('\n');
@@ -306,6 +305,17 @@ fn examples(text: &str) -> BTreeSet<String> {
         }
     }
     all
+}
+
+/// Returns the words after the fence of an example that is built or run, without `rust`. Returns
+/// `None` for other examples.
+fn language(fence: &str) -> Option<String> {
+    let words = fence.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "rust");
+    let is_built = |word: &&str| {
+        ["should_panic", "no_run", "compile_fail", "standalone_crate"].contains(word) || word.starts_with("edition")
+    };
+    let words: Vec<&str> = words.collect();
+    words.iter().all(is_built).then(|| words.join(","))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod again;
 mod canaries;
 mod early;
 mod held_out;
+mod inside;
 mod ready;
 mod settle;
 mod short;
@@ -120,6 +121,7 @@ impl GateRun<'_> {
         record.added = added;
         let tree = self.settled(&candidate, record).await?;
         let tests_before = self.evidence(&tree, record).await?;
+        self.tests_of_base(&tree, record).await?;
         for lane in &self.gate.lanes {
             self.canary(lane, &tree, record).await?;
         }

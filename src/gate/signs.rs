@@ -48,6 +48,7 @@ const OF_SEVERAL: &[&str] = &[
     "[InlineData",
     "[Theory",
     "forEach(",
+    "macro_rules!",
 ];
 /// Signs of tests that do not run.
 const OF_SKIPPED: &[&str] =

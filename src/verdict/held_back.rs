@@ -37,6 +37,19 @@ const WITHOUT_FLAG: [&str; 8] = [
 /// change, so it has no flag.
 pub const IN_THE_ROOM: &str = "; written in the room";
 
+/// The suffix of a path that means the tests inside the product file.
+const TESTS: &str = "#tests";
+
+/// Returns the name of the tests inside a product file, as `allow_edit` takes it: `src/a.rs#tests`.
+pub fn tests_in(path: &str) -> String {
+    format!("{path}{TESTS}")
+}
+
+/// Returns true if a path means the tests inside a product file. fledge reverts no change of them.
+pub fn are_tests_in(path: &str) -> bool {
+    path.ends_with(TESTS)
+}
+
 impl HeldBack {
     /// Creates a change, with the flag that allows it, if there is one.
     pub fn new(path: &str, change: &str, rule: &str) -> Self {

@@ -4,7 +4,7 @@ mod held_back;
 mod outside;
 mod reason;
 
-pub use held_back::{HeldBack, IN_THE_ROOM, flags_open_folders, joined_flags, shell_word};
+pub use held_back::{HeldBack, IN_THE_ROOM, are_tests_in, flags_open_folders, joined_flags, shell_word, tests_in};
 pub use outside::{IgnoredFile, OutsidePath, OutsideTree};
 pub use reason::{Reason, ReasonRow, gravest, mildest};
 
@@ -20,7 +20,7 @@ pub struct Verdict {
     pub ruling: Ruling,
     /// Every examined step, in the order of the lanes.
     pub steps: Vec<StepReport>,
-    /// Protected paths that had changed, sorted.
+    /// Protected paths that had changed, sorted. `PATH#tests` means the tests inside a product file.
     pub findings: Vec<TamperFinding>,
     /// The duration of the gate run, in milliseconds.
     pub duration_ms: u64,
@@ -315,6 +315,25 @@ pub enum StepProgress {
     Retried(StepReport),
     /// A step ended, or will not start.
     Ended(StepReport),
+}
+
+impl StepProgress {
+    /// Returns the name of the step.
+    pub fn step(&self) -> &str {
+        match self {
+            Self::Started { step, .. } | Self::Output { step, .. } => step,
+            Self::Retried(report) | Self::Ended(report) => &report.step,
+        }
+    }
+
+    /// Returns the progress as that of a lane with this name.
+    pub fn in_lane(mut self, name: &str) -> Self {
+        match &mut self {
+            Self::Started { lane, .. } | Self::Output { lane, .. } => name.clone_into(lane),
+            Self::Retried(report) | Self::Ended(report) => name.clone_into(&mut report.lane),
+        }
+        self
+    }
 }
 
 impl Verdict {

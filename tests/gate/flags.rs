@@ -10,7 +10,7 @@ fn tests_inside_of_the_product_that_were_changed_are_told_and_work_that_leaves_t
     let tests = "#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), 3);\n    }\n}\n";
     let file = |sign: &str, tests: &str| format!("pub fn add(a: i32, b: i32) -> i32 {{\n    a {sign} b\n}}\n\n{tests}");
     let hollow = tests.replace("assert_eq!(add(1, 2), 3);", "");
-    let told = "src/lib.rs changed: tests inside it, or code that they use, differ from the base";
+    let told = "src/lib.rs: tests inside it, or code that they use, differ from the base; the lanes also pass with the tests of the base";
     for (after, warnings) in [(file("+", tests), json!([])), (file("-", &hollow), json!([told]))] {
         let model = Model::new([
             write("src/lib.rs", &after).also("files-write", json!({ "path": "done", "content": "" })),

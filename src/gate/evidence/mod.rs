@@ -173,6 +173,12 @@ impl Evidence {
         ran.filter(|ran| *ran > 0 || self.steps.values().all(|step| step.printed.packages().is_empty()))
     }
 
+    /// Returns whether a step ran tests, as far as fledge reads its runner.
+    pub(super) fn has_tests(&self, lane: &str, step: &str) -> bool {
+        let shown = self.steps.get(&format!("{lane}/{step}"));
+        shown.is_some_and(|shown| shown.ran().is_some() || !shown.printed.packages().is_empty())
+    }
+
     /// Returns the number of tests that are known by name. fledge looks for each named test of the
     /// base.
     pub(super) fn named(&self) -> u64 {

@@ -12,7 +12,7 @@ fn is_told(after: &[&str]) -> bool {
         is_new: number > 0,
     };
     let after: Vec<ChangedSource<'_>> = after.iter().enumerate().map(source).collect();
-    changed(&[("src/a.rs", BASE.to_owned())], &after, &CargoPackages::default()) == ["src/a.rs"]
+    changed(&[("src/a.rs", BASE.to_owned())], &after, &CargoPackages::default()).contains_key("src/a.rs")
 }
 
 #[test]
@@ -122,4 +122,37 @@ fn tests_that_are_other_ones_are_told_however_they_were_changed() {
     assert!(is_told(&[]) && is_told(&["fn not("]), "what is gone, or cannot be read");
     let deep = format!("fn a() {{ {}{} }}", "(".repeat(200_000), ")".repeat(200_000));
     assert!(is_told(&[&deep]), "and nothing is overrun by it");
+}
+
+#[test]
+fn a_file_that_only_tests_load_is_found() {
+    for (parent, text, is_found) in [
+        ("src/lib.rs", "#[cfg(test)]\nmod sizes;\n", true),
+        ("src/main.rs", "#[cfg(all(test, unix))]\npub(crate) mod sizes;\n", true),
+        ("src/lib.rs", "#[cfg(test)]\nmod tests { include!(\"sizes.rs\"); }\n", true),
+        ("src/lib.rs", "mod sizes;\n", false),
+        ("src/lib.rs", "#[cfg(any(test, unix))]\nmod sizes;\n", false),
+        ("src/lib.rs", "#[cfg(test)]\nmod sizes { }\n", false),
+        ("src/lib.rs", "#[cfg(test)]\nmod other;\n", false),
+    ] {
+        assert!(parents("src/sizes.rs").iter().any(|own| own == parent), "{parent}");
+        assert_eq!(is_for_tests("src/sizes.rs", &[(parent.to_owned(), text.to_owned())]), is_found, "{text}");
+    }
+    assert!(is_for_tests("src/a/b.rs", &[("src/a.rs".to_owned(), "#[cfg(test)] mod b;".to_owned())]));
+    assert!(is_for_tests("src/a/mod.rs", &[("src/lib.rs".to_owned(), "#[cfg(test)] mod a;".to_owned())]));
+    assert!(parents("src/a/b.rs").contains(&"src/a.rs".to_owned()));
+    assert!(parents("src/a/mod.rs").contains(&"src/lib.rs".to_owned()));
+}
+
+#[test]
+fn code_that_is_only_added_beside_tests_is_told_from_changes() {
+    let is_more = |work: String| {
+        let after = [ChangedSource { path: "src/a.rs", text: work, is_new: false }];
+        changed(&[("src/a.rs", BASE.to_owned())], &after, &CargoPackages::default()).get("src/a.rs").copied()
+    };
+    assert_eq!(is_more(BASE.replace("{ 3 }", "{ 3 }\n    fn four() -> i32 { 4 }")), Some(true));
+    assert_eq!(is_more(BASE.replace("{ 3 }", "{ 4 }")), Some(false));
+    assert_eq!(is_more(BASE.replace("(1, 2), three()", "(1, 2), -1")), Some(false));
+    assert_eq!(is_more(BASE.replace("(a::add(1, 2), 3)", "(a::add(1, 2), -1)")), Some(false));
+    assert_eq!(is_more(BASE.replace("a - b", "a + b")), None);
 }

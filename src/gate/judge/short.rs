@@ -8,7 +8,7 @@ use crate::gate::inside;
 use crate::gate::policy::Policy;
 use crate::gate::signs::{gained, gained_at_most, has_lost, has_test, has_tests, is_called_alike, lost};
 use crate::id::TreeId;
-use crate::verdict::{HeldBack, Ruling};
+use crate::verdict::{HeldBack, Ruling, tests_in};
 use crate::workspace::trees::TreesError;
 use std::collections::BTreeSet;
 
@@ -55,7 +55,8 @@ impl GateRun<'_> {
                 record.notes.push(format!("allow_edit: {short}"));
                 continue;
             }
-            flags.extend(edits.closed(&short.gone).filter_map(|file| HeldBack::new(&file.path, "changed", "").flag));
+            let flag = |file: &Edited| HeldBack::new(&self.opening(&file.path), "changed", "").flag;
+            flags.extend(edits.closed(&short.gone).filter_map(flag));
             left.push(short.to_string());
         }
         if left.is_empty() {
@@ -68,6 +69,12 @@ impl GateRun<'_> {
             left.push(format!("if the task moves, renames or removes these tests, use {}", flags.join(" ")));
         }
         Err(self.fell_short(record, &left.join("\n")))
+    }
+
+    /// Returns what `allow_edit` must name so that the tests in a file may change.
+    fn opening(&self, path: &str) -> String {
+        let is_product = inside::may_have(path) && self.gate.policy.rule(path).is_none();
+        if is_product { tests_in(path) } else { path.to_owned() }
     }
 
     /// Returns whether the work has the same tree as a base whose checks failed. Returns false
@@ -115,7 +122,13 @@ impl GateRun<'_> {
             let (was, is) = (self.text(base, &change.path).await?, self.text(tree, &change.path).await?);
             let may_test = inside::may_have(&change.path) || Policy::looks_like_a_test(&change.path);
             let is_test = policy.is_test(&change.path) || (may_test && (has_tests(&was) || has_tests(&is)));
-            edits.files.push(Edited { is_opened: policy.is_opened(&change.path), path: change.path, was, is, is_test });
+            edits.files.push(Edited {
+                is_opened: policy.opens_tests_in(&change.path),
+                path: change.path,
+                was,
+                is,
+                is_test,
+            });
         }
         Ok(edits)
     }

@@ -2,7 +2,7 @@
 //! tools, sections of manifests, and tests of the base. Pure.
 //!
 //! Tests inside product files (`#[cfg(test)] mod tests`, doctests) share the path of the product.
-//! The gate only notes their change; the evidence of a run shows whether they still exist.
+//! They have no rule here. The gate judges the work by the base's own versions of them too.
 
 mod calls;
 mod change;
@@ -40,6 +40,7 @@ mod vendored;
 
 use crate::gate::names::{joined, name_of};
 use crate::lane::Lane;
+use crate::verdict::tests_in;
 use crate::workspace::pattern::{PatternError, Patterns};
 use crate::workspace::{ProtectedRule, Protection};
 pub(super) use calls::rules_of_git;
@@ -298,6 +299,12 @@ impl Policy {
     /// Returns whether the task opens a path.
     pub fn is_opened(&self, path: &str) -> bool {
         self.opened.fit(path)
+    }
+
+    /// Returns whether the task opens the tests inside a product file: the file itself, or
+    /// `PATH#tests`.
+    pub fn opens_tests_in(&self, path: &str) -> bool {
+        self.opened.fit(path) || self.opened.fit(&tests_in(path))
     }
 
     /// Returns whether a path is that of a test of the base, even if the task opens the path.

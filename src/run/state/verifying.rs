@@ -11,7 +11,7 @@ use crate::run::prompt;
 use crate::run::run_spec::RunSpec;
 use crate::run::watch::{AgentEvent, Phase};
 use crate::task::OnTamper;
-use crate::verdict::{Reason, Ruling, StepStatus, Verdict};
+use crate::verdict::{Reason, Ruling, StepStatus, Verdict, are_tests_in};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -116,7 +116,8 @@ fn close(number: u32, verdict: Verdict, next: &NextState, cx: &mut RunContext) {
 fn passed(verdict: &Verdict, cx: &RunContext) -> NextState {
     let is_the_base = verdict.proof.as_ref().is_some_and(|proof| proof.tree == proof.base);
     let findings = cx.ledger.attempts.iter().flat_map(|attempt| &attempt.verdict.findings);
-    let back: BTreeSet<&str> = findings.map(|finding| finding.path.as_str()).collect();
+    let back: BTreeSet<&str> =
+        findings.map(|finding| finding.path.as_str()).filter(|path| !are_tests_in(path)).collect();
     let refused: BTreeSet<&str> = cx.ledger.refused.keys().map(String::as_str).collect();
     let what = match (back.is_empty(), refused.is_empty()) {
         (false, true) => "reverted",
@@ -175,10 +176,14 @@ fn is_stuck(verdict: &Verdict, cx: &RunContext) -> bool {
     before + 1 >= limit as usize
 }
 
-/// Names the failed steps. If every step passed, says why the gate failed nevertheless.
+/// Names the failed steps. If every step passed, says why the gate failed nevertheless: the first
+/// paragraph of the feedback.
 fn why(verdict: &Verdict) -> String {
     match failed_steps(verdict) {
-        steps if steps.is_empty() => verdict.feedback.split_whitespace().collect::<Vec<_>>().join(" "),
+        steps if steps.is_empty() => {
+            let first = verdict.feedback.split("\n\n").next().unwrap_or_default();
+            first.split_whitespace().collect::<Vec<_>>().join(" ")
+        }
         steps => {
             let before = verdict.told_before().map(|told| format!("; {told}")).unwrap_or_default();
             format!("failed: {}{before}", steps.join(", "))

@@ -1,0 +1,233 @@
+//! The check of the work by the base's own tests inside product files.
+//!
+//! The path of such a test is that of the product, so the work may change it. If it did, the lanes
+//! run once more, on the work with the tests of the base.
+
+use super::{EarlyEnd, GateRun, JudgeRecord};
+use crate::gate::base;
+use crate::gate::evidence::Evidence;
+use crate::gate::feedback;
+use crate::gate::inside::{self, CargoPackages, ChangedSource, Grafts};
+use crate::gate::names::joined;
+use crate::id::TreeId;
+use crate::lane::{Lane, RoomKind, Step};
+use crate::lane_runner::LaneRuling;
+use crate::limits::FEEDBACK_LIMIT;
+use crate::verdict::{Ruling, StepProgress, TamperFinding, Verdict, tests_in};
+use crate::workspace::trees::{TreeChange, TreeChangeKind, TreesError};
+use std::collections::BTreeSet;
+
+/// The maximum number of changed sources that are read, and the largest size of one, in bytes.
+const SOURCES: usize = 200;
+const LARGEST: u64 = 1024 * 1024;
+/// The maximum number of files that a message names.
+const NAMED: usize = 5;
+
+impl GateRun<'_> {
+    /// Runs the lanes on the work with the base's tests inside product files, if the work changed
+    /// such tests or code that they use. They must pass too, unless the task opens them.
+    pub(super) async fn tests_of_base(&self, tree: &TreeId, record: &mut JudgeRecord) -> Result<(), EarlyEnd> {
+        if self.is_base || tree == self.gate.base() {
+            return Ok(());
+        }
+        let Grafts { files, differ, lacking, gone, switches, opened } = self.grafts(tree).await?;
+        let differs = |path: &str| format!("{path}: tests inside it, or code that they use, differ from the base");
+        record.notes.extend(opened.iter().map(|path| format!("allow_edit: {}", differs(path))));
+        if !switches.is_empty() {
+            let each: Vec<String> = switches.iter().map(|(path, when)| format!("{path}: {when}")).collect();
+            let why = "the product is another one in builds for tests than in use";
+            let paths: Vec<String> = switches.into_iter().map(|(path, _)| path).collect();
+            return Err(self.refused(record, why, &paths, &format!("Remove these conditions:\n{}", each.join("\n"))));
+        }
+        if !gone.is_empty() {
+            let why = "tests of the base are gone with their file";
+            return Err(self.refused(record, why, &gone, "Keep these tests."));
+        }
+        if files.is_empty() {
+            return Ok(());
+        }
+        let texts = files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+        let grafted = self.site.trees.with_files(tree, texts, self.stop).await?;
+        let changed: Vec<String> = match differ.is_empty() {
+            true => files.into_iter().map(|(path, _)| path).collect(),
+            false => differ,
+        };
+        let mut in_place = Vec::new();
+        for lane in &self.gate.lanes {
+            if lane.room == RoomKind::InPlace {
+                in_place.push(lane.name.as_str());
+            } else if let Some(lane) = judging(lane, &record.evidence) {
+                self.pass_on(&lane, &grafted, &changed, record).await?;
+            }
+        }
+        let noted = if in_place.is_empty() { lacking } else { changed };
+        let also = match in_place.first() {
+            Some(lane) => format!("; lane `{lane}` runs in the workspace, so fledge did not run the tests of the base"),
+            None => "; the lanes also pass with the tests of the base".to_owned(),
+        };
+        record.notes.extend(noted.iter().map(|path| differs(path) + &also));
+        Ok(())
+    }
+
+    /// Runs a lane on the work with the tests of the base. It must pass.
+    async fn pass_on(
+        &self,
+        lane: &Lane,
+        grafted: &TreeId,
+        changed: &[String],
+        record: &mut JudgeRecord,
+    ) -> Result<(), EarlyEnd> {
+        let (name, installed) = (format!("{}-tests-of-base", lane.name), record.installed.clone());
+        let on_step = |progress: StepProgress| {
+            let judges = |step: &str| lane.steps.iter().any(|own| own.name == step && !own.allow_failure);
+            if judges(progress.step()) {
+                (self.on_step)(progress.in_lane(&name));
+            }
+        };
+        let ran = self.run(lane, &name, grafted, record, &on_step).await?;
+        record.installed = installed;
+        if let Some(room) = ran.room {
+            room.close().await;
+        }
+        let outcome = ran.outcome;
+        let mut evidence = Evidence::default();
+        base::show(&outcome, self.site.names_tests(lane), &mut evidence).await;
+        let has_run = |step: &&Step| {
+            !record.evidence.has_tests(&lane.name, &step.name) || evidence.has_tests(&lane.name, &step.name)
+        };
+        let silent = lane.steps.iter().find(|step| !has_run(step));
+        let silent = silent.map(|step| format!("step `{}` ran no test", step.name));
+        let excerpt = match (outcome.ruling, evidence.contradiction().or(silent)) {
+            (LaneRuling::Passed, None) => return Ok(()),
+            (LaneRuling::Passed, Some(why)) => why + "\n",
+            (LaneRuling::Failed, _) => feedback::failing_steps(&outcome.steps, FEEDBACK_LIMIT / 2),
+            (LaneRuling::Errored, _) => return Err(EarlyEnd::Broken(feedback::could_not_run(&outcome.steps))),
+            (LaneRuling::Cancelled, _) => return Err(EarlyEnd::Broken("the gate was stopped".into())),
+            (LaneRuling::NothingRan, _) => return Err(EarlyEnd::Broken(feedback::nothing_ran(lane))),
+        };
+        let advice = "Keep these tests as they are, and what they call.";
+        Err(self.refused(record, "the base's own tests do not pass on this work", changed, &(excerpt + advice)))
+    }
+
+    /// Returns the verdict for work that the base's tests inside these files speak against.
+    fn refused(&self, record: &JudgeRecord, why: &str, paths: &[String], more: &str) -> EarlyEnd {
+        let finding =
+            |path: &String| TamperFinding { path: tests_in(path), change: "changed".into(), rule: why.to_owned() };
+        let mut findings: Vec<TamperFinding> = paths.iter().map(finding).collect();
+        findings.dedup();
+        let files: Vec<&str> = paths.iter().take(NAMED).map(String::as_str).collect();
+        let files = files.join(", ") + if paths.len() > NAMED { ", …" } else { "" };
+        let feedback = format!("every step passed, but that is not enough:\n{why} ({files})\n\n{more}\n");
+        let signature = format!("evidence: {why} ({files})");
+        let verdict = self.verdict(Ruling::Failed, record);
+        EarlyEnd::Said(Box::new(Verdict { findings, feedback, signature, ..verdict }))
+    }
+
+    /// Compares the product files of a tree with the base, and puts the tests of the base into
+    /// them.
+    async fn grafts(&self, tree: &TreeId) -> Result<Grafts, TreesError> {
+        let (policy, base) = (&self.gate.policy, self.gate.base());
+        let is_product = |change: &TreeChange| inside::may_have(&change.path) && policy.rule(&change.path).is_none();
+        let mut changes = self.site.trees.changes(base, tree, self.stop).await?;
+        changes.retain(|change| is_product(change) && change.kind != TreeChangeKind::ModeChanged);
+        let (mut before, mut after, mut for_tests) = (Vec::new(), Vec::new(), BTreeSet::new());
+        for change in changes.iter().take(SOURCES) {
+            let path = change.path.as_str();
+            let is_new = change.from_mode == 0;
+            if let (false, Some(text)) = (is_new, self.source(base, path).await?) {
+                before.push((path, text));
+                if self.is_for_tests(path).await? {
+                    for_tests.insert(path.to_owned());
+                }
+            }
+            after.extend(self.source(tree, path).await?.map(|text| ChangedSource { path, text, is_new }));
+        }
+        if before.is_empty() && after.is_empty() {
+            return Ok(Grafts::default());
+        }
+        let new: Vec<&str> = after.iter().filter(|source| source.is_new).map(|source| source.path).collect();
+        let packages = self.packages_of(&new).await?;
+        let is_opened = |path: &str| policy.opens_tests_in(path);
+        Ok(inside::graft(&before, &after, &packages, &for_tests, is_opened))
+    }
+
+    /// Returns whether a file of the base is only built for tests.
+    async fn is_for_tests(&self, path: &str) -> Result<bool, TreesError> {
+        let mut parents = Vec::new();
+        for parent in inside::parents(path) {
+            parents.extend(self.source(self.gate.base(), &parent).await?.map(|text| (parent, text)));
+        }
+        Ok(inside::is_for_tests(path, &parents))
+    }
+
+    /// Returns the Cargo packages of the base. Reads only the manifests above these new files.
+    async fn packages_of(&self, files: &[&str]) -> Result<CargoPackages, TreesError> {
+        let mut packages = CargoPackages::default();
+        for folder in self.gate.policy.cargo_packages() {
+            packages.all.insert(folder.to_owned());
+            let is_above =
+                |file: &&str| folder.is_empty() || file.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+            if !files.iter().any(is_above) {
+                continue;
+            }
+            let manifest = self.source(self.gate.base(), &joined(folder, "Cargo.toml")).await?.unwrap_or_default();
+            if finds_tests(&manifest) {
+                packages.finding.insert(folder.to_owned());
+            }
+        }
+        Ok(packages)
+    }
+
+    /// Returns the text of a source file, or `None` if it does not exist or is too large.
+    async fn source(&self, tree: &TreeId, path: &str) -> Result<Option<String>, TreesError> {
+        match self.site.trees.read(tree, path, LARGEST, self.stop).await {
+            Ok(bytes) => Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())),
+            Err(TreesError::TooLarge { .. }) => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+}
+
+/// Returns a lane as it judges the work with the tests of the base: only its steps that ran tests
+/// must pass, because linters and formatters judge the work as it is. Returns `None` for a lane
+/// without such steps, unless no lane has any.
+fn judging(lane: &Lane, evidence: &Evidence) -> Option<Lane> {
+    let mut lane = lane.clone();
+    let runs_tests = |step: &str| evidence.has_tests(&lane.name, step);
+    if evidence.ran().is_none() {
+        return Some(lane);
+    }
+    let others: Vec<bool> = lane.steps.iter().map(|step| !runs_tests(&step.name)).collect();
+    if others.iter().all(|is_other| *is_other) {
+        return None;
+    }
+    for (step, is_other) in lane.steps.iter_mut().zip(others) {
+        step.allow_failure |= is_other;
+    }
+    Some(lane)
+}
+
+/// Returns whether Cargo finds the tests and programs of a package by their paths. A workspace
+/// without a root package has none.
+fn finds_tests(manifest: &str) -> bool {
+    manifest.contains("[package]") && !["autotests", "autobins"].iter().any(|key| manifest.contains(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_finds_the_tests_of_a_package_that_does_not_say_otherwise() {
+        for (manifest, is_one) in [
+            ("[package]\nname = 'a'\n", true),
+            ("[workspace]\nmembers = ['a']\n[package]\nname = 'b'\n", true),
+            ("[workspace]\nmembers = ['a']\n[workspace.package]\nedition = '2021'\n", false),
+            ("[package]\nname = 'a'\nautotests = false\n", false),
+            ("[package]\nname = 'a'\nautobins = false\n", false),
+            ("", false),
+        ] {
+            assert_eq!(finds_tests(manifest), is_one, "{manifest}");
+        }
+    }
+}
