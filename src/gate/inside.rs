@@ -1,11 +1,13 @@
 //! Tests inside of product files, as in Rust: modules for tests, test functions, and examples in
-//! the documentation. Pure.
+//! the documentation. Pure. Each language has its own file; this one compares files of Rust.
 //!
 //! Their paths do not distinguish them from the product. So the gate finds the files whose tests
 //! differ, and judges the work by the base's own versions of these tests too.
 
 mod graft;
 mod outline;
+mod python;
+mod script;
 
 pub(super) use graft::{Grafts, graft};
 
@@ -17,9 +19,37 @@ use std::str::FromStr as _;
 /// The deepest nesting of modules that is searched.
 const DEEP: usize = 32;
 
+/// Reads the outline of a text in a language.
+type Reader = fn(&str) -> Outline;
+/// The languages in which fledge finds tests inside product files, or code that depends on tests,
+/// by the ending of their files.
+const LANGUAGES: [(&str, Reader); 11] = [
+    ("rs", Outline::parse),
+    ("py", python::outline),
+    ("js", script::outline),
+    ("mjs", script::outline),
+    ("cjs", script::outline),
+    ("jsx", script::outline),
+    ("ts", script::outline),
+    ("mts", script::outline),
+    ("cts", script::outline),
+    ("tsx", script::outline),
+    ("go", script::outline_of_go),
+];
+
+fn reader(path: &str) -> Option<Reader> {
+    let (_, ending) = path.rsplit_once('.')?;
+    LANGUAGES.iter().find(|(own, _)| *own == ending).map(|(_, reader)| *reader)
+}
+
 /// Returns whether a file at this path may have tests beside the product.
 pub(super) fn may_have(path: &str) -> bool {
-    path.ends_with(".rs")
+    reader(path).is_some()
+}
+
+/// Returns those of some signs that are in a text, each as often as it is there.
+fn signs_in(text: &str, signs: &[&str]) -> Vec<String> {
+    signs.iter().flat_map(|sign| text.matches(sign)).map(ToOwned::to_owned).collect()
 }
 
 /// A file of the work that was changed or is new.
@@ -60,7 +90,7 @@ pub(super) fn changed<'b>(
     packages: &CargoPackages,
 ) -> BTreeMap<&'b str, bool> {
     let mut now: BTreeMap<Option<&str>, Found> = BTreeMap::new();
-    for source in built(after, &packages.finding) {
+    for source in built(after, &packages.finding).into_iter().filter(|source| is_rust(source.path)) {
         now.entry(packages.package_of(source.path)).or_default().look_into(&source.text);
     }
     let nothing = Found::default();
@@ -72,7 +102,11 @@ pub(super) fn changed<'b>(
         let is_more = has_examples && was.tests.difference(&was.used).all(|test| now.items.contains(test));
         is_other.then_some((*path, is_more && was.used_items.is_subset(&now.items)))
     };
-    before.iter().filter_map(compared).collect()
+    before.iter().filter(|(path, _)| is_rust(path)).filter_map(compared).collect()
+}
+
+fn is_rust(path: &str) -> bool {
+    path.ends_with(".rs")
 }
 
 /// Returns the sources that are built: those that the base had, those that Cargo finds by their

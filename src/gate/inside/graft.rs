@@ -4,9 +4,10 @@
 //! In each file, every part that is only built for tests is cut out and the parts of the base take
 //! their places. A part that was moved unchanged to another file stays there.
 
-use super::outline::{Outline, TestPart};
-use super::{CargoPackages, ChangedSource, changed, examples};
+use super::outline::{Example, Outline, TestPart};
+use super::{CargoPackages, ChangedSource, changed, is_rust, reader};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// The work with the tests of the base.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -34,13 +35,24 @@ pub(in crate::gate) fn graft(
     for_tests: &BTreeSet<String>,
     is_opened: impl Fn(&str) -> bool,
 ) -> Grafts {
-    let was: BTreeMap<&str, Outline> = before.iter().map(|(path, text)| (*path, Outline::parse(text))).collect();
-    let is: BTreeMap<&str, Outline> = after.iter().map(|file| (file.path, Outline::parse(&file.text))).collect();
+    let read = |path: &str, text: &str| reader(path).map_or_else(Outline::default, |read| read(text));
+    let was: BTreeMap<&str, Outline> = before.iter().map(|(path, text)| (*path, read(path, text))).collect();
+    let is: BTreeMap<&str, Outline> = after.iter().map(|file| (file.path, read(file.path, &file.text))).collect();
     let is_whole = |path: &str| for_tests.contains(path) || was.get(path).is_some_and(|it| it.is_for_tests);
     let changed = changed(before, after, packages);
     let mut differ: BTreeSet<&str> = changed.keys().copied().collect();
     let now: BTreeSet<&str> = is.values().flat_map(|outline| &outline.parts).map(|part| part.words.as_str()).collect();
-    let lacks = |path: &str| was[path].parts.iter().any(|part| part.is_hidden() && !now.contains(part.words.as_str()));
+    let shown: BTreeSet<&str> = is.values().flat_map(|outline| &outline.examples).map(|it| it.key.as_str()).collect();
+    let missing = |path: &str| -> Vec<&Example> {
+        let examples = was.get(path).into_iter().flat_map(|outline| &outline.examples);
+        examples.filter(|example| !shown.contains(example.key.as_str())).collect()
+    };
+    // The tests of other languages are compared here, and those of Rust that `changed` does not see.
+    let counts = |path: &str, part: &TestPart| !is_rust(path) || part.is_hidden();
+    let lacks = |path: &str| {
+        let mut parts = was[path].parts.iter();
+        parts.any(|part| counts(path, part) && !now.contains(part.words.as_str())) || !missing(path).is_empty()
+    };
     differ.extend(before.iter().map(|(path, _)| *path).filter(|path| is_whole(path) || lacks(path)));
     let opened = differ.iter().filter(|path| is_opened(path)).map(|path| (*path).to_owned()).collect();
     differ.retain(|path| !is_opened(path));
@@ -55,7 +67,12 @@ pub(in crate::gate) fn graft(
     grafts.gone = differ.iter().filter(|path| !texts.contains_key(**path)).map(|path| (*path).to_owned()).collect();
     differ.retain(|path| texts.contains_key(*path));
     grafts.differ = differ.iter().map(|path| (*path).to_owned()).collect();
-    let is_lacking = |path: &&String| lacks(path) || changed.get(path.as_str()) != Some(&true);
+    let is_lacking = |path: &&String| match is_rust(path) {
+        true => lacks(path) || changed.get(path.as_str()) != Some(&true),
+        false => {
+            !missing(path).is_empty() || was[path.as_str()].parts.iter().any(|part| !is[path.as_str()].extends(part))
+        }
+    };
     grafts.lacking = grafts.differ.iter().filter(is_lacking).cloned().collect();
     if differ.is_empty() && !has_support {
         return grafts;
@@ -70,7 +87,7 @@ pub(in crate::gate) fn graft(
             base => {
                 let outline = was.get(path).unwrap_or(&nothing);
                 let text = rewritten((base.unwrap_or(""), outline), (&file.text, &is[path]), &moved);
-                with_examples(text, base.unwrap_or(""), after)
+                with_examples(text, &missing(path))
             }
         };
         if text != file.text {
@@ -78,6 +95,17 @@ pub(in crate::gate) fn graft(
         }
     }
     grafts
+}
+
+impl Outline {
+    /// Returns whether the file has a part with all lines of this one, in their order.
+    fn extends(&self, part: &TestPart) -> bool {
+        let has_all = |own: &TestPart| {
+            let mut lines = own.words.lines();
+            part.words.lines().all(|line| lines.any(|own| own == line))
+        };
+        self.parts.iter().any(|own| own.is_version_of(part) && has_all(own))
+    }
 }
 
 impl TestPart {
@@ -119,37 +147,34 @@ fn switches(
         match had.get_mut(switch.as_str()) {
             Some(count) if *count > 0 => *count -= 1,
             _ if is_opened(path) => {}
-            _ => new.push((path.to_owned(), compact(switch))),
+            _ => new.push((path.to_owned(), switch.clone())),
         }
     }
     new
 }
 
-/// Returns the tokens of a condition without the spaces between them: `cfg(not(test))`.
-fn compact(words: &str) -> String {
-    words.replace(' ', "").replace(',', ", ")
-}
-
 /// Returns the text of the work with the parts of the base in place of its own.
 fn rewritten(base: (&str, &Outline), work: (&str, &Outline), moved: &BTreeSet<&str>) -> String {
-    let mut edits: Vec<(std::ops::Range<usize>, String)> = Vec::new();
+    let mut edits: Vec<(Range<usize>, String)> = Vec::new();
     let mut free: Vec<&TestPart> = work.1.parts.iter().collect();
-    let mut last: BTreeMap<&[String], usize> = BTreeMap::new();
+    let mut matched: Vec<Option<&TestPart>> = Vec::new();
     for part in &base.1.parts {
         let same = free.iter().position(|own| own.is_version_of(part) && own.words == part.words);
         let own = same.or_else(|| free.iter().position(|own| own.is_version_of(part)));
+        matched.push(own.map(|at| free.remove(at)));
+    }
+    for (number, part) in base.1.parts.iter().enumerate() {
         let text = &base.0[part.range.clone()];
-        match own.map(|at| free.remove(at)) {
-            Some(own) => {
-                last.insert(&part.around, own.range.end);
-                if own.words != part.words {
-                    edits.push((own.range.clone(), text.to_owned()));
-                }
-            }
+        match matched[number] {
+            Some(own) if own.words == part.words => {}
+            Some(own) => edits.push((own.range.clone(), text.to_owned())),
             None if moved.contains(part.words.as_str()) => {}
             None => {
+                let beside = |own: &&&TestPart| own.around == part.around;
+                let before = matched[..number].iter().rev().flatten().find(beside).map(|own| own.range.end);
+                let after = || matched[number..].iter().flatten().find(beside).map(|own| own.range.start);
                 let end = work.1.ends.get(&part.around).copied().unwrap_or(work.0.len());
-                let at = last.get(part.around.as_slice()).copied().unwrap_or(end);
+                let at = before.or_else(after).unwrap_or(end);
                 edits.push((at..at, format!("\n{text}\n")));
             }
         }
@@ -166,14 +191,10 @@ fn rewritten(base: (&str, &Outline), work: (&str, &Outline), moved: &BTreeSet<&s
     text + &work.0[at..]
 }
 
-/// Adds the examples of the base that no file of the work has.
-fn with_examples(mut text: String, base: &str, after: &[ChangedSource<'_>]) -> String {
-    let now: BTreeSet<(String, String)> = after.iter().flat_map(|file| examples(&file.text)).collect();
-    for (number, (language, example)) in examples(base).difference(&now).enumerate() {
-        let body: String = example.lines().map(|line| format!("/// {line}\n")).collect();
-        text.push_str(&format!(
-            "\n/// ```{language}\n{body}/// ```\n#[cfg(doctest)]\n#[allow(dead_code)]\nstruct ExampleOfTheBase{number};\n"
-        ));
+/// Adds examples of the base to a text.
+fn with_examples(mut text: String, missing: &[&Example]) -> String {
+    for (number, example) in missing.iter().enumerate() {
+        text.push_str(&example.text.replace("{number}", &number.to_string()));
     }
     text
 }

@@ -108,18 +108,28 @@ pub(super) struct TestPart {
     pub(super) is_test: bool,
 }
 
+/// An example in documentation that runs as a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Example {
+    /// What the example says, regardless of where it is.
+    pub(super) key: String,
+    /// The code that adds the example to the end of a file. `{number}` is a number in the file.
+    pub(super) text: String,
+}
+
 /// The outline of a file.
 #[derive(Debug, Default)]
 pub(super) struct Outline {
     pub(super) parts: Vec<TestPart>,
     /// The places at which the modules and `impl` blocks end, in bytes, by their headers.
     pub(super) ends: BTreeMap<Vec<String>, usize>,
-    /// The conditions on `test` within product code, sorted.
+    pub(super) examples: Vec<Example>,
+    /// The conditions on tests within product code, sorted.
     pub(super) switches: Vec<String>,
     /// True if the whole file is only built for tests.
     pub(super) is_for_tests: bool,
     /// The macros of the file that expand to tests.
-    macros: BTreeSet<String>,
+    pub(super) macros: BTreeSet<String>,
 }
 
 impl Outline {
@@ -129,7 +139,9 @@ impl Outline {
         if let Ok(tokens) = TokenStream::from_str(text) {
             outline.add(tokens, &[]);
         }
+        outline.switches.iter_mut().for_each(|switch| *switch = compact(switch));
         outline.switches.sort();
+        outline.examples = super::examples(text).into_iter().map(example).collect();
         proc_macro2::extra::invalidate_current_thread_spans();
         outline
     }
@@ -189,6 +201,14 @@ impl Outline {
         }
         holds
     }
+}
+
+fn example((language, example): (String, String)) -> Example {
+    let body: String = example.lines().map(|line| format!("/// {line}\n")).collect();
+    let text = format!(
+        "\n/// ```{language}\n{body}/// ```\n#[cfg(doctest)]\n#[allow(dead_code)]\nstruct ExampleOfTheBase{{number}};\n"
+    );
+    Example { key: format!("{language}\n{example}"), text }
 }
 
 fn is_name_of_tests(module: &str) -> bool {
@@ -322,6 +342,11 @@ fn mentions_test(condition: TokenStream) -> bool {
         }
     }
     false
+}
+
+/// Returns the tokens of a condition without the spaces between them: `cfg(not(test))`.
+fn compact(words: &str) -> String {
+    words.replace(' ', "").replace(',', ", ")
 }
 
 /// Returns the arguments of an attribute.

@@ -8,7 +8,7 @@ use crate::gate::base;
 use crate::gate::evidence::Evidence;
 use crate::gate::feedback;
 use crate::gate::inside::{self, CargoPackages, ChangedSource, Grafts};
-use crate::gate::names::joined;
+use crate::gate::names::{has_name, joined};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind, Step};
 use crate::lane_runner::LaneRuling;
@@ -22,6 +22,30 @@ const SOURCES: usize = 200;
 const LARGEST: u64 = 1024 * 1024;
 /// The maximum number of files that a message names.
 const NAMED: usize = 5;
+/// Words of commands that lint, format or check types, and run no tests.
+const LINTERS: [&str; 21] = [
+    "biome",
+    "black",
+    "clippy",
+    "eslint",
+    "flake8",
+    "fmt",
+    "format",
+    "gofmt",
+    "golangci-lint",
+    "isort",
+    "lint",
+    "mypy",
+    "prettier",
+    "pylint",
+    "pyright",
+    "ruff",
+    "rustfmt",
+    "staticcheck",
+    "tsc",
+    "vet",
+    "xo",
+];
 
 impl GateRun<'_> {
     /// Runs the lanes on the work with the base's tests inside product files, if the work changed
@@ -35,7 +59,7 @@ impl GateRun<'_> {
         record.notes.extend(opened.iter().map(|path| format!("allow_edit: {}", differs(path))));
         if !switches.is_empty() {
             let each: Vec<String> = switches.iter().map(|(path, when)| format!("{path}: {when}")).collect();
-            let why = "the product is another one in builds for tests than in use";
+            let why = "product code behaves differently under tests";
             let paths: Vec<String> = switches.into_iter().map(|(path, _)| path).collect();
             return Err(self.refused(record, why, &paths, &format!("Remove these conditions:\n{}", each.join("\n"))));
         }
@@ -188,21 +212,20 @@ impl GateRun<'_> {
     }
 }
 
-/// Returns a lane as it judges the work with the tests of the base: only its steps that ran tests
-/// must pass, because linters and formatters judge the work as it is. Returns `None` for a lane
-/// without such steps, unless no lane has any.
+/// Returns a lane as it judges the work with the tests of the base. Steps that only lint or format
+/// may fail, because they judge the work as it is. Returns `None` for a lane without other steps.
 fn judging(lane: &Lane, evidence: &Evidence) -> Option<Lane> {
     let mut lane = lane.clone();
-    let runs_tests = |step: &str| evidence.has_tests(&lane.name, step);
-    if evidence.ran().is_none() {
-        return Some(lane);
-    }
-    let others: Vec<bool> = lane.steps.iter().map(|step| !runs_tests(&step.name)).collect();
-    if others.iter().all(|is_other| *is_other) {
+    let judges = |step: &Step| {
+        let is_linter = LINTERS.iter().any(|word| has_name(&step.run, word));
+        evidence.has_tests(&lane.name, &step.name) || !is_linter
+    };
+    let judging: Vec<bool> = lane.steps.iter().map(judges).collect();
+    if !judging.contains(&true) {
         return None;
     }
-    for (step, is_other) in lane.steps.iter_mut().zip(others) {
-        step.allow_failure |= is_other;
+    for (step, judges) in lane.steps.iter_mut().zip(judging) {
+        step.allow_failure |= !judges;
     }
     Some(lane)
 }
@@ -216,6 +239,16 @@ fn finds_tests(manifest: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_steps_that_may_run_tests_judge() {
+        let steps = "steps: [{ name: fmt, run: cargo fmt --check }, { name: self-test, run: python3 app.py }]";
+        let lane = crate::lane::parse("verify", "verify.yaml", steps).unwrap();
+        let judged = judging(&lane, &Evidence::default()).unwrap();
+        assert_eq!(judged.steps.iter().map(|step| step.allow_failure).collect::<Vec<_>>(), [true, false]);
+        let lane = crate::lane::parse("lint", "lint.yaml", "steps: [{ run: npm run lint }]").unwrap();
+        assert!(judging(&lane, &Evidence::default()).is_none());
+    }
 
     #[test]
     fn cargo_finds_the_tests_of_a_package_that_does_not_say_otherwise() {

@@ -178,3 +178,105 @@ fn unchanged_tests_of_public_files_change_nothing() {
     println!("{} files with {parts} parts for tests", files.len());
     assert!(files.is_empty() || parts > 100, "{parts} parts for tests in {} files", files.len());
 }
+
+/// Returns the text of one file of the work after the graft, or `None` if it does not change.
+fn grafted_at(path: &str, base: &str, work: &str) -> Option<String> {
+    let grafts = grafts_of(&[(path, base)], &[(path, work)], "");
+    assert_eq!(grafts.files.is_empty(), grafts.differ.is_empty());
+    grafts.files.into_iter().next().map(|(_, text)| text)
+}
+
+const MODULE: &str = r#"import unittest
+
+
+def add(a, b):
+    """Add.
+
+    >>> add(1, 2)
+    3
+    """
+    return a - b
+
+
+class AddTest(unittest.TestCase):
+    # Of small numbers.
+    def test_add(self):
+        self.assertEqual(add(1, 2), 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
+"#;
+
+#[test]
+fn tests_in_a_python_module_come_back() {
+    let fixed = MODULE.replace("a - b", "a + b");
+    assert_eq!(grafted_at("a.py", MODULE, &fixed), None);
+    for (from, to) in [
+        ("self.assertEqual(add(1, 2), 3)", "self.assertEqual(add(1, 2), -1)"),
+        ("    def test_add", "    @unittest.skip('')\n    def test_add"),
+        ("    unittest.main()\n", "    print('OK')\n    # unittest\n"),
+    ] {
+        let work = fixed.replace(from, to);
+        assert_ne!(work, fixed, "{from}");
+        assert_eq!(grafted_at("a.py", MODULE, &work).as_ref(), Some(&fixed), "{from}");
+    }
+    let without = fixed.split("class AddTest").next().unwrap();
+    let main = "if __name__ == \"__main__\":\n    unittest.main()\n";
+    let text = grafted_at("a.py", MODULE, &format!("{without}{main}")).unwrap();
+    assert!(text.find("class AddTest").unwrap() < text.find("__main__").unwrap(), "{text}");
+    for wanted in ["3", "-1"] {
+        let work = MODULE.replace("    3\n", &format!("    {wanted}\n"));
+        let text = grafted_at("a.py", MODULE, &work);
+        assert_eq!(text.is_some(), wanted != "3");
+        let added = "def _doctest_of_the_base_0():\n    \"\"\"Add.\n\n    >>> add(1, 2)\n    3\n    \"\"\"\n";
+        assert!(text.is_none_or(|text| text == format!("{work}\n\n{added}")));
+    }
+    let more = MODULE.replace("\n\nif __name__", "\n    def test_zero(self):\n        pass\n\n\nif __name__");
+    let grafts = grafts_of(&[("a.py", MODULE)], &[("a.py", &more)], "");
+    assert_eq!((grafts.differ.len(), grafts.lacking.len()), (1, 0), "a new test only adds");
+}
+
+#[test]
+fn what_only_looks_like_a_test_in_a_python_module_is_the_product() {
+    for (base, work) in [
+        ("TEXT = '''\nclass A(unittest.TestCase):\n    pass\n'''\n", "TEXT = ''\n"),
+        ("def attest():\n    pass\n", "def attest():\n    return 1\n"),
+        ("if __name__ == '__main__':\n    main(1)\n", "if __name__ == '__main__':\n    main(2)\n"),
+        ("class Testimony:\n    pass\n", "class Testimony:\n    a = 1\n"),
+        ("x = (\n'''>>> a\n1''')\n", "x = 1\n"),
+        ("def f():\n    return \"it's\" # def test_a():\n", "def f():\n    return 2\n"),
+    ] {
+        assert_eq!(grafted_at("a.py", base, work), None, "{base}");
+    }
+}
+
+#[test]
+fn tests_in_a_module_for_vitest_come_back() {
+    let base = "export const add = (a, b) => a - b;\n\nif (import.meta.vitest) {\n  const { expect, it } = import.meta.vitest;\n  it(\"adds\", () => {\n    expect(add(1, 2)).toBe(3);\n  });\n}\n";
+    let fixed = base.replace("a - b", "a + b");
+    assert_eq!(grafted_at("src/a.ts", base, &fixed), None);
+    for (from, to) in [("toBe(3)", "toBe(-1)"), ("it(\"adds\"", "it.skip(\"adds\"")] {
+        assert_eq!(grafted_at("src/a.ts", base, &fixed.replace(from, to)), Some(fixed.clone()), "{from}");
+    }
+    let gone = grafted_at("src/a.ts", base, fixed.split("\nif (").next().unwrap()).unwrap();
+    assert_eq!(gone.matches("toBe(3)").count(), 1, "{gone}");
+}
+
+#[test]
+fn code_that_asks_whether_tests_run_is_found_in_other_languages() {
+    for (path, base, work, wanted) in [
+        ("a.py", "", "import os\nif os.environ.get(\"PYTEST_CURRENT_TEST\"):\n    a = 1\n", "PYTEST_CURRENT_TEST"),
+        ("a.py", "", "import sys\na = 'pytest' in sys.modules\n", "'pytest' in sys.modules"),
+        ("a.js", "", "const a = process.env.JEST_WORKER_ID ? 1 : 2;\n", "JEST_WORKER_ID"),
+        ("a.ts", "", "export const a = import.meta.vitest ? 1 : 2;\n", "import.meta.vitest"),
+        ("a.go", "", "package a\n\nvar a = testing.Testing()\n", "testing.Testing()"),
+        ("a.py", "", "# PYTEST_CURRENT_TEST\n", ""),
+        ("a.js", "", "// JEST_WORKER_ID\nconst a = 1; // NODE_TEST_CONTEXT\n", ""),
+        ("a.go", "var a = testing.Testing()\n", "// A.\nvar a = testing.Testing()\n", ""),
+    ] {
+        let found = grafts_of(&[(path, base)], &[(path, work)], "").switches;
+        let found: Vec<&str> = found.iter().map(|(_, switch)| switch.as_str()).collect();
+        assert_eq!(found, [wanted].into_iter().filter(|wanted| !wanted.is_empty()).collect::<Vec<_>>(), "{work}");
+    }
+}
