@@ -33,6 +33,7 @@ mod journal_writer;
 mod lineage;
 mod memory;
 mod meter;
+mod model_call;
 mod panicked;
 mod planning;
 mod preflight;
