@@ -8,6 +8,7 @@ use super::journal_writer::JournalWriter;
 use super::model_call::{SendPermit, SentCalls};
 use super::record::{self, RequestedActions};
 use super::redactor::SecretRedactor;
+use super::shown::ShownPieces;
 use super::stop::StopToken;
 use super::{now, now_ms};
 use crate::elapsed::Elapsed;
@@ -65,6 +66,8 @@ pub(super) struct RunDrive<'a> {
     pub(super) lost: BTreeMap<CallId, RunBill>,
     /// The text of the answer under way, kept in case the run is cancelled before its end.
     said: String,
+    /// What watchers got in pieces since the last record that repeats them.
+    shown: ShownPieces,
     stop_told: bool,
     /// Calls that should end before a rest, because they may have changed something.
     grave: BTreeSet<CallId>,
@@ -110,6 +113,7 @@ impl<'a> RunDrive<'a> {
             told: EventCount::default(),
             lost: BTreeMap::new(),
             said: String::new(),
+            shown: ShownPieces::default(),
             stop_told: false,
             grave: BTreeSet::new(),
             sent: SentCalls::default(),
@@ -275,6 +279,7 @@ impl<'a> RunDrive<'a> {
     }
 
     fn write(&mut self, at: Elapsed, event: &Event) -> Result<(), StoreError> {
+        self.shown.flush(self.run.state(), event, (at, &self.told), &self.journal)?;
         let told = self.told.record(whole(self.run.state(), event).len());
         self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref(), told)?)
     }
@@ -321,6 +326,11 @@ impl<'a> RunDrive<'a> {
         let (name, before) = (event.name(), self.run.label());
         let passes = event.is_transient();
         let actions = self.run.handle(at, event);
+        for action in actions.iter().filter(|_| passes) {
+            if let Action::Emit { event } = action {
+                self.shown.add(event);
+            }
+        }
         if !passes {
             self.asked = Some(RequestedActions::from_actions(&actions));
         }

@@ -4,7 +4,7 @@
 use super::bus::next_life;
 use super::drive::{costs, taken_up};
 use super::lineage::{AgentRoster, first, kind_of, whose};
-use super::record::{self, RESUMED, RequestedActions, RestartedEffects, SENT, SentRecord};
+use super::record::{self, RESUMED, RequestedActions, RestartedEffects, SENT, SHOWN, SentRecord, ShownRecord};
 use super::replay::ReplayDifference;
 use crate::chat::{Block, FileChange, ModelError};
 use crate::elapsed::Elapsed;
@@ -90,6 +90,10 @@ impl FoldedJournal {
             self.sent.insert(serde_json::from_str::<SentRecord>(&record.data)?.call);
             return Ok(Vec::new());
         }
+        if record.kind == SHOWN {
+            let shown: ShownRecord = serde_json::from_str(&record.data)?;
+            return Ok(self.say_whole(shown.events, shown.told));
+        }
         if record.kind == RESUMED {
             let again = RestartedEffects::parse(&record.data);
             self.go_back(again);
@@ -102,7 +106,7 @@ impl FoldedJournal {
             return Ok(said);
         }
         let (event, beside) = record::from_json(&record.data)?;
-        let mut said = self.say_whole(&event, beside.told);
+        let mut said = self.say_whole(whole(self.run.state(), &event), beside.told);
         if let (Some(then), Some(now), None) = (beside.before, &self.asked, &self.difference)
             && then != *now
         {
@@ -158,8 +162,8 @@ impl FoldedJournal {
 
     /// Returns whole events for the pieces sent up to number `told`. They get the last numbers of
     /// the pieces.
-    fn say_whole(&mut self, event: &Event, told: u64) -> Vec<LastRecord> {
-        let (whole, first) = (whole(self.run.state(), event), self.pieces_from.clamp(1, self.seq + 1));
+    fn say_whole(&mut self, whole: Vec<AgentEvent>, told: u64) -> Vec<LastRecord> {
+        let first = self.pieces_from.clamp(1, self.seq + 1);
         self.seq = told.max(self.seq + whole.len() as u64);
         let numbers = self.seq + 1 - whole.len() as u64..;
         whole
@@ -329,9 +333,6 @@ pub(super) fn whole(state: StateName, event: &Event) -> Vec<AgentEvent> {
     match (state, event) {
         (StateName::Executing, Event::ModelCompleted { reply, .. }) => {
             reply.content.iter().filter_map(block_event).collect()
-        }
-        (StateName::Executing, Event::CancelRequested { said, .. }) if !said.is_empty() => {
-            vec![AgentEvent::Text(said.clone())]
         }
         // A verdict that repeats an earlier one ran no step.
         (StateName::Verifying, Event::GateFinished { verdict, .. }) if verdict.unchanged_since.is_none() => {

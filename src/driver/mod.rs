@@ -44,6 +44,7 @@ mod report;
 mod resume;
 mod servers;
 mod slips;
+mod shown;
 mod spawn;
 mod stop;
 mod story;

@@ -6,7 +6,7 @@ use super::{DriverSettings, JOURNAL_SCHEMA_VERSION, MemorySettings};
 use crate::gate::forget_bases;
 use crate::id::CallId;
 use crate::process::sandbox::SandboxChoice;
-use crate::run::{Action, Event, RunSpec, TaskResult};
+use crate::run::{Action, AgentEvent, Event, RunSpec, TaskResult};
 use crate::store::{
     Journal, Retention, RunHead, RunOutcome, Store, StoreError, TaskCopy, forget_lane_logs, project_dir, sha256,
 };
@@ -42,8 +42,28 @@ impl SentRecord {
 }
 
 /// Returns true if a record of this kind is an event of a run or a sub-agent.
+/// The kind of record of what watchers got in pieces and no event repeats. It is not an event.
+pub(super) const SHOWN: &str = "Shown";
+
+/// The data of a [`SHOWN`] record.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ShownRecord {
+    #[serde(rename = "type")]
+    kind: String,
+    /// The number of events sent to watchers before it, as in the record of an event.
+    pub(super) told: u64,
+    /// The pieces, as whole events.
+    pub(super) events: Vec<AgentEvent>,
+}
+
+impl ShownRecord {
+    pub(super) fn new(told: u64, events: Vec<AgentEvent>) -> Self {
+        Self { kind: "shown".into(), told, events }
+    }
+}
+
 pub(super) fn is_event(kind: &str) -> bool {
-    !matches!(whose(kind).1, RESUMED | SENT)
+    !matches!(whose(kind).1, RESUMED | SENT | SHOWN)
 }
 
 /// The data of a [`RESUMED`] record.

@@ -31,8 +31,8 @@ impl Fed {
                 }
                 continue;
             }
-            if record.kind == "Sent" {
-                continue; // no event: a request went out
+            if record.kind == "Sent" || record.kind == "Shown" {
+                continue; // no event
             }
             before = (record.kind == "ReportFailed").then(|| (machine.clone(), fed.told.len()));
             let event: Event = serde_json::from_str(&record.data).unwrap();
