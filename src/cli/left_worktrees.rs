@@ -1,6 +1,7 @@
 //! The worktrees that runs left, with the work in them, and their removal.
 
 use super::failure::CliError;
+use super::file_time::unix_ms;
 use crate::config::EnvironmentLayer;
 use crate::driver::{is_for_now, project_of, worktrees};
 use crate::duration::show_duration;
@@ -9,7 +10,7 @@ use crate::store::{RunHold, RunRow, Store, StoreError, StoredRunState};
 use crate::workspace::worktree::{self, WorktreeContents, WorktreeError, WorktreeRecord};
 use anyhow::Context;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -101,7 +102,7 @@ impl WorktreesContext {
     pub(super) async fn trees(&self) -> Result<Vec<WorktreeRow>, CliError> {
         let mut trees = Vec::new();
         for listed in worktree::all(&self.all, &self.stop).map_err(CliError::own)? {
-            let since_ms = listed.since.map_or(self.now_ms, in_ms);
+            let since_ms = listed.since.map_or(self.now_ms, unix_ms);
             let (record, unclear) = match listed.record {
                 Ok(Some(record)) => (Some(record), String::new()),
                 Ok(None) => (None, "no record of this worktree: check its contents and remove it yourself".into()),
@@ -160,11 +161,6 @@ impl WorktreeRow {
         let short = |record: &WorktreeRecord| store.and_then(|store| store.short(&record.run).ok());
         self.record.as_ref().and_then(short).unwrap_or_else(|| self.name.clone())
     }
-}
-
-fn in_ms(time: SystemTime) -> i64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Formats an error for people.

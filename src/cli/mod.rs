@@ -13,6 +13,7 @@ mod drive;
 mod error_text;
 mod eval;
 mod failure;
+mod file_time;
 mod fix;
 mod init;
 mod internal;

@@ -2,6 +2,7 @@
 
 use super::batch::{kept_files, kept_folder, next_steps, read_kept, table};
 use super::failure::CliError;
+use super::file_time::unix_ms;
 use super::output::{no_output, print_json};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
@@ -13,7 +14,7 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 /// The version of the `--json` output of the list.
 const BATCHES_SCHEMA_VERSION: u32 = 1;
@@ -79,7 +80,7 @@ fn list(all: &[(SystemTime, PathBuf)], json: bool) -> Result<u8, CliError> {
     for (at, path) in all {
         let summary = read_kept(path)?.1;
         let (mark, tone) = if summary.verified { ("✓ ", Tone::Good) } else { ("✗ ", Tone::Bad) };
-        let about = format!("  {:>8}  {}", ago(now_ms, in_ms(*at)), summary.counts.words());
+        let about = format!("  {:>8}  {}", ago(now_ms, unix_ms(*at)), summary.counts.words());
         paint::line(&[(tone, mark), (Tone::Plain, &summary.batch), (Tone::Faint, &about)]);
     }
     Ok(0)
@@ -89,7 +90,7 @@ fn list(all: &[(SystemTime, PathBuf)], json: bool) -> Result<u8, CliError> {
 fn data(at: SystemTime, summary: &BatchSummary) -> Value {
     json!({
         "batch": summary.batch,
-        "ended_at": rfc3339(in_ms(at)),
+        "ended_at": rfc3339(unix_ms(at)),
         "verified": summary.verified,
         "exit_code": summary.exit_code,
         "counts": summary.counts,
@@ -125,7 +126,7 @@ fn show(all: &[(SystemTime, PathBuf)], name: &str, json: bool) -> Result<u8, Cli
         print_json(text.trim_end()).map_err(no_output)?;
         return Ok(0);
     }
-    let when = format!("batch {}, {}", summary.batch, ago(jiff::Timestamp::now().as_millisecond(), in_ms(*at)));
+    let when = format!("batch {}, {}", summary.batch, ago(jiff::Timestamp::now().as_millisecond(), unix_ms(*at)));
     paint::line(&[(Tone::Faint, &when)]);
     table(&summary).iter().chain(&next_steps(&summary)).for_each(|line| paint::line(line));
     Ok(0)
@@ -133,8 +134,4 @@ fn show(all: &[(SystemTime, PathBuf)], name: &str, json: bool) -> Result<u8, Cli
 
 fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn in_ms(time: SystemTime) -> i64 {
-    i64::try_from(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
 }

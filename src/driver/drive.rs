@@ -5,8 +5,10 @@ use super::effects::EffectRunner;
 use super::fold::{FoldedJournal, whole};
 use super::inbox::{Heed, Inbox, InboxItem};
 use super::journal_writer::JournalWriter;
+use super::model_call::{SendPermit, SentCalls};
 use super::record::{self, RequestedActions};
 use super::redactor::SecretRedactor;
+use super::shown::ShownPieces;
 use super::stop::StopToken;
 use super::{now, now_ms};
 use crate::elapsed::Elapsed;
@@ -31,10 +33,13 @@ pub(super) enum DriveStart {
     End(Reason, Vec<Action>),
 }
 
-/// Returns true if an interruption leaves the outcome unknown or makes the run pay twice.
+/// Returns true if an interruption leaves the outcome unknown. That of a model call does so only
+/// once its request went out.
 fn is_grave(action: &Action) -> bool {
     let again = matches!(action, Action::Plan { .. } | Action::RunGate { .. } | Action::AskConfirmation { .. });
-    !again && !matches!(action, Action::AnswerQuery { .. } | Action::AbortInFlight | Action::Emit { .. })
+    !again
+        && !costs(action)
+        && !matches!(action, Action::AnswerQuery { .. } | Action::AbortInFlight | Action::Emit { .. })
 }
 
 /// A run with its machine, its effect runner and its journal.
@@ -61,11 +66,13 @@ pub(super) struct RunDrive<'a> {
     pub(super) lost: BTreeMap<CallId, RunBill>,
     /// The text of the answer under way, kept in case the run is cancelled before its end.
     said: String,
+    /// What watchers got in pieces since the last record that repeats them.
+    shown: ShownPieces,
     stop_told: bool,
-    /// Calls that should end before a rest: they may have changed something or are paid for.
+    /// Calls that should end before a rest, because they may have changed something.
     grave: BTreeSet<CallId>,
-    /// Calls that were not sent, because this process or an earlier one was to rest.
-    unsent: BTreeSet<CallId>,
+    /// Model calls whose requests went out, in this process or an earlier one.
+    pub(super) sent: SentCalls,
     /// True if the run was left at rest.
     pub(super) rests: bool,
     /// True if the journal says how the run ended, or that only its report is missing.
@@ -106,9 +113,10 @@ impl<'a> RunDrive<'a> {
             told: EventCount::default(),
             lost: BTreeMap::new(),
             said: String::new(),
+            shown: ShownPieces::default(),
             stop_told: false,
             grave: BTreeSet::new(),
-            unsent: BTreeSet::new(),
+            sent: SentCalls::default(),
             rests: false,
             is_ended: false,
         }
@@ -122,8 +130,8 @@ impl<'a> RunDrive<'a> {
     pub(super) fn go_on_from(self, folded: FoldedJournal) -> Self {
         let (lost, told) = (folded.lost(), EventCount::from(next_life(folded.seq)));
         self.hands.lineage.recall(folded.roster);
-        let (run, since, asked, unsent) = (folded.run, folded.at, folded.asked, folded.unsent);
-        let drive = Self { run, since, asked, unsent, told, lost, ..self };
+        let (run, since, asked, sent) = (folded.run, folded.at, folded.asked, folded.sent.into());
+        let drive = Self { run, since, asked, sent, told, lost, ..self };
         let is_kept = drive.run.state() != StateName::Idle; // else the journal has no record of the resume
         folded.told.into_iter().for_each(|event| drive.emit(event, is_kept));
         if is_kept {
@@ -148,20 +156,16 @@ impl<'a> RunDrive<'a> {
             DriveStart::Task(charter) => self.handle_event(Event::TaskSubmitted { charter }).await,
             DriveStart::End(reason, actions) => {
                 let lost = actions.iter().filter(|action| costs(action)).filter_map(Action::call);
-                for call in lost.filter(|call| !self.unsent.contains(call)) {
+                for call in lost.filter(|call| self.sent.has(*call)) {
                     self.inbox.outbox().send(Event::Interrupted { call }); // charged while the run ends
                 }
                 self.handle_event(Event::LimitReached { reason }).await;
             }
-            DriveStart::Refused(actions) => {
-                for action in actions {
-                    self.hands.perform_again(action, &self.run, &mut self.inbox);
-                }
-            }
+            DriveStart::Refused(actions) => self.perform(actions, false).await,
             DriveStart::Open(actions) => {
                 for action in actions {
                     match (action.call().filter(|_| costs(&action)), action) {
-                        (Some(call), action) if self.unsent.remove(&call) => self.perform(vec![action], false).await,
+                        (Some(call), action) if !self.sent.has(call) => self.perform(vec![action], false).await,
                         (Some(call), _) => self.handle_event(Event::Interrupted { call }).await,
                         (None, Action::RunChild { call, input, limits }) => self.run_child_again(call, &input, limits),
                         (None, action) => self.hands.perform_again(action, &self.run, &mut self.inbox),
@@ -171,32 +175,36 @@ impl<'a> RunDrive<'a> {
         }
         while self.run.state() != StateName::Idle {
             self.hands.judge_base(&self.run, &mut self.inbox);
-            let Some(event) = self.next().await else { return self.rest() };
+            let Some(event) = self.next().await else {
+                self.rests = true;
+                return;
+            };
             self.handle_event(event).await;
         }
     }
 
-    /// Leaves the run at rest. Journals the unsent calls, so that a resume does not charge them.
-    fn rest(&mut self) {
-        self.rests = true;
-        if let Err(error) = self.journal.rest(self.moment().0, &self.unsent) {
-            tracing::warn!(%error, "cannot record the unsent calls: a resume charges them");
-        }
+    /// Returns true if nothing under way must end before a rest. A model call that waits for its
+    /// turn need not: its request did not go out, and a resume sends it.
+    fn may_rest(&self) -> bool {
+        self.grave.is_empty() && !self.run.awaited().into_iter().any(|call| self.sent.has(call))
     }
 
     /// Waits for the next event. Returns `None` if the run is to rest.
     async fn next(&mut self) -> Option<Event> {
         let due = self.run.deadline().and_then(|moment| self.started.checked_add(moment.since(self.since)));
-        let heed = Heed { stop: !self.stop_told, rest: self.grave.is_empty() };
-        Some(match self.inbox.next(due, self.stop, heed).await {
-            InboxItem::Event(event) => event,
-            InboxItem::Deadline => Event::DeadlinePassed,
-            InboxItem::Stop => {
-                self.stop_told = true;
-                Event::CancelRequested { cause: self.stop.cause(), said: std::mem::take(&mut self.said) }
-            }
-            InboxItem::Rest => return None,
-        })
+        loop {
+            let heed = Heed { stop: !self.stop_told, rest: self.may_rest() };
+            return Some(match self.inbox.next(due, self.stop, heed).await {
+                InboxItem::Event(event) => event,
+                InboxItem::Deadline => Event::DeadlinePassed,
+                InboxItem::Stop => {
+                    self.stop_told = true;
+                    Event::CancelRequested { cause: self.stop.cause(), said: std::mem::take(&mut self.said) }
+                }
+                InboxItem::Rest if !self.may_rest() => continue, // a request went out meanwhile
+                InboxItem::Rest => return None,
+            });
+        }
     }
 
     /// Takes an event. Its secrets are hidden here, before fledge writes or shows it.
@@ -220,8 +228,10 @@ impl<'a> RunDrive<'a> {
         let passes = event.is_transient();
         let actions = self.decide(event);
         let has_hooks = !self.hands.settings.hooks.is_empty(); // without hooks, the rest can be repeated
-        let is_done =
-            |action: &Action| action.is_irrevocable() && (has_hooks || !matches!(action, Action::RunHooks { .. }));
+        let is_done = |action: &Action| match action {
+            Action::RunHooks { .. } => has_hooks,
+            action => action.is_irrevocable() && !costs(action), // a request is synced when it goes out
+        };
         if actions.iter().any(is_done) && self.broken.is_none() {
             self.broken = self.journal.sync().err();
         }
@@ -240,6 +250,7 @@ impl<'a> RunDrive<'a> {
     /// happened: watchers do not see it, and the run ends.
     fn decide(&mut self, mut event: Event) -> Vec<Action> {
         let at = self.moment(); // the same for journal and machine, so that a replay decides alike
+        self.broken = self.broken.take().or_else(|| self.sent.take_error());
         if !event.is_transient() && self.broken.is_none() {
             self.broken = self.write(at, &event).err();
         }
@@ -268,6 +279,7 @@ impl<'a> RunDrive<'a> {
     }
 
     fn write(&mut self, at: Elapsed, event: &Event) -> Result<(), StoreError> {
+        self.shown.flush(self.run.state(), event, (at, &self.told), &self.journal)?;
         let told = self.told.record(whole(self.run.state(), event).len());
         self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref(), told)?)
     }
@@ -314,6 +326,11 @@ impl<'a> RunDrive<'a> {
         let (name, before) = (event.name(), self.run.label());
         let passes = event.is_transient();
         let actions = self.run.handle(at, event);
+        for action in actions.iter().filter(|_| passes) {
+            if let Action::Emit { event } = action {
+                self.shown.add(event);
+            }
+        }
         if !passes {
             self.asked = Some(RequestedActions::from_actions(&actions));
         }
@@ -330,10 +347,9 @@ impl<'a> RunDrive<'a> {
             actions.into_iter().partition(|action| matches!(action, Action::Emit { .. }));
         self.emit_all(told, is_kept);
         for action in actions {
-            let wants_rest = self.stop.rest().is_cancelled() && self.grave.is_empty();
-            match action {
-                action if wants_rest && costs(&action) => self.unsent.extend(action.call()), // the loop ends before it is sent
-                action => self.act(action).await,
+            let wants_rest = self.stop.rest().is_cancelled() && self.may_rest();
+            if !(wants_rest && costs(&action)) {
+                self.act(action).await; // else the loop ends before a request goes out
             }
         }
     }
@@ -361,6 +377,10 @@ impl<'a> RunDrive<'a> {
                 self.inbox.outbox().send(Event::Delivered { call, result: Err(why), ways: None });
             }
             Action::RunChild { call, input, limits } => self.run_child(call, &input, limits),
+            action @ (Action::CallModel { call, .. } | Action::Compact { call, .. }) => {
+                let permit = SendPermit::new(call, &self.sent, &self.journal, (self.since, self.started));
+                self.hands.ask_model(action, permit, &self.run, &mut self.inbox);
+            }
             action => self.hands.perform(action, &self.run, &mut self.inbox),
         }
     }

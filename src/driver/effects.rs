@@ -5,17 +5,15 @@ use super::ground::RunGround;
 use super::hooks::{UnsavedPaths, only_looks};
 use super::inbox::{Inbox, InboxSender};
 use super::lineage::AgentLineage;
-use super::meter::Meter;
 use super::stop::StopToken;
-use super::{DriverSettings, environment, interrupted, memory, report, servers, summary};
-use crate::chat::{ModelError, ModelErrorKind, Spent, ToolOutcome};
+use super::{DriverSettings, environment, interrupted, memory, report, servers};
+use crate::chat::ToolOutcome;
 use crate::elapsed::Elapsed;
 use crate::error_chain::chain;
 use crate::fail_point::reach;
 use crate::gate::{Gate, Seal, forget_installations, mask_logs};
 use crate::id::{CallId, TreeId};
 use crate::mcp::McpServers;
-use crate::provider::ModelRequest;
 use crate::run::{Action, Event, ModelQuery, Run, SavedReport, StateName, TaskResult, WorkplaceState};
 use crate::store::RunDir;
 use crate::task::Task;
@@ -87,7 +85,6 @@ impl EffectRunner {
                 Some(plan) => inbox.outbox().send(Event::PlanReady { call, plan: Box::new(plan) }),
                 None => self.plan(call, inbox),
             },
-            Action::CallModel { call, model, most } => self.call_model((call, model, most), run, inbox),
             Action::RunTool { call, tool, input } => {
                 if tool == LANE_LOG {
                     self.show_logs(run);
@@ -103,10 +100,11 @@ impl EffectRunner {
             }
             Action::AskConfirmation { call, tool } => self.confirm(call, &tool, inbox),
             Action::RunHooks { call } => self.run_hooks(call, run, inbox),
-            Action::Compact { call, upto, most } => self.summarise((call, upto, most), run, inbox),
             Action::Deliver { call, tree, base } => self.deliver(call, tree, base, run, inbox),
             Action::SaveReport { call } => self.save_report(call, run, inbox),
-            Action::RunChild { .. } | Action::AbortInFlight | Action::Emit { .. } => {} // handled by the loop
+            // handled by the loop
+            Action::CallModel { .. } | Action::Compact { .. } | Action::RunChild { .. } => {}
+            Action::AbortInFlight | Action::Emit { .. } => {}
         }
     }
 
@@ -147,57 +145,6 @@ impl EffectRunner {
         if !self.lineage.is_child() {
             forget_installations(self.run_dir.path()).await;
         }
-    }
-
-    fn call_model(&self, (call, model, max_output): (CallId, usize, Option<u64>), run: &Run, inbox: &mut Inbox) {
-        let failed = move |why: &str, spent| Event::ModelFailed { call, error: refused(why, spent) };
-        let Some(provider) = self.settings.models.get(model).map(|model| model.provider.clone()) else {
-            return inbox.outbox().send(failed("there is no such model in this run", None));
-        };
-        let request = ModelRequest {
-            system: run.system().to_owned(),
-            messages: Arc::from(run.conversation()),
-            tools: Arc::clone(run.tools()),
-            turn: run.next_turn(),
-            max_output,
-        };
-        let (outbox, stop) = (inbox.outbox(), inbox.stop_token());
-        let effect = async move {
-            let meter = Meter::default();
-            let deltas = |delta| {
-                if let Some(delta) = meter.read(delta) {
-                    outbox.send(Event::ModelDelta { call, delta });
-                }
-            };
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => failed("stopped", meter.spent()),
-                answer = provider.complete(&request, &deltas) => match answer {
-                    Ok(reply) => Event::ModelCompleted { call, reply: Box::new(reply) },
-                    Err(error) => Event::ModelFailed { call, error: meter.broken(error) },
-                },
-            }
-        };
-        inbox.start("model", effect, failed("the provider panicked", Some(Spent::default())));
-    }
-
-    fn summarise(&self, (call, upto, most): (CallId, usize, u64), run: &Run, inbox: &mut Inbox) {
-        let failed = move |why: &str, spent| summary::failed(call, refused(why, spent));
-        let Some(model) = self.settings.models.get(run.model()).cloned() else {
-            return inbox.outbox().send(failed("there is no such model in this run", None));
-        };
-        let messages: Arc<[_]> = run.conversation().iter().take(upto).cloned().collect();
-        let request = summary::request(&messages, run.next_turn(), most, model.terms.context_window);
-        let stop = inbox.stop_token();
-        let effect = async move {
-            let meter = Meter::default();
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => failed("stopped", meter.spent()),
-                event = summary::summarise(&model.provider, &request, call, &meter) => event,
-            }
-        };
-        inbox.start("summary", effect, failed("the provider panicked", Some(Spent::default())));
     }
 
     /// Lets tools read the gate's output. A sub-agent has no gate and reads what its run may read.
@@ -373,11 +320,6 @@ impl EffectRunner {
         reach("report", "done").map_err(|error| chain(&error))?;
         Ok(saved)
     }
-}
-
-/// Returns the error of a call that fledge itself ended or did not make.
-fn refused(why: &str, spent: Option<Spent>) -> ModelError {
-    ModelError { spent: spent.map(Box::new), ..ModelError::new(ModelErrorKind::BadRequest, why) }
 }
 
 fn could_not_judge(why: &str) -> Verdict {

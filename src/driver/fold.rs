@@ -4,7 +4,7 @@
 use super::bus::next_life;
 use super::drive::{costs, taken_up};
 use super::lineage::{AgentRoster, first, kind_of, whose};
-use super::record::{self, RESTED, RESUMED, RequestedActions, RestartedEffects, RestedRecord};
+use super::record::{self, RESUMED, RequestedActions, RestartedEffects, SENT, SHOWN, SentRecord, ShownRecord};
 use super::replay::ReplayDifference;
 use crate::chat::{Block, FileChange, ModelError};
 use crate::elapsed::Elapsed;
@@ -43,8 +43,8 @@ pub(super) struct FoldedJournal {
     children: BTreeMap<u64, FoldedJournal>,
     /// The actions without an answer.
     open: BTreeMap<CallId, Action>,
-    /// The calls that are known not to have been sent. They cost nothing.
-    pub(super) unsent: BTreeSet<CallId>,
+    /// The model calls whose requests went out and may have to be paid for.
+    pub(super) sent: BTreeSet<CallId>,
     /// The run before its report failed, as long as that is the newest event.
     unreported: Option<Box<FoldState>>,
     /// The run before its gate passed, as long as no report says so.
@@ -86,12 +86,15 @@ impl FoldedJournal {
         if let (Some(path), kind) = whose(&record.kind) {
             return self.take_of(path, kind, record);
         }
-        if record.kind == RESTED {
-            self.unsent = serde_json::from_str::<RestedRecord>(&record.data)?.unsent;
+        if record.kind == SENT {
+            self.sent.insert(serde_json::from_str::<SentRecord>(&record.data)?.call);
             return Ok(Vec::new());
         }
+        if record.kind == SHOWN {
+            let shown: ShownRecord = serde_json::from_str(&record.data)?;
+            return Ok(self.say_whole(shown.events, shown.told));
+        }
         if record.kind == RESUMED {
-            self.unsent.clear(); // the resuming process has sent them
             let again = RestartedEffects::parse(&record.data);
             self.go_back(again);
             again.usd_micros.into_iter().for_each(|limit| self.run.may_cost(limit));
@@ -103,7 +106,7 @@ impl FoldedJournal {
             return Ok(said);
         }
         let (event, beside) = record::from_json(&record.data)?;
-        let mut said = self.say_whole(&event, beside.told);
+        let mut said = self.say_whole(whole(self.run.state(), &event), beside.told);
         if let (Some(then), Some(now), None) = (beside.before, &self.asked, &self.difference)
             && then != *now
         {
@@ -159,8 +162,8 @@ impl FoldedJournal {
 
     /// Returns whole events for the pieces sent up to number `told`. They get the last numbers of
     /// the pieces.
-    fn say_whole(&mut self, event: &Event, told: u64) -> Vec<LastRecord> {
-        let (whole, first) = (whole(self.run.state(), event), self.pieces_from.clamp(1, self.seq + 1));
+    fn say_whole(&mut self, whole: Vec<AgentEvent>, told: u64) -> Vec<LastRecord> {
+        let first = self.pieces_from.clamp(1, self.seq + 1);
         self.seq = told.max(self.seq + whole.len() as u64);
         let numbers = self.seq + 1 - whole.len() as u64..;
         whole
@@ -205,7 +208,8 @@ impl FoldedJournal {
         let calls = self.open.iter().filter(|(_, action)| matches!(action, Action::RunChild { .. }));
         let bill = |child: &Self| child.run.last_bill(&child.bills());
         let bills = calls.map(|(call, _)| (*call, self.child(*call).map(bill).unwrap_or_default()));
-        bills.chain(self.unsent.iter().map(|call| (*call, RunBill::default()))).collect()
+        let unsent = self.open.iter().filter(|(call, action)| costs(action) && !self.sent.contains(call));
+        bills.chain(unsent.map(|(call, _)| (*call, RunBill::default()))).collect()
     }
 
     /// Returns the cost of the run in millionths of a US dollar, including calls whose outcome is
@@ -257,11 +261,11 @@ impl FoldedJournal {
         }
     }
 
-    /// Notes a call that the end of the run stopped before it was sent, so that a resume does not
-    /// charge it.
+    /// Notes a call that costs nothing although its request went out, so that a resume does not
+    /// charge it. Only the end of the run answers a call that a resume takes up again.
     fn note_unsent(&mut self, call: CallId, error: &ModelError) {
         if self.run.state() == StateName::Reporting && error.spent.is_none() {
-            self.unsent.insert(call);
+            self.sent.remove(&call);
         }
     }
 
@@ -291,6 +295,10 @@ impl FoldedJournal {
         let undelivered = self.undelivered.take_if(|_| wanted.delivery);
         let refused = self.refused.take_if(|_| wanted.request && is_blocked);
         let stopped = self.stopped.take_if(|_| wanted.stop && is_cancelled);
+        // A refused request cost nothing and is sent again.
+        if let Some(before) = &refused {
+            self.sent.retain(|call| !before.open.contains_key(call));
+        }
         let taken_back = RestartedEffects {
             gate: unproven.is_some(),
             delivery: undelivered.is_some(),
@@ -325,9 +333,6 @@ pub(super) fn whole(state: StateName, event: &Event) -> Vec<AgentEvent> {
     match (state, event) {
         (StateName::Executing, Event::ModelCompleted { reply, .. }) => {
             reply.content.iter().filter_map(block_event).collect()
-        }
-        (StateName::Executing, Event::CancelRequested { said, .. }) if !said.is_empty() => {
-            vec![AgentEvent::Text(said.clone())]
         }
         // A verdict that repeats an earlier one ran no step.
         (StateName::Verifying, Event::GateFinished { verdict, .. }) if verdict.unchanged_since.is_none() => {

@@ -2,11 +2,10 @@
 //! in the order in which they arrive.
 
 use super::lineage::kind_of;
-use super::record::{RESTED, RestedRecord};
+use super::record::{SENT, SentRecord};
 use crate::id::CallId;
 use crate::store::{Journal, RunOutcome, StoreError};
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Writes the journal for one agent.
 #[derive(Debug, Clone)]
@@ -29,6 +28,11 @@ impl JournalWriter {
         Self { journal: Arc::clone(&self.journal), of: Some(path) }
     }
 
+    /// Returns a writer that works only while this one or another full one exists.
+    pub(super) fn downgrade(&self) -> WeakJournalWriter {
+        WeakJournalWriter { journal: Arc::downgrade(&self.journal), of: self.of.clone() }
+    }
+
     /// Adds a record.
     ///
     /// # Errors
@@ -41,16 +45,12 @@ impl JournalWriter {
         }
     }
 
-    /// Records that the run rests, with the calls that were not sent. Writes nothing if there are
-    /// none.
+    /// Records that the request of a model call goes out, and syncs the journal.
     ///
     /// # Errors
-    /// As for [`JournalWriter::append`].
-    pub(super) fn rest(&self, at_ms: u64, unsent: &BTreeSet<CallId>) -> Result<(), StoreError> {
-        if unsent.is_empty() {
-            return Ok(());
-        }
-        self.append(at_ms, RESTED, &serde_json::to_string(&RestedRecord::new(unsent)).unwrap_or_default())?;
+    /// As for [`JournalWriter::append`]. The request must not go out then.
+    pub(super) fn sent(&self, at_ms: u64, call: CallId) -> Result<(), StoreError> {
+        self.append(at_ms, SENT, &serde_json::to_string(&SentRecord::new(call)).unwrap_or_default())?;
         self.sync()
     }
 
@@ -72,5 +72,20 @@ impl JournalWriter {
 
     fn journal(&self) -> MutexGuard<'_, Journal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes the journal for the effect of an agent. It does not keep the journal open, so that another
+/// process can resume the run once its drive is gone.
+#[derive(Debug, Clone)]
+pub(super) struct WeakJournalWriter {
+    journal: Weak<Mutex<Journal>>,
+    of: Option<String>,
+}
+
+impl WeakJournalWriter {
+    /// Returns the full writer, or `None` if the drive of the run is gone.
+    pub(super) fn upgrade(&self) -> Option<JournalWriter> {
+        self.journal.upgrade().map(|journal| JournalWriter { journal, of: self.of.clone() })
     }
 }

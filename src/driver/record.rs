@@ -1,11 +1,12 @@
 //! Records of a run in the store: at its start what a resume needs, at its end the outcome.
 
 use super::earlier::EarlierRun;
+use super::lineage::whose;
 use super::{DriverSettings, JOURNAL_SCHEMA_VERSION, MemorySettings};
 use crate::gate::forget_bases;
 use crate::id::CallId;
 use crate::process::sandbox::SandboxChoice;
-use crate::run::{Action, Event, RunSpec, TaskResult};
+use crate::run::{Action, AgentEvent, Event, RunSpec, TaskResult};
 use crate::store::{
     Journal, Retention, RunHead, RunOutcome, Store, StoreError, TaskCopy, forget_lane_logs, project_dir, sha256,
 };
@@ -14,7 +15,6 @@ use crate::workspace::worktree::Worktree;
 use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
 use serde::de::{DeserializeSeed, Deserializer as _, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,28 +23,47 @@ use std::time::Duration;
 /// The kind of record of a resume by another process. It is not an event.
 pub const RESUMED: &str = "Resumed";
 
-/// The kind of record of a run that rests. It is not an event.
-pub(super) const RESTED: &str = "Rested";
+/// The kind of record of a request to a model, written before the request goes out. It is not an
+/// event.
+pub(super) const SENT: &str = "Sent";
 
-/// The data of a [`RESTED`] record.
+/// The data of a [`SENT`] record. A call without one costs nothing, and a resume sends its request.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct RestedRecord {
+pub(super) struct SentRecord {
     #[serde(rename = "type")]
     kind: String,
-    /// The calls that the machine asked for and that were never sent. They cost nothing, and a
-    /// resume sends them.
-    pub(super) unsent: BTreeSet<CallId>,
+    pub(super) call: CallId,
 }
 
-impl RestedRecord {
-    pub(super) fn new(unsent: &BTreeSet<CallId>) -> Self {
-        Self { kind: "rested".into(), unsent: unsent.clone() }
+impl SentRecord {
+    pub(super) fn new(call: CallId) -> Self {
+        Self { kind: "sent".into(), call }
     }
 }
 
 /// Returns true if a record of this kind is an event of a run or a sub-agent.
+/// The kind of record of what watchers got in pieces and no event repeats. It is not an event.
+pub(super) const SHOWN: &str = "Shown";
+
+/// The data of a [`SHOWN`] record.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ShownRecord {
+    #[serde(rename = "type")]
+    kind: String,
+    /// The number of events sent to watchers before it, as in the record of an event.
+    pub(super) told: u64,
+    /// The pieces, as whole events.
+    pub(super) events: Vec<AgentEvent>,
+}
+
+impl ShownRecord {
+    pub(super) fn new(told: u64, events: Vec<AgentEvent>) -> Self {
+        Self { kind: "shown".into(), told, events }
+    }
+}
+
 pub(super) fn is_event(kind: &str) -> bool {
-    kind != RESUMED && kind != RESTED
+    !matches!(whose(kind).1, RESUMED | SENT | SHOWN)
 }
 
 /// The data of a [`RESUMED`] record.

@@ -142,15 +142,91 @@ impl crate::provider::Provider for Waiting {
     }
 }
 
-#[tokio::test]
-async fn a_call_that_waited_for_its_turn_when_the_run_was_ended_is_not_charged_to_who_goes_on() {
-    let home = crate::test_support::temp_dir();
-    let stop = StopToken::default();
-    let mut agent = agent_of(home.path(), "state", COUNTED).with_stop(stop.clone());
+/// Returns an agent whose model calls wait for their turn.
+fn agent_in_line(home: &Path) -> Agent {
+    let mut agent = agent_of(home, "state", COUNTED);
     let name = agent.settings.models[0].provider.name();
     let waiting: Arc<dyn crate::provider::Provider> = Arc::new(Waiting(name));
     agent.settings =
         Arc::new(DriverSettings { models: vec![waiting.into()], ..DriverSettings::clone(&agent.settings) });
+    agent
+}
+
+/// Runs the task. Calls `act` once a model call is under way.
+async fn run_until_a_call(mut agent: Agent, act: impl FnOnce() -> bool) -> Option<Result<TaskResult, RunError>> {
+    let calling = Arc::new(tokio::sync::Notify::new());
+    let called = Arc::clone(&calling);
+    agent.on_record_at_once(move |record| {
+        if record.event == crate::run::AgentEvent::PhaseChanged(crate::run::Phase::CallingModel) {
+            called.notify_one();
+        }
+    });
+    let mut running = std::pin::pin!(agent.run_task(task()));
+    let called = async {
+        calling.notified().await;
+        for _ in 0..100 {
+            tokio::task::yield_now().await; // the call gets as far as it can
+        }
+    };
+    tokio::select! {
+        biased;
+        () = called => {}
+        ended = &mut running => panic!("the run has ended: {ended:?}"),
+    }
+    let goes_on = act();
+    if goes_on { Some(running.await) } else { None }
+}
+
+/// Runs the task until a model call is under way, then drops the run as a killed process does.
+async fn killed_in_a_call(agent: Agent) {
+    let ended = run_until_a_call(agent, || false).await;
+    assert!(ended.is_none());
+}
+
+#[tokio::test]
+async fn a_call_that_waited_for_its_turn_when_the_process_died_is_not_charged() {
+    let home = crate::test_support::temp_dir();
+    killed_in_a_call(agent_in_line(home.path())).await;
+    let run = store(home.path(), "state").find("last").unwrap();
+    let row = store(home.path(), "state").run(&run).unwrap();
+    assert_eq!(spent(&store(home.path(), "state"), &row).unwrap(), 0);
+    let result = agent_of(home.path(), "state", COUNTED).resume(&run).await.unwrap();
+    assert_eq!(used(&result), (3, 600, 60));
+    assert_eq!(replay(&store(home.path(), "state"), &run).unwrap().difference, None);
+}
+
+#[tokio::test]
+async fn a_call_that_was_sent_when_the_process_died_is_charged_once() {
+    let home = crate::test_support::temp_dir();
+    killed_in_a_call(agent_of(home.path(), "state", "turns:\n  - { hang: true }")).await;
+    let run = store(home.path(), "state").find("last").unwrap();
+    let result = agent_of(home.path(), "state", COUNTED).resume(&run).await.unwrap();
+    let (requests, input, _) = used(&result);
+    assert!(requests == 4 && input > 600, "{:?}", used(&result));
+    assert_eq!(agent_of(home.path(), "state", COUNTED).resume(&run).await.unwrap(), result);
+}
+
+#[tokio::test]
+async fn a_run_rests_although_a_call_waits_for_its_turn_and_is_not_charged_for_it() {
+    let home = crate::test_support::temp_dir();
+    let stop = StopToken::default();
+    let agent = agent_in_line(home.path()).with_stop(stop.clone());
+    let rest = || {
+        stop.ask_for_rest();
+        true
+    };
+    let rests = tokio::time::timeout(crate::test_support::PATIENCE, run_until_a_call(agent, rest)).await;
+    assert!(matches!(rests, Ok(Some(Err(RunError::Rests)))), "{rests:?}");
+    let run = store(home.path(), "state").find("last").unwrap();
+    let result = agent_of(home.path(), "state", COUNTED).resume(&run).await.unwrap();
+    assert_eq!(used(&result), (3, 600, 60));
+}
+
+#[tokio::test]
+async fn a_call_that_waited_for_its_turn_when_the_run_was_ended_is_not_charged_to_who_goes_on() {
+    let home = crate::test_support::temp_dir();
+    let stop = StopToken::default();
+    let mut agent = agent_in_line(home.path()).with_stop(stop.clone());
     agent.on_record_at_once(move |record| {
         if record.event == crate::run::AgentEvent::PhaseChanged(crate::run::Phase::CallingModel) {
             stop.ask(StopCause::Terminate);

@@ -169,11 +169,12 @@ struct UndeliveredEvents<'a> {
 impl Drop for UndeliveredEvents<'_> {
     fn drop(&mut self) {
         let Some(outbox) = self.outbox.take() else { return };
-        let RunDrive { run, hands, .. } = &self.drive;
-        // A model call in flight is charged what is reserved for it. The costs of further
-        // sub-agents are unknown.
-        let unknown = hands.lineage.asked_for().into_iter().map(|call| (call, RunBill::default()));
-        let bill = run.last_bill(&unknown.collect::<BTreeMap<_, _>>());
+        let RunDrive { run, hands, sent, .. } = &self.drive;
+        // A model call in flight is charged what is reserved for it, unless it was not sent. The
+        // costs of further sub-agents are unknown.
+        let unsent = run.awaited().into_iter().filter(|call| !sent.has(*call));
+        let free = hands.lineage.asked_for().into_iter().chain(unsent).map(|call| (call, RunBill::default()));
+        let bill = run.last_bill(&free.collect::<BTreeMap<_, _>>());
         let late = format!("The sub-agent did not stop in time.\n\n{}", closing(&bill));
         outbox.send(finished(self.call, ToolOutcome::error(late), bill));
     }

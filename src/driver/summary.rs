@@ -1,10 +1,9 @@
 //! Summarizes the older part of a conversation with a model. The model gets one bounded text
 //! without tools, so that any model can read it.
 
-use super::meter::Meter;
 use crate::chat::{Block, Message, ModelError, ModelErrorKind, Reply, Role, StopReason, ToolResult, Usage};
 use crate::id::CallId;
-use crate::provider::{ModelRequest, Provider, SUMMARISER};
+use crate::provider::{DeltaSink, ModelRequest, Provider, SUMMARISER};
 use crate::run::Event;
 use std::sync::Arc;
 
@@ -55,9 +54,9 @@ pub(super) async fn summarise(
     provider: &Arc<dyn Provider>,
     request: &ModelRequest,
     call: CallId,
-    meter: &Meter,
+    deltas: DeltaSink<'_>,
 ) -> Event {
-    match provider.complete(request, &|delta| drop(meter.read(delta))).await {
+    match provider.complete(request, deltas).await {
         Ok(reply) => {
             let (result, usage) = (judged(&reply), reply.usage.unwrap_or_default());
             Event::CompactionFinished { call, result, usage, model: reply.model, error: None }
@@ -149,7 +148,7 @@ mod tests {
 
     async fn summed_up(turn: &str, messages: &[Message]) -> Event {
         let provider: Arc<dyn Provider> = Arc::new(Cassette::parse(&format!("turns: [{turn}]"), "s").unwrap());
-        summarise(&provider, &request(messages, 1, 2_048, None), CallId(1), &Meter::default()).await
+        summarise(&provider, &request(messages, 1, 2_048, None), CallId(1), &|_| {}).await
     }
 
     #[tokio::test]

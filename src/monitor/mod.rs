@@ -78,6 +78,28 @@ words! {
 }
 
 words! {
+    /// A status that a sender may report. fledge itself adds the others.
+    ReportedStatus {
+        /// The work has begun.
+        InProgress "in_progress"
+        /// The work has ended successfully.
+        Ok "ok"
+        /// The work has ended with an error.
+        Error "error"
+    }
+}
+
+impl From<ReportedStatus> for Status {
+    fn from(status: ReportedStatus) -> Self {
+        match status {
+            ReportedStatus::InProgress => Self::InProgress,
+            ReportedStatus::Ok => Self::Ok,
+            ReportedStatus::Error => Self::Error,
+        }
+    }
+}
+
+words! {
     /// The origin of a check-in.
     Source {
         /// The program that does the work.

@@ -32,7 +32,7 @@ pub use pace::{Pacer, RateLimit};
 pub use settings::{Effort, Endpoint, Secret, TurnTimeouts, WireFormat};
 pub use text_tools::TextTools;
 
-use crate::chat::{Delta, Message, ModelError, ModelErrorKind, Reply, ToolSpec};
+use crate::chat::{Delta, Message, ModelError, ModelErrorKind, Reply, Spent, ToolSpec};
 use crate::yaml::Problems;
 use answer::AnswerStream;
 use codec::{Dialect, EventProgress};
@@ -51,8 +51,9 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// the reply is passed exactly once.
     ///
     /// All deltas before an error are void, except [`Delta::Spent`]. A provider that costs money
-    /// sends it with the request, and again when it learns the token counts. A dropped turn is
-    /// therefore paid for.
+    /// passes it before its request goes out, and again when it learns the token counts. A turn that
+    /// is dropped later is therefore paid for. After the first one, the provider yields once: the
+    /// caller may drop the turn there, so that no request goes out.
     ///
     /// # Errors
     /// If the turn did not end properly. The kind of the error decides what may help.
@@ -84,6 +85,12 @@ pub trait Provider: Send + Sync + fmt::Debug {
 
 /// A callback for the pieces of a streaming answer.
 pub type DeltaSink<'a> = &'a (dyn Fn(Delta) + Send + Sync);
+
+/// Tells the caller that the request is about to go out. The caller may drop the turn meanwhile.
+async fn announce(deltas: DeltaSink<'_>) {
+    deltas(Delta::Spent(Spent::default()));
+    tokio::task::yield_now().await;
+}
 
 /// A turn under way.
 pub type PendingReply<'a> = Pin<Box<dyn Future<Output = Result<Reply, ModelError>> + Send + 'a>>;

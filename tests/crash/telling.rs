@@ -31,6 +31,9 @@ impl Fed {
                 }
                 continue;
             }
+            if record.kind == "Sent" || record.kind == "Shown" {
+                continue; // no event
+            }
             before = (record.kind == "ReportFailed").then(|| (machine.clone(), fed.told.len()));
             let event: Event = serde_json::from_str(&record.data).unwrap();
             if matches!(&event, Event::GateFinished { verdict, .. } if verdict.passed()) {

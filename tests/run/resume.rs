@@ -275,8 +275,8 @@ fn a_replay_says_the_same_of_every_run_also_of_one_that_was_resumed() {
     let ended = killed(run.start(), "{\"text\":\"begun");
     let ended = resuming(ended, &model).run().again(&["runs", "replay", "last"]).run();
     ended.must_exit(0);
-    assert!(ended.stdout.contains("  the same, 12 records"), "{}", ended.story());
+    assert!(ended.stdout.contains("  the same, 15 records"), "{}", ended.story());
     let ended = ended.again(&["runs", "replay", "--all", "--json"]).run();
     ended.must_exit(0);
-    assert_eq!((&ended.events()[0]["records"], &ended.events()[0]["difference"]), (&json!(12), &Value::Null));
+    assert_eq!((&ended.events()[0]["records"], &ended.events()[0]["difference"]), (&json!(15), &Value::Null));
 }

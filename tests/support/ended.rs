@@ -81,10 +81,11 @@ impl Ended {
     }
 
     /// Returns the kinds of event in that journal, in order, without the verdict on the base, whose
-    /// position varies.
+    /// position varies, and without the records that are no events.
     #[track_caller]
     pub(crate) fn kinds(&self) -> Vec<String> {
-        self.journal().into_iter().map(|record| record.kind).filter(|kind| kind != "BaseJudged").collect()
+        let is_other = |kind: &String| !["BaseJudged", "Sent", "Shown"].iter().any(|end| kind.ends_with(end));
+        self.journal().into_iter().map(|record| record.kind).filter(is_other).collect()
     }
 
     /// Returns whether the journal has the verdict on the base.

@@ -43,8 +43,8 @@ mod script;
 
 pub use recording::Recording;
 
-use super::{DeltaSink, ModelRequest, PendingReply, Provider, ProviderError, SUMMARISER};
-use crate::chat::{Block, Delta, Message, ModelError, ModelErrorKind, Reply, Role, Spent};
+use super::{DeltaSink, ModelRequest, PendingReply, Provider, ProviderError, SUMMARISER, announce};
+use crate::chat::{Block, Delta, Message, ModelError, ModelErrorKind, Reply, Role};
 use crate::yaml::Problems;
 use script::{ResultKind, ScriptAct, ScriptExpect, ScriptFault, ScriptTurn};
 use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ impl Cassette {
 
     async fn play(&self, request: &ModelRequest, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
         let turn = self.next(request)?;
-        deltas(Delta::Spent(Spent::default()));
+        announce(deltas).await;
         match &turn.act {
             ScriptAct::Hang => std::future::pending().await,
             ScriptAct::Fault(said, ScriptFault { kind, message, retry_after_ms, spent, .. }) => {

@@ -1,7 +1,7 @@
 //! Tests of playback: the turns that each agent and request gets.
 
 use super::*;
-use crate::chat::{StopReason, ToolCall, ToolInput, ToolResult, Usage};
+use crate::chat::{Spent, StopReason, ToolCall, ToolInput, ToolResult, Usage};
 use serde_json::json;
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ mod watch;
 mod ways_tests;
 
 use super::{
-    DeltaSink, Endpoint, ModelRequest, PendingReply, Provider, ProviderError, Secret,
+    DeltaSink, Endpoint, ModelRequest, PendingReply, Provider, ProviderError, Secret, announce,
     answer::AnswerStream,
     api_error::{ApiErrorText, CHECK_THE_KEY},
     codec::{Dialect, EventProgress, protocol, without_images},
@@ -71,8 +71,8 @@ impl ModelConnection {
             true => self.dialect.body(&self.endpoint, &asked),
             false => self.dialect.body(&self.endpoint, &without_images(&asked)),
         };
+        announce(deltas).await;
         let sending = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body.to_string()).send();
-        deltas(Delta::Spent(Spent::default()));
         // After a timeout without an answer, the model may still be at work on the request.
         let sent = watch.wait(sending).await.map_err(|late| late.after(Spent::default()))?;
         let mut response = sent.map_err(|error| self.unreachable(&error))?;

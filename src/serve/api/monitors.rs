@@ -6,7 +6,7 @@
 use super::super::AppState;
 use super::super::clock::now;
 use super::super::http::{ApiOperation, HttpProblem};
-use crate::monitor::Status;
+use crate::monitor::ReportedStatus;
 use crate::scheduler::{CheckIn, CheckInData, MonitorData, MonitorError, NewMonitor, STRIP, SchedulerUpdate, check_in};
 use crate::store::MonitorWrite;
 use axum::body::Bytes;
@@ -53,7 +53,7 @@ pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
             .answers::<CheckIns>(200, "Check-ins")
             .refuses(404, unknown),
         ApiOperation::post("/v1/monitors/{slug}/checkins", "Send a check-in, in the body or in the query")
-            .query("status", "`in_progress`, `ok` or `error`")
+            .query_of::<ReportedStatus>("status", "The status of the run")
             .query("id", "The id of the run; repeated check-ins with the same id count once")
             .query("duration_ms", "The duration of the run")
             .takes::<NewCheckIn>()
@@ -89,8 +89,8 @@ struct CheckIns {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewCheckIn {
-    /// `in_progress`, `ok` or `error`.
-    status: Option<Status>,
+    /// The status of the run.
+    status: Option<ReportedStatus>,
     /// The run of the monitored job.
     #[serde(default)]
     id: Option<String>,
@@ -183,7 +183,8 @@ async fn hear(
     let status = new
         .status
         .ok_or_else(|| HttpProblem::unprocessable("missing `status`: expected `in_progress`, `ok` or `error`"))?;
-    let said = CheckIn { id: new.id, duration: new.duration_ms.map(Duration::from_millis), ..CheckIn::new(status) };
+    let said =
+        CheckIn { id: new.id, duration: new.duration_ms.map(Duration::from_millis), ..CheckIn::new(status.into()) };
     let wanted = slug.clone();
     let heard = house.stored(move |store| match check_in(store, &wanted, &said, now()) {
         Err(MonitorError::Store(error)) => Err(error),

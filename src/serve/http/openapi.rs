@@ -35,8 +35,9 @@ pub(in crate::serve) struct ApiOperation {
     method: &'static str,
     path: &'static str,
     summary: &'static str,
-    /// The parameters of the query. Those of the path are derived from the path.
-    query: Vec<(&'static str, &'static str)>,
+    /// The parameters of the query, with their types if they are more than a text. Those of the
+    /// path are derived from the path.
+    query: Vec<(&'static str, &'static str, Option<ApiSchema>)>,
     request: Option<ApiSchema>,
     answers: Vec<Answer>,
 }
@@ -63,7 +64,13 @@ impl ApiOperation {
 
     /// Adds an optional parameter of the query.
     pub(in crate::serve) fn query(mut self, name: &'static str, summary: &'static str) -> Self {
-        self.query.push((name, summary));
+        self.query.push((name, summary, None));
+        self
+    }
+
+    /// Adds an optional parameter of the query with this type.
+    pub(in crate::serve) fn query_of<T: JsonSchema>(mut self, name: &'static str, summary: &'static str) -> Self {
+        self.query.push((name, summary, Some(ApiSchema::of::<T>())));
         self
     }
 
@@ -138,10 +145,13 @@ impl ApiOperation {
             let name = name.trim_start_matches('*');
             json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
         });
-        let in_query = self.query.iter().map(|(name, summary)| {
-            json!({ "name": name, "in": "query", "required": false, "description": summary, "schema": { "type": "string" } })
-        });
-        let parameters: Vec<Value> = in_path.chain(in_query).collect();
+        let mut parameters: Vec<Value> = in_path.collect();
+        for (name, summary, shape) in &self.query {
+            let schema = shape.map_or_else(|| json!({ "type": "string" }), |shape| json!((shape.0)(schemas)));
+            let parameter =
+                json!({ "name": name, "in": "query", "required": false, "description": summary, "schema": schema });
+            parameters.push(parameter);
+        }
         let mut answers = Map::new();
         for Answer { status, summary, content, member } in &self.answers {
             let answer = answers.entry(status.to_string()).or_insert_with(|| json!({ "description": summary }));

@@ -147,6 +147,36 @@ async fn what_a_server_that_stops_has_sent_and_lost_is_charged_once() {
 }
 
 #[tokio::test]
+async fn a_request_that_waited_for_its_turn_when_a_server_ended_is_not_charged() {
+    long_test!();
+    for is_killed in [true, false] {
+        let model = Model::thinking(|body, count| {
+            let is_first = body["messages"].to_string().contains("Task 1");
+            (Some(if is_first && count == 1 { hang() } else { write("done", "1\n").using(1500, 20) }), count)
+        });
+        let site = Site::with(&model);
+        let own =
+            "models:\n  own:\n    provider: anthropic\n    model: claude\n    max_concurrent: 1\ndefault_model: own\n";
+        site.file("fledge.yaml", own);
+        site.commit();
+        let server = site.serve(&["--max-runs", "2", "--grace", "1s"]);
+        let sent = server.submit("# Task 1\n\nMake the file `done`.").await;
+        model.wait_for(1);
+        let waiting = server.submit("---\nbudget: { turns: 1 }\n---\n# Task 2\n\nMake the file `done`.").await;
+        server.until(&waiting, |row| row["doing"] == "waiting for the model, turn 1").await;
+        match is_killed {
+            true => server.kill(),
+            false => _ = server.stop(),
+        }
+        let server = site.serve(&["--max-runs", "2"]);
+        let row = server.ended(&waiting).await;
+        let usage = &row["result"]["usage"];
+        assert_eq!([&usage["requests"], &usage["total"]["input_tokens"]], [&json!(1), &json!(1500)], "{row:#}");
+        server.post(&format!("/v1/runs/{sent}/cancel"), json!({})).await;
+    }
+}
+
+#[tokio::test]
 async fn a_run_that_was_cancelled_just_before_the_server_died_is_ended_by_the_next_one() {
     let turns: [Turn; 2] = [hang(), hang()];
     let model = Model::new(turns);

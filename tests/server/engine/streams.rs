@@ -2,7 +2,7 @@
 //! server, with a slow reader, and after its end.
 
 use crate::server::engine::site::{Heard, Server, Site};
-use crate::support::{Model, call, hang, say, shell, write};
+use crate::support::{Model, Turn, call, hang, say, shell, write};
 use serde_json::{Value, json};
 
 /// Returns a script that lists files, runs a command and then writes the file `done`.
@@ -120,15 +120,103 @@ async fn who_follows_goes_on_without_a_gap_or_a_repeat_when_the_server_is_killed
     let last = heard.last().unwrap().id.clone();
     heard.extend(server.follow(&run, Some(&last)).await.all().await);
     let after = from_journal(&server, &run).await;
-    assert_eq!(kept(&heard), kept(&after));
-    assert_eq!(of(&heard, "tool_call"), of(&after, "tool_call"));
-    for all in [&heard, &after] {
-        let numbers: Vec<u64> = all.iter().filter_map(|heard| heard.data["seq"].as_u64()).collect();
-        assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
-    }
+    must_be_told_alike("a killed server", &heard, &after);
     let kinds: Vec<&Value> = heard.iter().map(|heard| &heard.data["type"]).collect();
     assert!(kinds.contains(&&json!("resumed")), "{kinds:?}");
     assert_eq!(server.ended(&run).await["outcome"]["reason"], "verified");
+}
+
+/// Returns the events as the journal tells them: pieces of a text joined, the ends of steps alone,
+/// and no numbers of what came in pieces.
+fn whole(all: &[Heard]) -> Vec<Value> {
+    let (mut whole, mut last): (Vec<Value>, _) = (Vec::new(), None);
+    for heard in all {
+        let (kind, of) = (heard.data["type"].clone(), heard.data["of"].clone());
+        let is_piece = heard.name.is_none() && heard.kept().is_none();
+        if kind == "tool_output" || kind == "lane_step" && heard.data["data"]["ended"].is_null() {
+            continue;
+        }
+        let same = last.replace((kind.clone(), of.clone())) == Some((kind.clone(), of.clone()));
+        if is_piece && same && (kind == "text" || kind == "thinking") {
+            let text = [&whole.last().unwrap()["data"], &heard.data["data"]].map(|text| text.as_str().unwrap());
+            let text = text.concat();
+            whole.last_mut().unwrap()["data"] = json!(text);
+            continue;
+        }
+        let seq = heard.data["seq"].as_u64().filter(|_| !is_piece);
+        whole.push(
+            json!({ "type": kind, "of": of, "data": heard.data["data"], "seq": seq, "end": heard.data["state"] }),
+        );
+    }
+    whole
+}
+
+/// Insists that a later reader gets the events that a live one got, with unique numbers.
+#[track_caller]
+fn must_be_told_alike(about: &str, live: &[Heard], after: &[Heard]) {
+    for all in [live, after] {
+        let numbers: Vec<u64> = all.iter().filter_map(|heard| heard.data["seq"].as_u64()).collect();
+        assert!(numbers.is_sorted_by(|a, b| a < b), "{about}: {numbers:?}");
+    }
+    let (live, after) = (whole(live), whole(after));
+    let differs =
+        live.iter().zip(&after).position(|(live, after)| live != after).unwrap_or(live.len().min(after.len()));
+    let shown = |all: &[Value]| {
+        all[differs.saturating_sub(2)..].iter().take(6).map(|one| format!("{one}\n")).collect::<String>()
+    };
+    assert!(live == after, "{about}: live\n{}later\n{}", shown(&live), shown(&after));
+}
+
+#[tokio::test]
+async fn who_comes_later_hears_of_every_kind_of_run_what_a_live_client_heard() {
+    long_test!();
+    let spawn = call("subagent-spawn", json!({ "task": "Write `done`.", "title": "Write" }));
+    let runs: [(&str, &str, Vec<Turn>, &str); 6] = [
+        ("a calm run", "", script().to_vec(), "verified"),
+        (
+            "a stream that breaks off",
+            "",
+            vec![say("Half of a long answer.").breaking_off(), write("done", "1\n"), say("Done.")],
+            "verified",
+        ),
+        ("a base that is judged", "expect: failing", vec![write("done", "1\n"), say("Done.")], "verified"),
+        (
+            "a sub-agent whose stream breaks off",
+            "",
+            vec![
+                spawn.saying("I delegate."),
+                say("Half of the way.").breaking_off(),
+                write("done", "1\n").saying("I write."),
+                say("Written."),
+                say("Done."),
+            ],
+            "verified",
+        ),
+        ("a run that is cancelled in an answer", "", vec![say("Going on and on").hanging()], "cancelled"),
+        ("a run whose time ends in an answer", "budget: { time: 6s }", vec![say("Going on").hanging()], "budget_time"),
+    ];
+    for (about, front, turns, reason) in runs {
+        let model = Model::new(turns);
+        let site = Site::with(&model);
+        let server = site.serve(&[]);
+        // Beside an answer, the verdict on the base would come before or after the whole of it.
+        let task = format!("---\nbaseline: always\n{front}\n---\nMake the file `done`.");
+        let run = server.submit(&task).await;
+        let (mut stream, mut live) = (server.follow(&run, None).await, Vec::new());
+        while let Some(heard) = stream.next().await {
+            let (is_end, is_text) = (heard.name.is_some(), heard.data["type"] == "text");
+            live.push(heard);
+            if is_text && reason == "cancelled" {
+                server.post(&format!("/v1/runs/{run}/cancel"), json!({})).await;
+            }
+            if is_end {
+                break;
+            }
+        }
+        assert_eq!(live.last().unwrap().data["outcome"]["reason"], reason, "{about}: {live:#?}");
+        let after = from_journal(&server, &run).await;
+        must_be_told_alike(about, &live, &after);
+    }
 }
 
 #[tokio::test]

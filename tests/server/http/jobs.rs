@@ -3,6 +3,7 @@
 use crate::server::http::support::{Answer, Place, Server, TOKEN};
 use crate::support::until;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 
@@ -151,6 +152,39 @@ fn a_monitor_hears_by_one_request_and_is_the_same_at_the_command_line() {
     assert_eq!(send(&server, "DELETE", "/v1/monitors/pulse", "").status, 204);
     let said = place.says(&["monitors", "remove", "puls"], &[]);
     assert!(said.starts_with("exit 2\nerror: there is no monitor `puls`"), "{said}");
+}
+
+/// Returns the words that a schema of the API's description allows.
+fn words_of(document: &Value, schema: &Value) -> BTreeSet<String> {
+    let target = schema["$ref"].as_str().and_then(|target| document.pointer(target.trim_start_matches('#')));
+    let inner = target.map(|target| words_of(document, target)).unwrap_or_default();
+    let some = ["anyOf", "oneOf"].iter().flat_map(|key| schema[*key].as_array()).flatten();
+    let own = schema["enum"].as_array().into_iter().flatten().chain([&schema["const"]]);
+    let own = own.filter_map(|word| word.as_str().map(str::to_owned));
+    own.chain(inner).chain(some.flat_map(|schema| words_of(document, schema))).collect()
+}
+
+#[test]
+fn a_check_in_is_accepted_with_exactly_the_statuses_that_the_description_offers() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let made = send(&server, "POST", "/v1/monitors", r#"{"slug":"backup","schedule":"every 1h"}"#);
+    assert_eq!(made.status, 201, "{}", made.body);
+    let document = json_of(&server.get("/openapi.json"));
+    let post = &document["paths"]["/v1/monitors/{slug}/checkins"]["post"];
+    let parameter = post["parameters"].as_array().unwrap().iter().find(|parameter| parameter["name"] == "status");
+    let in_query = words_of(&document, &parameter.unwrap()["schema"]);
+    let body = &post["requestBody"]["content"]["application/json"]["schema"];
+    let body = body["$ref"].as_str().map_or(body, |target| document.pointer(target.trim_start_matches('#')).unwrap());
+    let in_body = words_of(&document, &body["properties"]["status"]);
+    let path = "/v1/monitors/backup/checkins";
+    let all = ["in_progress", "ok", "error", "missed", "timeout", "late", "failing", "timed_out", "healthy"];
+    let accepted = |send: &dyn Fn(&str) -> Answer| -> BTreeSet<String> {
+        all.into_iter().filter(|word| send(word).status == 200).map(str::to_owned).collect()
+    };
+    assert_eq!(accepted(&|word| send(&server, "POST", &format!("{path}?status={word}"), "")), in_query);
+    let with = |word: &str| send(&server, "POST", path, &json!({ "status": word }).to_string());
+    assert_eq!((accepted(&with), in_body.len()), (in_body.clone(), 3));
 }
 
 #[test]
