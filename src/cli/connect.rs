@@ -5,8 +5,8 @@ mod again;
 use super::failure::CliError;
 use super::runtime::block_on;
 use crate::config::{
-    self, EnvironmentLayer, KeyPlace, ModelChoice, ModelSettings, ProviderKind, SentHeader, ToolsMode, auto_name,
-    resolve_model,
+    self, ConfigError, EnvironmentLayer, KeyPlace, ModelChoice, ModelSettings, ProviderKind, SentHeader, ToolsMode,
+    auto_name, resolve_model,
 };
 use crate::driver::DriverModel;
 use crate::limits::{Limits, MAX_CASSETTE};
@@ -148,6 +148,45 @@ pub(super) fn choices(
     };
     let choices: Result<Vec<ModelChoice>, _> = names.iter().map(|name| resolve_model(name, set, environment)).collect();
     choices.map_err(CliError::input)
+}
+
+/// Checks models without running a program for a key, as far as that is possible. Returns notes
+/// about missing keys.
+///
+/// # Errors
+/// Those of [`connect_models`], but a missing key is none.
+pub(super) fn check_models(
+    asked: &RequestedModels<'_>,
+    set: &config::ProjectConfig,
+    environment: &EnvironmentLayer,
+) -> Result<Vec<String>, CliError> {
+    let note = |fault: &ConfigError| format!("the run itself would be refused: {fault}");
+    let names = match asked.names {
+        [] => match auto_name(set, asked.tier, environment) {
+            Ok(name) => vec![name.to_owned()],
+            Err(fault) => return Ok(vec![note(&fault)]),
+        },
+        names => names.to_vec(),
+    };
+    let mut notes = Vec::new();
+    for name in &names {
+        match resolve_model(name, set, environment) {
+            Err(fault @ (ConfigError::NoKey { .. } | ConfigError::NoValue { .. })) => notes.push(note(&fault)),
+            Err(fault) => return Err(CliError::input(fault)),
+            Ok(choice) if runs_program(&choice.entry) => {}
+            Ok(choice) => {
+                connect(choice, asked, set, environment, &Pacer::default(), &LateSecrets::default())?;
+            }
+        }
+    }
+    Ok(notes)
+}
+
+/// Returns true if a program prints the key of a model, or a header.
+fn runs_program(entry: &ModelSettings) -> bool {
+    let is_program = |place: &KeyPlace| matches!(place, KeyPlace::Command { .. });
+    let headers = entry.headers.values().any(|sent| matches!(sent, SentHeader::At(place) if is_program(place)));
+    headers || entry.key.as_ref().is_some_and(is_program)
 }
 
 /// Connects one model. Adds secrets that are in no variable to `late`.
@@ -298,7 +337,10 @@ fn endpoint(
         ProviderKind::Cassette => {
             let path = folder.join(&entry.model);
             let text = store::read_text(&path, MAX_CASSETTE).map_err(CliError::input)?;
-            let text = text.ok_or_else(|| CliError::no_file("cassette", &path))?;
+            let text = text.ok_or_else(|| {
+                let missing = CliError::no_file("cassette", path.strip_prefix(".").unwrap_or(&path));
+                missing.or_hint("the path begins at the task's folder; record a cassette with `--record FILE`")
+            })?;
             WireFormat::Cassette { text, path: path.strip_prefix(".").unwrap_or(&path).display().to_string() }
         }
     };

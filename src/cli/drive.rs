@@ -143,6 +143,7 @@ pub(super) async fn driven(
     settings: DriverSettings,
     voice: OutputOptions,
 ) -> Result<(u8, RunId), CliError> {
+    let models = if let AgentWork::Task(task, _) = &work { task.models.clone() } else { Vec::new() };
     let stop = StopToken::default();
     let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(CliError::own)?;
     let (plan, workspace) = (plan(&voice, &settings)?, settings.project().to_owned());
@@ -185,7 +186,7 @@ pub(super) async fn driven(
     let Some(result) = result else { return Err(begin_failure(ended)) };
     let (mut code, run) = (result.exit_code, result.run.clone());
     let (how, results) = ((voice.quiet, voice.rings), voice.results);
-    let closing = tokio::task::spawn_blocking(move || say_end(&result, &workspace, how, &results));
+    let closing = tokio::task::spawn_blocking(move || say_end(&result, (&workspace, &models), how, &results));
     let mut written = Ok(());
     was_heard &= hear_out(&stop, async { written = closing.await.unwrap_or(Ok(())) }).await;
     if !was_heard && code == 0 {
@@ -201,7 +202,7 @@ pub(super) async fn driven(
 }
 
 /// Refuses a run that cannot begin, before anything of it is recorded.
-async fn must_begin(agent: &Agent, task: &Task, stop: &StopToken) -> Result<(), CliError> {
+pub(super) async fn must_begin(agent: &Agent, task: &Task, stop: &StopToken) -> Result<(), CliError> {
     let Ok(scratch) = tempfile::tempdir() else { return Ok(()) }; // the run itself needs no temporary folder
     tokio::select! {
         biased;
@@ -219,16 +220,22 @@ async fn close_display(display: Arc<Mutex<RunDisplay>>) {
 /// files.
 fn say_end(
     result: &TaskResult,
-    project: &Path,
+    (project, models): (&Path, &[String]),
     (is_quiet, rings): (bool, bool),
     results: &ResultFiles,
 ) -> Result<(), CliError> {
-    close(result, is_quiet, project);
+    close(result, is_quiet, project, models);
     if rings {
         let report::Headline { lead, rest, .. } = report::headline(result);
         live::ring(&result.title, &(lead + &rest));
     }
     results.write(result)
+}
+
+/// Checks the server to which the run would be sent, if there is one.
+pub(super) fn must_reach_server(voice: &OutputOptions, settings: &DriverSettings) -> Result<(), CliError> {
+    let Some((sync, environment)) = &voice.server else { return Ok(()) };
+    SyncTarget::new(sync.clone(), environment, &settings.state_dir, settings.project()).map(drop)
 }
 
 /// Prepares the messages to the server, if there is one.
@@ -289,9 +296,9 @@ fn name_of(run: &RunId, project: &Path) -> String {
 }
 
 /// Prints the closing lines: the outcome, the summary and the next commands for the run.
-fn close(result: &TaskResult, quiet: bool, project: &Path) {
+fn close(result: &TaskResult, quiet: bool, project: &Path, models: &[String]) {
     let has_repository = project.ancestors().any(|above| above.join(".git").symlink_metadata().is_ok());
-    let run = NamedRun { name: &name_of(&result.run, project), has_repository };
+    let run = NamedRun { name: &name_of(&result.run, project), has_repository, models };
     if !(quiet && result.verified && result.exit_code == 0) {
         closing(result, quiet, Some(run)).iter().for_each(|line| paint::line(line));
     }

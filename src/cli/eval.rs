@@ -3,6 +3,7 @@
 
 use super::batch::{self, BatchArguments, BatchRequest, EvalTerms};
 use super::failure::CliError;
+use super::numbers::whole_number;
 use super::options::RunOptions;
 use super::tasks::values;
 use crate::config::EnvironmentLayer;
@@ -23,10 +24,10 @@ pub(super) struct EvalArguments {
     #[arg(required = true, value_name = "TASK")]
     tasks: Vec<String>,
     /// Run each task N times with each model, 1 to 1000
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole_number(1..=1000))]
     repeat: u32,
     /// Exit with 1 if the rate of a model is below RATE, a number from 0 to 1
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true, value_parser = rate)]
     min_rate: Option<f64>,
     /// Set a parameter of the tasks
     #[arg(long, value_name = "NAME=VALUE")]

@@ -2,12 +2,13 @@
 
 use super::error_text;
 use super::paint::{self, Tone};
+use crate::config::{ConfigError, ProjectConfig, Sourced};
 use crate::driver::PlanError;
 use crate::limits::MAX_SOURCE;
 use crate::store;
 use crate::task::{self, Task, TaskError};
 use crate::verdict::{Reason, StopCause};
-use crate::yaml::{Problem, Problems};
+use crate::yaml::{FilePlace, Problem, Problems};
 use std::borrow::Cow;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -52,20 +53,41 @@ impl CliError {
             None => Self::because(fault.reason, fault),
         };
         match value {
-            Some((key, value)) => failure.at_value(task, key, &value),
+            Some((key, value)) => failure.at_value(&task.source, key, &value),
             None => failure,
         }
     }
 
-    /// Adds the place of the value of a key in the task's file, if the file has that value.
-    pub(super) fn at_value(self, task: &Task, key: &str, value: &str) -> Self {
-        let text = store::read_text(Path::new(&task.source), MAX_SOURCE).ok().flatten().unwrap_or_default();
+    /// Adds the place of the value of a key in a task's file, if the file has that value.
+    pub(super) fn at_value(self, source: &str, key: &str, value: &str) -> Self {
+        self.at_place(source, |text| task::place_of(text, key, value))
+    }
+
+    /// Adds a place in a file, if `find` finds it in the file's text.
+    pub(super) fn at_place(self, source: &str, find: impl FnOnce(&str) -> Option<FilePlace>) -> Self {
+        let text = store::read_text(Path::new(source), MAX_SOURCE).ok().flatten().unwrap_or_default();
         let message = self.message();
-        let place = task::place_of(&text, key, value).filter(|_| !message.contains('\n')); // a problem is one line
+        let place = find(&text).filter(|_| !message.contains('\n')); // a problem is one line
         let Some(place) = place else { return self };
-        let message = message.strip_prefix(&format!("{}: ", task.source)).unwrap_or(&message);
+        let message = message.strip_prefix(&format!("{source}: ")).unwrap_or(&message);
         let problems = Problems::from(Problem::at(place, message)).seen_in(&text);
-        Self { error: TaskError { file: task.source.clone(), problems }.into(), ..self }
+        Self { error: TaskError { file: source.to_owned(), problems }.into(), ..self }
+    }
+
+    /// Adds the place of the default model in its configuration file, if a file names it.
+    pub(super) fn at_default_model(self, set: &ProjectConfig, workspace: &Path) -> Self {
+        let Some(Sourced { value, origin }) = &set.default_model else { return self };
+        let Some((file, line)) = origin.rsplit_once(':').filter(|(_, line)| line.parse::<usize>().is_ok()) else {
+            return self;
+        };
+        let text = store::read_text(&workspace.join(file), MAX_SOURCE).ok().flatten().unwrap_or_default();
+        let line: usize = line.parse().unwrap_or(1);
+        let found = text.lines().nth(line.saturating_sub(1)).and_then(|line| Some(&line[..line.find(value)?]));
+        let Some(before) = found else { return self };
+        let place = FilePlace { line, column: before.chars().count() + 1 };
+        let message = self.message().replace(&format!("the name comes from `default_model`, {origin}; or "), "");
+        let problems = Problems::from(Problem::at(place, message)).seen_in_private(&text);
+        Self { error: ConfigError::Invalid { file: file.to_owned(), problems }.into(), ..self }
     }
 
     /// A failure by a stop request.
@@ -81,6 +103,12 @@ impl CliError {
     /// Adds a hint.
     pub(super) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds a hint, if there is none.
+    pub(super) fn or_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.hint.get_or_insert_with(|| hint.into());
         self
     }
 
@@ -104,7 +132,7 @@ impl CliError {
         let near = same.map(String::as_str).or_else(|| crate::yaml::nearest(wanted, names.iter().map(String::as_str)));
         match near {
             Some(near) => failure.hint(format!("did you mean `{}`?", path.with_file_name(near).display())),
-            None => match task_below(&folder.join("tasks")).filter(|_| what == "task file") {
+            None => match above(path).or_else(|| task_below(&folder.join("tasks")).filter(|_| what == "task file")) {
                 Some(task) => failure.hint(format!("did you mean `{}`?", task.display())),
                 None => failure,
             },
@@ -122,12 +150,19 @@ impl CliError {
             return self.error;
         }
         let hint = self.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        anyhow::anyhow!("{what}: {}{hint}", self.message())
+        let message = self.message();
+        let prefix = if message.starts_with(what) { String::new() } else { format!("{what}: ") };
+        anyhow::anyhow!("{prefix}{message}{hint}")
     }
 
     /// Returns the error if it has type `E`, for a caller that can handle it.
     pub(super) fn cause<E: std::error::Error + Send + Sync + 'static>(&self) -> Option<&E> {
         self.error.downcast_ref()
+    }
+
+    /// Returns true if the error has type `E`.
+    pub(super) fn is_cause<E: std::error::Error + Send + Sync + 'static>(&self) -> bool {
+        self.cause::<E>().is_some()
     }
 
     /// Returns the exit code.
@@ -153,6 +188,13 @@ impl CliError {
         }
         self.code()
     }
+}
+
+/// Returns a file of this relative path in one of the folders above.
+fn above(path: &Path) -> Option<PathBuf> {
+    const MOST_LEVELS: usize = 4;
+    let ups = (1..=MOST_LEVELS).map(|levels| (0..levels).map(|_| "..").collect::<PathBuf>());
+    ups.map(|up| up.join(path)).find(|file| path.is_relative() && file.is_file())
 }
 
 /// Returns the only task in a folder; `None` if it has several or none.

@@ -14,6 +14,7 @@ use crate::config::EnvironmentLayer;
 use crate::driver::StopToken;
 use crate::gate::{self, InitError};
 use crate::lane::detect::{DetectedLane, YamlStyle};
+use crate::process::find_program;
 use crate::store::{StoreError, write_new};
 use anyhow::Context;
 use clap::Args;
@@ -85,6 +86,7 @@ pub(super) fn run(arguments: &InitArguments, environment: &EnvironmentLayer) -> 
         return print(&detected, &texts);
     }
     let missing: Vec<&str> = [LANE, TASK, CONFIG].into_iter().filter(|name| !root.join(name).exists()).collect();
+    let is_kept = root.join(LANE).exists();
     let has_failed = match gate::file_to_write(&root, &detected) {
         Ok(_) if !arguments.no_check => try_and_write(&root, detected, &texts, environment)?,
         Ok(_) => {
@@ -99,7 +101,7 @@ pub(super) fn run(arguments: &InitArguments, environment: &EnvironmentLayer) -> 
         Err(fault) => return Err(refused(fault)),
     };
     let new: Vec<&str> = missing.into_iter().filter(|name| root.join(name).exists()).collect();
-    next(&root, environment, &new, has_failed);
+    next(&root, environment, &new, has_failed, !arguments.no_check && !is_kept);
     Ok(0)
 }
 
@@ -192,20 +194,32 @@ fn print(detected: &DetectedLane, texts: &[(&str, String)]) -> Result<u8, CliErr
     Ok(0)
 }
 
-/// Prints the next steps. `new` are the files that were written.
-fn next(root: &Path, environment: &EnvironmentLayer, new: &[&str], has_failed: bool) {
+/// Returns the command that opens the task in an editor of this machine.
+fn editor(environment: &EnvironmentLayer) -> String {
+    let path = environment.get("PATH").unwrap_or_default();
+    let is_there = |name: &&str| find_program(name, path).is_some();
+    let own = ["EDITOR", "VISUAL"].into_iter().find(|name| environment.get(name).is_some());
+    let usual = || ["nano", "vim", "vi"].into_iter().find(is_there).unwrap_or("vi").to_owned();
+    format!("{} {TASK}", own.map_or_else(usual, |name| format!("${name}")))
+}
+
+/// Prints the next steps in the order of the work. `new` are the files that were written.
+fn next(root: &Path, environment: &EnvironmentLayer, new: &[&str], has_failed: bool, was_checked: bool) {
     let commit = adding(new);
+    let editor = editor(environment);
     let mut steps = vec![
-        ("fledge lanes run verify", "run the checks on the current files"),
+        (editor.as_str(), "describe the task"),
         ("fledge doctor", "check the environment"),
-        ("$EDITOR tasks/first.md", "describe the task"),
         ("fledge run tasks/first.md --dry-run", "show what would be sent"),
         ("fledge run tasks/first.md", "run the task"),
     ];
     if !root.ancestors().any(|folder| folder.join(".git").exists()) {
-        steps.insert(0, ("git init && git add -A && git commit -m first", "so that runs can commit their work"));
+        steps.insert(1, ("git init && git add -A && git commit -m first", "so that runs can commit their work"));
     } else if !new.is_empty() {
-        steps.insert(0, (commit.trim_matches('`'), "before a run, so that its work can be committed"));
+        steps.insert(1, (commit.trim_matches('`'), "before a run, so that its work can be committed"));
+    }
+    if !was_checked {
+        steps.insert(0, ("fledge lanes run verify", "run the checks on the current files"));
     }
     if ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", crate::config::MODEL_VARIABLE]
         .iter()

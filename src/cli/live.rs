@@ -65,6 +65,10 @@ struct Doing {
 
 impl Doing {
     fn say(&mut self, said: String) {
+        if let Some(last) = self.said.back_mut().filter(|last| rows::is_continued(last, &said)) {
+            *last = said;
+            return;
+        }
         if self.said.len() == TAIL {
             self.said.pop_front();
         }

@@ -27,6 +27,7 @@ mod memory;
 mod models;
 #[cfg(feature = "serve")]
 mod monitors;
+mod numbers;
 mod options;
 mod outlet;
 mod output;

@@ -3,6 +3,7 @@
 
 use super::drive::OutputArguments;
 use super::failure::CliError;
+use super::numbers::whole_number;
 use super::outlet::outlet;
 use super::project::ProjectArguments;
 use super::record;
@@ -40,10 +41,10 @@ pub(super) struct RunOptions {
     #[arg(help_heading = "Gate", long, value_name = "REF")]
     lanes_from: Option<String>,
     /// Further attempts if the gate fails, 0 to 100 [default: 3]
-    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
+    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(0..=100))]
     max_retries: Option<u32>,
     /// End the run after N equal gate failures in a row, 2 to 100 [default: off]
-    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(STUCK_AFTER))]
+    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(STUCK_AFTER))]
     stuck_after: Option<u32>,
     /// Allow changes to a protected path, as a glob; repeatable
     ///
@@ -299,9 +300,18 @@ impl RunOptions {
         task.expect = self.expect.or(task.expect);
         task.baseline = self.baseline.or(task.baseline);
         if (task.base.is_some() || self.from_commit) && task.isolation != Isolation::Worktree {
-            let flag = if self.from_commit { "--from-commit" } else { "--base" };
+            let flag = match (self.from_commit, &self.base) {
+                (true, _) => "--from-commit",
+                (false, Some(_)) => "--base",
+                (false, None) => "`base`",
+            };
             let error = anyhow!("{flag}: only a worktree starts from a commit, but the task runs in place");
-            return Err(CliError::input(error).hint(format!("add `--isolation worktree`, or omit {flag}")));
+            let (failure, base) = (CliError::input(error), task.base.clone().unwrap_or_default());
+            if self.base.is_none() && !self.from_commit {
+                let failure = failure.hint("add `isolation: worktree` to the task, or remove `base`");
+                return Err(failure.at_value(&task.source, "base", &base));
+            }
+            return Err(failure.hint(format!("add `--isolation worktree`, or omit {flag}")));
         }
         if self.from_commit {
             task.base.get_or_insert_with(|| "HEAD".to_owned());

@@ -1,6 +1,7 @@
 //! Checks, before anything begins, that output files can be written at the end.
 
 use super::failure::CliError;
+use crate::verdict::shell_word;
 use crate::workspace::AtomicOutput;
 use anyhow::anyhow;
 use rustix::fs::{Access, access};
@@ -12,10 +13,14 @@ use std::path::Path;
 /// When `path` is a folder, or its folder does not exist or cannot be written.
 pub(super) fn has_place(flag: &str, path: &Path) -> Result<(), CliError> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let shown = folder.display();
     let why = if path.is_dir() {
-        "the path is a folder"
+        let error = anyhow!("{flag} {}: the path is a folder", path.display());
+        return Err(CliError::input(error).hint("name a file in it"));
     } else if !folder.is_dir() {
-        "its folder does not exist"
+        let error = anyhow!("{flag} {}: its folder does not exist", path.display());
+        return Err(CliError::input(error)
+            .hint(format!("create the folder with `mkdir -p {}`", shell_word(&shown.to_string()))));
     } else if !path.exists() && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         "its folder is not writable"
     } else if path.exists() && access(path, Access::WRITE_OK).is_err() {

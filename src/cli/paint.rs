@@ -11,7 +11,8 @@ use crate::report::lane::github;
 use anstream::ColorChoice;
 use clap::ValueEnum;
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// True if GitHub's runner reads the output. It takes some text for commands.
@@ -74,10 +75,13 @@ pub(super) fn command(command: &str) {
     live::above(&format!("{}\n", one_line(command)));
 }
 
-/// Writes pieces as a line. If live lines are drawn, breaks it between words. A reader that has
-/// gone away is not an error.
+/// Writes pieces as a line. On a terminal, breaks it between words. A reader that has gone away is
+/// not an error.
 pub(super) fn line<T: AsRef<str>>(pieces: &[(Tone, T)]) {
-    let Some(width) = live::drawn_width() else { return show(pieces, "\n") };
+    // Broken lines of a file would move from their carets.
+    let is_excerpt = pieces.first().is_some_and(|(_, text)| text.as_ref().ends_with(" | "));
+    let width = live::drawn_width().or_else(|| columns(&std::io::stderr()).filter(|_| !is_excerpt));
+    let Some(width) = width else { return show(pieces, "\n") };
     let pieces: Vec<(Tone, &str)> = pieces.iter().map(|(tone, text)| (*tone, text.as_ref())).collect();
     wrapped(&pieces, width).iter().for_each(|line| show(line, "\n"));
 }
@@ -130,6 +134,23 @@ pub(super) fn page<T: AsRef<str>>(lines: &[Vec<(Tone, T)>]) -> String {
     read_by_runner(&text).into_owned()
 }
 
+/// Returns lines as [`page`] does, broken between words if standard output is a terminal.
+pub(super) fn prose<T: AsRef<str>>(lines: &[Vec<(Tone, T)>]) -> String {
+    let Some(width) = columns(&std::io::stdout()) else { return page(lines) };
+    let pieces = |line: &Vec<(Tone, T)>| -> Vec<Vec<(Tone, String)>> {
+        wrapped(&line.iter().map(|(tone, text)| (*tone, text.as_ref())).collect::<Vec<_>>(), width)
+    };
+    page(&lines.iter().flat_map(pieces).collect::<Vec<_>>())
+}
+
+/// Returns the number of columns of a terminal; `None` if the stream is none.
+pub(super) fn columns(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
+    const USUAL: usize = 80;
+    const LEAST: usize = 30;
+    let columns = || rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col));
+    stream.is_terminal().then(|| columns().filter(|columns| *columns > 0).unwrap_or(USUAL).max(LEAST))
+}
+
 /// Writes text that has already passed [`harmless`].
 pub(super) fn log(text: &str) {
     live::above(&read_by_runner(text));
@@ -162,6 +183,14 @@ const FACT: usize = 11;
 /// can be copied.
 fn wrapped(pieces: &[(Tone, &str)], width: usize) -> Vec<Vec<(Tone, String)>> {
     let hang = hang(pieces, width);
+    let is_output = hang.1.trim_end().ends_with(['|', '│', '┆']);
+    let total: usize = pieces.iter().map(|(_, text)| cells(text)).sum();
+    let squeezed: Vec<(Tone, String)> = match is_output && total > width {
+        true => pieces.iter().map(|(tone, text)| (*tone, squeezed(text, total - width))).collect(),
+        false => Vec::new(),
+    };
+    let squeezed: Vec<(Tone, &str)> = squeezed.iter().map(|(tone, text)| (*tone, text.as_str())).collect();
+    let pieces = if squeezed.is_empty() { pieces } else { &squeezed };
     let hang_cells = cells(&hang.1);
     let (mut lines, mut line, mut used) = (Vec::new(), Vec::new(), 0);
     for word in words(pieces) {
@@ -180,6 +209,24 @@ fn wrapped(pieces: &[(Tone, &str)], width: usize) -> Vec<Vec<(Tone, String)>> {
     lines
 }
 
+/// Makes the rules and gaps in a line of output shorter by `excess` columns, as far as they are
+/// long enough. Test runners draw them as wide as the terminal.
+fn squeezed(text: &str, excess: usize) -> String {
+    const LONG: usize = 6;
+    const SHORT: usize = 2;
+    let chars: Vec<char> = text.chars().collect();
+    let is_rule = |run: &&[char]| run.len() >= LONG && "=-_*#~ ".contains(run[0]);
+    let runs = chars.chunk_by(|one, other| one == other);
+    let (count, mut left) = (runs.clone().filter(is_rule).count(), excess);
+    let share = excess.div_ceil(count.max(1));
+    let kept = |run: &[char]| {
+        let cut = if is_rule(&run) { share.min(left).min(run.len() - SHORT) } else { 0 };
+        left -= cut;
+        run[cut..].iter().collect::<String>()
+    };
+    runs.map(kept).collect()
+}
+
 /// Returns the beginning of each further line.
 fn hang(pieces: &[(Tone, &str)], width: usize) -> (Tone, String) {
     let (tone, first) = pieces.first().copied().unwrap_or((Tone::Plain, ""));
@@ -188,7 +235,16 @@ fn hang(pieces: &[(Tone, &str)], width: usize) -> (Tone, String) {
         return (tone, first.to_owned());
     }
     let is_fact = indent >= 2 && cells(first) == FACT && FACT < width / 2;
-    (Tone::Plain, " ".repeat(if is_fact { FACT } else { (indent + 2).min(width / 4) }))
+    // A mark and a padded name, as in `✓ git      `.
+    let two = pieces.get(1).map_or(0, |(_, name)| cells(first) + cells(name));
+    let is_marked = two == FACT && cells(first) == 2 && FACT < width / 2;
+    let is_remedy = first.trim() == "→" && cells(first) < width / 2;
+    let columns = match (is_fact || is_marked, is_remedy) {
+        (true, _) => FACT,
+        (false, true) => cells(first),
+        (false, false) => (indent + 2).min(width / 4),
+    };
+    (Tone::Plain, " ".repeat(columns))
 }
 
 /// Returns the words as pieces, each with the space behind it.
@@ -220,6 +276,14 @@ mod tests {
         assert_eq!(text(&output, 24), ["    | test result:", "    | FAILED. 2 passed"]);
         let fact = [(Tone::Faint, "  proof    "), (Tone::Plain, "tree 4d5614 in a clean room")];
         assert_eq!(text(&fact, 28), ["  proof    tree 4d5614 in a", "           clean room"]);
+        let rule = [(Tone::Faint, "    | "), (Tone::Plain, "=========== 1 failed ===========")];
+        assert_eq!(text(&rule, 28), ["    | ====== 1 failed ======"]);
+        let dots = [(Tone::Faint, "    | "), (Tone::Plain, "a.py ..F..            [100%]")];
+        assert_eq!(text(&dots, 28), ["    | a.py ..F..      [100%]"]);
+        let check = [(Tone::Good, "✓ "), (Tone::Strong, "git      "), (Tone::Plain, "the project is not in one")];
+        assert_eq!(text(&check, 28), ["✓ git      the project is", "           not in one"]);
+        let remedy = [(Tone::Faint, "           → "), (Tone::Plain, "run `git init` here")];
+        assert_eq!(text(&remedy, 28), ["           → run `git init`", "             here"]);
         let plain = [(Tone::Bad, "✗ the gate did not pass"), (Tone::Faint, " (2.5s)"), (Tone::Plain, ": verify/test")];
         assert_eq!(text(&plain, 30), ["✗ the gate did not pass", "  (2.5s): verify/test"]);
         assert_eq!(text(&plain, 80), ["✗ the gate did not pass (2.5s): verify/test"]);

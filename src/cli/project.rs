@@ -5,7 +5,7 @@ use super::failure::CliError;
 use super::paint::{self, Tone};
 use crate::config::EnvironmentLayer;
 use crate::gate;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::fs::Metadata;
 use std::io;
@@ -54,11 +54,18 @@ impl ProjectArguments {
     /// # Errors
     /// When the folder does not exist.
     pub(super) fn folder(&self) -> Result<PathBuf, CliError> {
-        let folder = self
-            .workspace
-            .canonicalize()
-            .and_then(|folder| if folder.is_dir() { Ok(folder) } else { Err(io::ErrorKind::NotADirectory.into()) });
-        folder.with_context(|| format!("there is no folder {}", self.workspace.display())).map_err(CliError::input)
+        let shown = self.workspace.display();
+        match self.workspace.canonicalize() {
+            Ok(folder) if folder.is_dir() => Ok(folder),
+            Ok(_) => {
+                let error = anyhow!("{shown} is a file, not a folder");
+                Err(CliError::input(error).hint("-C names the folder of the project, or a folder in it"))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(CliError::no_file("folder", &self.workspace).or_hint("-C names the folder of the project"))
+            }
+            Err(error) => Err(error).with_context(|| format!("cannot use the folder {shown}")).map_err(CliError::input),
+        }
     }
 
     /// Returns the project's root. Prints it on standard error if it is neither the folder of `-C`

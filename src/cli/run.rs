@@ -4,12 +4,15 @@ use super::batch::{self, BatchArguments, BatchRequest};
 use super::failure::CliError;
 use super::options::RunOptions;
 use super::start::run_task;
-use super::tasks::{must_say_something, read_source, unwritten, values};
+use super::tasks::{must_say_something, read_source, task_folder, unwritten, values};
 use crate::config::EnvironmentLayer;
 use crate::task::{self, GateChoice, Task, TaskDefaults};
 use anyhow::anyhow;
 use clap::Args;
 use std::path::{Path, PathBuf};
+
+/// The most entries of a folder to search for a task with a similar name.
+const MOST_ENTRIES: usize = 1000;
 
 #[derive(Debug, Args)]
 #[command(
@@ -55,7 +58,9 @@ pub(super) fn run(arguments: &RunArguments, environment: &EnvironmentLayer) -> R
     let RunArguments { tasks, prompt, no_verify, options, batch, .. } = arguments;
     if is_prose(tasks) {
         let error = anyhow!("there is no task file `{}`", tasks.join(" "));
-        return Err(CliError::input(error).hint("to pass the task as text: `fledge run -p '…'`"));
+        let text = tasks.join(" ");
+        let quoted = if text.contains('\'') { format!("\"{text}\"") } else { format!("'{text}'") };
+        return Err(CliError::input(error).hint(format!("to pass the task as text: `fledge run -p {quoted}`")));
     }
     must_say_something(prompt.as_deref())?;
     if prompt.is_some() && batch.is_any() {
@@ -82,6 +87,33 @@ fn is_prose(tasks: &[String]) -> bool {
     text.contains(' ') && words().any(is_plain) && !tasks.iter().any(is_file)
 }
 
+/// Returns the failure of a run of one task that needs another one.
+fn needs_another(source: &str, need: &str) -> CliError {
+    let folder = task_folder(source);
+    let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten().take(MOST_ENTRIES);
+    let paths = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    let own = Path::new(source).file_stem().map(|stem| stem.to_owned());
+    let stems =
+        paths.filter_map(|path| path.file_stem().filter(|stem| Some(*stem) != own.as_deref()).map(|it| it.to_owned()));
+    let names: Vec<String> = stems.filter_map(|stem| stem.into_string().ok()).collect();
+    let shown = |name: &str| {
+        folder.join(name).with_extension("md").strip_prefix(".").map_or_else(
+            |_| folder.join(name).with_extension("md").display().to_string(),
+            |path| path.display().to_string(),
+        )
+    };
+    let failure = |why: &str| CliError::input(anyhow!("{source}: the task needs `{need}`, {why}"));
+    let failure =
+        match crate::yaml::nearest(need, names.iter().map(String::as_str)) {
+            Some(near) if near == need => failure("which this command does not run")
+                .hint(format!("run both: `fledge run {} {source}`", shown(need))),
+            Some(near) => failure("but there is no such task").hint(format!("did you mean `{near}`?")),
+            None => failure("but there is no such task")
+                .hint(format!("write {}, or remove the name from `needs`", shown(need))),
+        };
+    failure.at_value(source, "needs", need)
+}
+
 fn read_task(arguments: &RunArguments, defaults: &TaskDefaults) -> Result<Task, CliError> {
     let source = arguments.tasks.first().map_or("-", String::as_str);
     let text = arguments.prompt.clone().map_or_else(|| read_source(source), Ok)?;
@@ -90,9 +122,8 @@ fn read_task(arguments: &RunArguments, defaults: &TaskDefaults) -> Result<Task, 
     if let Some(fault) = unwritten(&text, source) {
         return Err(CliError::input(fault));
     }
-    if !task.needs.is_empty() {
-        let error = anyhow!("{source} needs other tasks: {}", task.needs.join(", "));
-        return Err(CliError::input(error).hint("name them too: `fledge run a.md b.md`, or name their folder"));
+    if let Some(need) = task.needs.first() {
+        return Err(needs_another(source, need));
     }
     if task.candidates.is_some() {
         let error = anyhow!("{source}: `candidates` need a task file, which each candidate reads");

@@ -31,7 +31,7 @@ pub(super) fn say(project: &ProjectArguments, environment: &EnvironmentLayer) ->
                 "Last run: {}",
                 newest(&root, environment).map_or_else(|| "none yet".to_owned(), |row| ended(&row, &root))
             ),
-            format!("Next:     {}", next(&root, environment)),
+            format!("Next:     {}", next(&root, environment, None)),
         ],
         None => vec![
             "fledge lets an agent work on a task until the project's own checks pass".to_owned(),
@@ -40,7 +40,7 @@ pub(super) fn say(project: &ProjectArguments, environment: &EnvironmentLayer) ->
         ],
     };
     let lines: Vec<_> = lines.iter().map(|line| vec![(Tone::Plain, paint::one_line(line))]).collect();
-    print_data(&paint::page(&lines)).map_err(no_output)?;
+    print_data(&paint::prose(&lines)).map_err(no_output)?;
     Ok(0)
 }
 
@@ -85,8 +85,9 @@ fn from_here(root: &Path, path: &Path) -> PathBuf {
     }
 }
 
-/// Returns the next command, with its reason.
-pub(super) fn next(root: &Path, environment: &EnvironmentLayer) -> String {
+/// Returns the next command, with its reason. `commit` is the command that commits what a run would
+/// refuse.
+pub(super) fn next(root: &Path, environment: &EnvironmentLayer, commit: Option<&str>) -> String {
     if let Some(row) = newest(root, environment) {
         match &row.state {
             StoredRunState::Running { .. } => return format!("`fledge runs list --running{}`", elsewhere(root)),
@@ -103,7 +104,10 @@ pub(super) fn next(root: &Path, environment: &EnvironmentLayer) -> String {
     let place = elsewhere(root);
     let text = read_text(&root.join(&task), MOST).ok().flatten().unwrap_or_default();
     match unwritten(&text, &shown) {
-        Some(_) => format!("describe the task in {shown}, then `fledge run {shown}{place}`"),
+        Some(_) => {
+            let commit = commit.map(|commit| format!("commit with `{commit}`, ")).unwrap_or_default();
+            format!("describe the task in {shown}, {commit}then `fledge run {shown}{place}`")
+        }
         None => format!("`fledge run {shown}{place}`"),
     }
 }

@@ -1,8 +1,8 @@
 //! The start of a run of one task, or its resumption, and its plan without a run.
 
 use super::configured;
-use super::connect::{RequestedModels, connect_models};
-use super::drive::{AgentWork, OutputOptions, driven};
+use super::connect::{RequestedModels, check_models, connect_models};
+use super::drive::{AgentWork, OutputOptions, driven, must_begin, must_reach_server};
 use super::failure::CliError;
 use super::options::RunOptions;
 use super::output::{no_output, print_data, print_json};
@@ -13,10 +13,10 @@ use super::resume::{RunsOfKey, interrupted, keyed, resume};
 use super::runtime::block_on;
 use super::tasks::task_folder;
 use crate::chat::money;
-use crate::config::{ConfigError, EnvironmentLayer, resolve_model};
+use crate::config::{ConfigError, EnvironmentLayer};
 use crate::driver::{
-    Briefing, DriverSettings, RunError, RunTerms, StartingPoint, base_at, is_for_now, lanes_at, must_be_committed,
-    prepare, terms,
+    Agent, Briefing, DriverSettings, RunError, RunTerms, StartingPoint, StopToken, base_at, is_for_now, lanes_at,
+    must_be_committed, prepare, terms,
 };
 use crate::id::RunId;
 use crate::limits::Limits;
@@ -67,12 +67,9 @@ fn begin_in(
     let state_dir = environment.state_dir().map_err(CliError::input)?;
     let place = ProjectContext { workspace, state_dir: &state_dir, set: &set };
     if options.dry_run {
-        for name in &task.models {
-            if let Err(fault @ ConfigError::UnknownModel { .. }) = resolve_model(name, &set, environment) {
-                return Err(CliError::input(fault).at_value(&task, "model", name));
-            }
-        }
-        return dry_run(options, &task, options.settings(environment, &place, &none));
+        let settings = options.settings(environment, &place, &none);
+        let notes = must_be_startable(options, &task, environment, &place, &settings, results?)?;
+        return dry_run(options, &task, settings, notes);
     }
     let settings = |task: &Task| {
         let asked = RequestedModels { names: &task.models, tier: task.tier, folder: &task_folder(&task.source) };
@@ -82,16 +79,58 @@ fn begin_in(
                 no_models: Some(failure.message()),
                 ..options.settings(environment, &place, &none)
             }),
-            Err(failure) => Err(match failure.cause() {
-                Some(ConfigError::UnknownModel { name, .. }) => {
-                    let name = name.clone();
-                    failure.at_value(task, "model", &name)
-                }
-                _ => failure,
-            }),
+            Err(failure) => Err(at_model(failure, task, place)),
         }
     };
     start_or_resume(options, environment, task, settings, place, results?)
+}
+
+/// Adds the place of an unknown model in the task's file, or in the configuration.
+fn at_model(failure: CliError, task: &Task, place: ProjectContext<'_>) -> CliError {
+    let Some(ConfigError::UnknownModel { name, .. }) = failure.cause() else { return failure };
+    let name = name.clone();
+    if task.models.is_empty() {
+        return failure.at_default_model(place.set, place.workspace);
+    }
+    failure.at_value(&task.source, "model", &name)
+}
+
+/// Makes the checks that a run makes before it begins, for a dry run. Starts no program but git.
+/// Returns notes about missing keys: a dry run needs none.
+fn must_be_startable(
+    options: &RunOptions,
+    task: &Task,
+    environment: &EnvironmentLayer,
+    place: &ProjectContext<'_>,
+    settings: &DriverSettings,
+    results: ResultFiles,
+) -> Result<Vec<String>, CliError> {
+    let voice = OutputOptions::new(options.voice, place.set, environment);
+    let voice = voice.telling(&options.server, place.set, environment).with(results);
+    options.record(place.workspace)?;
+    if store::is_inside(place.state_dir, place.workspace) {
+        let error = RunError::StateInside(place.state_dir.to_owned());
+        let hint = "fledge keeps journals and reports in FLEDGE_STATE_DIR, else in ~/.local/state/fledge";
+        return Err(CliError::because(error.reason(), error).hint(hint));
+    }
+    if let Some(name) = options.run_key.as_ref().filter(|_| !options.resume_or_start) {
+        let store = place.store().map_err(CliError::own)?;
+        let newest = keyed(&store, name).map_err(CliError::own)?.newest;
+        newest.filter(|row| must_count(row, false)).map_or(Ok(()), |row| Err(key_taken(name, &row.head.id)))?;
+    }
+    let asked = RequestedModels { names: &task.models, tier: task.tier, folder: &task_folder(&task.source) };
+    let notes = match check_models(&asked, place.set, environment) {
+        Err(_) if task.is_fix => Vec::new(), // a gate that passes needs no model
+        checked => checked.map_err(|failure| at_model(failure, task, *place))?,
+    };
+    must_reach_server(&voice, settings)?;
+    block_on(must_begin(&Agent::new(settings.clone()), task, &StopToken::default()))??;
+    Ok(notes)
+}
+
+fn key_taken(key: &str, run: &RunId) -> CliError {
+    let error = anyhow!("the run key `{key}` belongs to run {run}");
+    CliError::input(error).hint("continue that run with --resume-or-start, or use another key")
 }
 
 /// Resumes the run that these arguments mean, or starts one.
@@ -127,8 +166,7 @@ fn start_or_resume(
         if let Some(row) = found.newest.filter(|row| must_count(row, options.resume_or_start)) {
             let run = &row.head.id;
             if !options.resume_or_start {
-                let error = anyhow!("the run key `{}` belongs to run {run}", key.unwrap_or_default());
-                return Err(CliError::input(error).hint("continue that run with --resume-or-start, or use another key"));
+                return Err(key_taken(&key.unwrap_or_default(), run));
             }
             if !same(&store, &row) {
                 let error = anyhow!("run {run} was started with another task, gate or options");
@@ -176,7 +214,7 @@ fn must_count(row: &RunRow, goes_on: bool) -> bool {
 }
 
 /// Prints the plan: the prompts, the tools, the lanes and the limits. Calls nothing.
-fn dry_run(options: &RunOptions, task: &Task, settings: DriverSettings) -> Result<u8, CliError> {
+fn dry_run(options: &RunOptions, task: &Task, settings: DriverSettings, more: Vec<String>) -> Result<u8, CliError> {
     let scratch = tempfile::tempdir().context("cannot create a folder").map_err(CliError::own)?;
     let refused = |fault| CliError::unplanned(fault, task);
     block_on(must_be_committed(task, &settings, scratch.path()))?.map_err(refused)?;
@@ -184,7 +222,7 @@ fn dry_run(options: &RunOptions, task: &Task, settings: DriverSettings) -> Resul
     let (seen, notes) = block_on(base_at(task, &settings, scratch.path()))?.map_err(refused)?.unzip();
     let seen = seen.as_ref().unwrap_or(&settings);
     let mut briefing = prepare(task, seen, &StartingPoint::unread(&seen.workspace), at.as_deref()).map_err(refused)?;
-    briefing.plan.notes.extend(notes.into_iter().flatten());
+    briefing.plan.notes.extend(notes.into_iter().flatten().chain(more));
     let defaults = Limits::default();
     let lanes = briefing.gate.lanes.as_slice();
     let plan = serde_json::json!({

@@ -11,7 +11,7 @@ use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
 use crate::report::count;
 use crate::store::{Store, WhichUnsent};
-use crate::sync::Said;
+use crate::sync::{Said, SyncError};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
@@ -65,10 +65,17 @@ pub(super) fn run(arguments: &SyncArguments, environment: &EnvironmentLayer) -> 
             (Some(WhichUnsent::Begun), unsent(WhichUnsent::All)? - begun)
         }
     };
-    let said = match which {
-        None => Said::default(),
-        Some(which) => block_on(async { Ok::<_, CliError>(plan.sender().await?.send(which).await) })??,
-    };
+    let said = block_on(async {
+        let sender = plan.sender().await?;
+        let mut said = match which {
+            None => Said::default(),
+            Some(which) => sender.send(which).await,
+        };
+        if said.runs == 0 && said.faults.is_empty() {
+            said.faults.extend(sender.must_answer().await.err());
+        }
+        Ok::<_, CliError>(said)
+    })??;
     print_sent(&said, unasked, arguments.json)?;
     Ok(u8::from(said.left > 0 || !said.faults.is_empty()))
 }
@@ -86,6 +93,10 @@ fn print_sent(said: &Said, unasked: u64, is_json: bool) -> Result<(), CliError> 
     print_data(&format!("{} sent, {records}; {} left", of_runs(*runs), of_runs(*left))).map_err(no_output)?;
     for why in whys {
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &why)]);
+    }
+    if faults.iter().any(|fault| matches!(fault, SyncError::Courier(_))) {
+        let hint = "check the address of the server: --sync, FLEDGE_SYNC or `sync: { url }`";
+        paint::line(&[(Tone::Faint, "  hint: "), (Tone::Plain, hint)]);
     }
     if unasked > 0 {
         let says = format!("{} from before the first sync; pass --all to send them too", of_runs(unasked));

@@ -22,15 +22,47 @@ pub(super) const TASK_TEXT: [&str; 2] = [
 /// When the text has no words.
 pub(super) fn must_say_something(prompt: Option<&str>) -> Result<(), CliError> {
     match prompt {
-        Some(text) if text.trim().is_empty() => Err(CliError::input(anyhow!("--prompt: the text is empty"))),
+        Some(text) if text.trim().is_empty() => {
+            let error = anyhow!("--prompt: the text is empty");
+            Err(CliError::input(error).hint("say what to do, e.g. `fledge run -p 'Fix the failing test'`"))
+        }
         _ => Ok(()),
     }
 }
 
+/// Endings of files with code or data, which are no texts of tasks.
+const OTHER_ENDINGS: &str = "bash c cc cfg clj conf cpp cs css csv cxx dart env ex exs fish go gradle groovy h hpp hs \
+    htm html ini ipynb java jl js json jsonl jsx kt kts less lock log lua m mjs ml mm nim nix php pl proto ps1 py pyi r \
+    rb rs sass scala scss sh sql svelte swift tf toml ts tsx vue xml yaml yml zig zsh";
+/// Names of files with code, which have no ending.
+const OTHER_NAMES: [&str; 6] = ["Makefile", "Dockerfile", "Justfile", "justfile", "Rakefile", "Gemfile"];
+
+/// Checks that a file is meant as a task: it is neither source code nor data, such as a lane.
+///
+/// # Errors
+/// When its name or its first line is that of another file.
+pub(super) fn must_be_task(path: &Path, text: &str) -> Result<(), CliError> {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_lowercase();
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_other = OTHER_ENDINGS.split_whitespace().any(|other| other == ending) || OTHER_NAMES.contains(&name);
+    if !is_other && !text.starts_with("#!") {
+        return Ok(());
+    }
+    let shown = path.strip_prefix(".").unwrap_or(path).display();
+    let error = anyhow!("{shown} is not a task: a task is a text, usually in a `.md` file");
+    let lane = path.file_stem().filter(|_| path.parent().is_some_and(|parent| parent.ends_with("lanes")));
+    Err(CliError::input(error).hint(match lane.and_then(|stem| stem.to_str()) {
+        Some(lane) => format!("to run this lane: `fledge lanes run {lane}`"),
+        None => format!("say what to do with the file: `fledge run -p 'In {shown}, …'`"),
+    }))
+}
+
 pub(super) fn read_source(source: &str) -> Result<String, CliError> {
     if source != "-" {
-        let read = store::read_text(Path::new(source), MAX_SOURCE).map_err(CliError::input)?;
-        return read.ok_or_else(|| CliError::no_file("task file", Path::new(source)));
+        let path = Path::new(source);
+        let read = store::read_text(path, MAX_SOURCE).map_err(CliError::input)?;
+        let text = read.ok_or_else(|| CliError::no_file("task file", path))?;
+        return must_be_task(path, &text).map(|()| text);
     }
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(MAX_SOURCE as u64 + 1).read_to_end(&mut bytes);

@@ -328,7 +328,11 @@ fn read(path: &Path) -> Result<Option<String>, ConfigError> {
         Err(error) => Err(unreadable(error)),
         Ok(found) if !found.is_file() => refused("not a regular file"),
         Ok(found) if found.len() > 2 * MAX_SOURCE as u64 => refused("too large for a configuration file"),
-        Ok(_) => std::fs::read_to_string(path).map(Some).map_err(unreadable),
+        Ok(_) => match String::from_utf8(std::fs::read(path).map_err(unreadable)?) {
+            Ok(text) if !text.contains('\0') => Ok(Some(text)),
+            Err(error) if !error.as_bytes().contains(&0) => refused("not UTF-8; save it as UTF-8"),
+            Ok(_) | Err(_) => refused("it is a binary file, or not UTF-8; save it as text in UTF-8"),
+        },
     }
 }
 

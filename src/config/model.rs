@@ -349,6 +349,19 @@ fn published_as(name: &str) -> Option<String> {
 fn unknown(name: &str, settings: &ProjectConfig) -> ConfigError {
     let providers = || ProviderKind::WORDS.iter().map(|(word, _)| *word).chain(["cassette"]);
     let mut hints = Vec::new();
+    let example = |kind: ProviderKind| match kind {
+        ProviderKind::Anthropic => ANTHROPIC_MODEL,
+        ProviderKind::OpenAi => OPENAI_MODEL,
+        ProviderKind::OpenAiResponses => "openai-responses/gpt-5",
+        ProviderKind::Ollama => "ollama/qwen3",
+        ProviderKind::Cassette => "cassette/answers.yaml",
+    };
+    let kinds = ProviderKind::WORDS.iter().map(|(_, kind)| *kind).chain([ProviderKind::Cassette]);
+    let provider = kinds.into_iter().find(|kind| kind.name() == name.trim_end_matches('/'));
+    if let Some(provider) = provider {
+        let hint = format!("this is a provider: add the model, e.g. `{}`", example(provider));
+        return ConfigError::UnknownModel { name: name.into(), hint };
+    }
     match name.split_once('/') {
         Some((provider, model)) if !providers().any(|known| known == provider) => {
             hints.extend(nearest(provider, providers()).map(|near| format!("did you mean `{near}/{model}`?")));
@@ -368,6 +381,7 @@ fn unknown(name: &str, settings: &ProjectConfig) -> ConfigError {
         false => format!("the name comes from `default_model`, {}", default.origin),
     }));
     let ways: Vec<String> = ProviderKind::WORDS.iter().map(|(word, _)| format!("`{word}/<model>`")).collect();
-    hints.push(format!("or write {} or `cassette/<path>`", ways.join(", ")));
+    let or = if hints.is_empty() { "" } else { "or " };
+    hints.push(format!("{or}write {} or `cassette/<path>`", ways.join(", ")));
     ConfigError::UnknownModel { name: name.into(), hint: hints.join("; ") }
 }

@@ -203,7 +203,7 @@ fn a_model_that_cannot_be_used_says_what_to_do() {
             vec![],
             format!("no model `antropic/x` (did you mean `anthropic/x`?; configured: claude, gate, near; {spelled})"),
         ),
-        ("openai/", vec![], format!("no model `openai/` (configured: claude, gate, near; {spelled})")),
+        ("openai/", vec![], "no model `openai/` (this is a provider: add the model, e.g. `openai/gpt-5`)".into()),
         (
             "openai/x",
             vec![("OPENAI_BASE_URL", "proxy:80")],

@@ -73,6 +73,9 @@ pub(super) fn must_be_hideable(settings: &DriverSettings) -> Result<(), PlanErro
     match folder.canonicalize() {
         Ok(found) if found.is_dir() => Ok(()),
         Ok(_) => fault(&"not a folder"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(PlanError::bad(format!("there is no hold-out folder {}", folder.display())))
+        }
         Err(error) => fault(&error),
     }
 }

@@ -116,7 +116,8 @@ pub async fn ground_at(
 /// [`PlanError`] if there is no such commit or no repository.
 pub async fn commit_at(folder: &Path, name: &str, env: &[(String, String)], scratch: &Path) -> Result<(), PlanError> {
     let worktree = Worktree::choose(&scratch.join(FOLDER), &RunId::new("dry"), "", Some(name), folder, folder);
-    worktree.commit(env, scratch, &CancellationToken::new()).await.map(drop).map_err(unplanned)
+    let found = worktree.commit(env, scratch, &CancellationToken::new()).await;
+    found.map(drop).map_err(|fault| unplanned(fault).of_value("base", name))
 }
 
 /// Returns a worktree that is never created.
@@ -126,7 +127,8 @@ pub(super) fn imagined(from: Option<&str>, settings: &DriverSettings, scratch: &
 }
 
 async fn base_of(worktree: &Worktree, settings: &DriverSettings, scratch: &Path) -> Result<WorktreeBase, PlanError> {
-    worktree.base(&settings.env, scratch, &CancellationToken::new()).await.map_err(unplanned)
+    let base = worktree.base(&settings.env, scratch, &CancellationToken::new()).await;
+    base.map_err(|fault| unplanned(fault).of_value("base", &worktree.from))
 }
 
 async fn written(worktree: &Worktree, settings: &DriverSettings, scratch: &Path) -> Result<DriverSettings, PlanError> {

@@ -86,7 +86,10 @@ pub(super) fn read(root: &Path, path: &str) -> Result<Option<String>, Problem> {
         Ok(None) if path.is_symlink() => Err(unreadable("the link is broken")),
         Ok(text) => Ok(text),
         Err(error) => Err(match error.not_utf8() {
-            Some(NotUtf8 { line, column, found }) => {
+            Some(NotUtf8 { found: None, .. }) => {
+                Problem::of_file("this is a binary file, not text").hint("save it as text, or remove it")
+            }
+            Some(NotUtf8 { line, column, found: Some(found) }) => {
                 let place = FilePlace { line: *line, column: *column };
                 Problem::at(place, format!("not UTF-8: {found}")).hint("save the file as UTF-8")
             }

@@ -36,6 +36,10 @@ pub fn parse(name: &str, path: &str, text: &str) -> Result<Lane, LaneError> {
 pub(super) fn draft(text: &str) -> (Option<LaneDraft>, Problems, Problems) {
     let mut reading = LaneReading::default();
     match yaml::parse(text, 1) {
+        Ok(node) if node.value == YamlValue::Null => {
+            let empty = yaml::nothing_in(&node, text, "a lane", "`steps: [{ name: test, run: make test }]`");
+            (None, empty.map(Problems::from).unwrap_or_default(), Problems::default())
+        }
         Ok(node) => (reading.lane(&node), reading.problems, reading.warnings),
         Err(problem) => (None, problem.into(), Problems::default()),
     }

@@ -138,7 +138,7 @@ impl Lane {
         let numbered = |(number, entry): (usize, &StepEntry)| format!("{} {}", number + 1, excerpt(&entry.name));
         let entries: Vec<String> = self.entries.iter().enumerate().map(numbered).collect();
         let wanted = excerpt(wanted);
-        Err(format!("lane `{}` has no step `{wanted}`{near}: it has {}", self.name, entries.join(", ")))
+        Err(format!("lane `{}` has no step `{wanted}`{near}; its steps: {}", self.name, entries.join(", ")))
     }
 
     /// Selects a whole entry.
@@ -280,11 +280,11 @@ steps:
 
     #[test]
     fn a_selection_that_is_not_there_is_refused_with_what_is() {
-        let there = "it has 1 fmt, 2 parallel(lint, make docs --quiet), 3 test, 4 everything, 5 make pack --all";
+        let there = "its steps: 1 fmt, 2 parallel(lint, make docs --quiet), 3 test, 4 everything, 5 make pack --all";
         for (wanted, near) in
             [("6", ""), ("0", ""), ("tets", " (did you mean `test`?)"), ("biuld", " (did you mean `build`?)")]
         {
-            assert_eq!(only(wanted, &[]), Err(format!("lane `verify` has no step `{wanted}`{near}: {there}")));
+            assert_eq!(only(wanted, &[]), Err(format!("lane `verify` has no step `{wanted}`{near}; {there}")));
         }
         for wanted in ["lint", "make docs", "make docs --quiet", "gen"] {
             let why = "is inside of parallel(lint, make docs --quiet): begin with that, which is `2`";

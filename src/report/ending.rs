@@ -46,6 +46,8 @@ pub struct NamedRun<'n> {
     pub name: &'n str,
     /// True if its project is in a git repository, so that its work can be committed.
     pub has_repository: bool,
+    /// The models that its task names; if empty, the configured one.
+    pub models: &'n [String],
 }
 
 /// Returns the line on how a run ended: `✓ Verified in 41.2s · 2 attempts · src/lib.rs +2 -2 ·
@@ -130,7 +132,7 @@ pub fn number(number: u64, noun: &str) -> String {
 }
 
 /// Returns the commands that make sense after a run, the most useful first; at most three.
-pub fn next_steps(result: &TaskResult, NamedRun { name: run, has_repository }: NamedRun<'_>) -> Vec<NextStep> {
+pub fn next_steps(result: &TaskResult, NamedRun { name: run, has_repository, models }: NamedRun<'_>) -> Vec<NextStep> {
     let step = |command: String, does| NextStep { command: format!("fledge {command}"), does };
     let has_changed = result.changed_paths().next().is_some();
     let is_in_place = result.worktree.is_none() && result.commit.is_none();
@@ -164,7 +166,8 @@ pub fn next_steps(result: &TaskResult, NamedRun { name: run, has_repository }: N
         }
         Reason::GateErrored => [log(), Some(step("doctor".into(), "check the environment")), undo()],
         Reason::ProviderFailed | Reason::Refused | Reason::EmptyResponse | Reason::ModelProtocol => {
-            [Some(step("models check".into(), "check that each model answers")), diff(), undo()]
+            let names: String = models.iter().map(|model| format!(" {}", shell_word(model))).collect();
+            [Some(step(format!("models check{names}"), "check that each model answers")), diff(), undo()]
         }
         Reason::GateFailed | Reason::Stuck => [log(), diff(), go_on("…")],
         Reason::MaxTurns
@@ -222,7 +225,10 @@ mod tests {
     }
 
     fn steps(result: &TaskResult, has_repository: bool) -> Vec<String> {
-        next_steps(result, NamedRun { name: "last", has_repository }).into_iter().map(|step| step.command).collect()
+        next_steps(result, NamedRun { name: "last", has_repository, models: &[] })
+            .into_iter()
+            .map(|step| step.command)
+            .collect()
     }
 
     #[test]

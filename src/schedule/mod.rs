@@ -103,7 +103,8 @@ impl Schedule {
         if zone.is_some_and(|zone| zone != "UTC") {
             return Err(ScheduleError::ZoneOfInterval { text: text.trim().into() });
         }
-        let unread = |why| ScheduleError::Unread { why };
+        let fault = |why: &str| why.split(": ").next().unwrap_or(why).to_owned(); // the hint is another text
+        let unread = |why: String| ScheduleError::Unread { why: fault(&why) };
         Self::every(parse_duration(interval.trim()).map_err(unread)?)
     }
 

@@ -132,14 +132,24 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
 
 /// A text that is not UTF-8, as the source of a [`StoreError`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not UTF-8: {found} in line {line}, column {column}; save it as UTF-8")]
+#[error("{}", self.why())]
 pub struct NotUtf8 {
     /// The line of the first wrong byte, from 1.
     pub line: usize,
     /// Its column, in characters, from 1.
     pub column: usize,
-    /// A description of what was found there.
-    pub found: String,
+    /// A description of what was found there; `None` for a binary file.
+    pub found: Option<String>,
+}
+
+impl NotUtf8 {
+    fn why(&self) -> String {
+        let Self { line, column, found } = self;
+        match found {
+            Some(found) => format!("not UTF-8: {found} in line {line}, column {column}; save it as UTF-8"),
+            None => "it is a binary file, not text".into(),
+        }
+    }
 }
 
 /// Reads a text file of at most `limit` bytes, and does not wait for a pipe. Returns `Ok(None)` if
@@ -191,8 +201,9 @@ fn not_utf8(bytes: &[u8], valid: usize) -> NotUtf8 {
     let before = String::from_utf8_lossy(&bytes[..valid]);
     let line = before.rsplit('\n').next().unwrap_or_default();
     let found = match bytes {
-        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => "this is UTF-16".into(),
-        _ => format!("the byte 0x{:02X}", bytes[valid]),
+        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => Some("this is UTF-16".into()),
+        _ if bytes.contains(&0) => None,
+        _ => Some(format!("the byte 0x{:02X}", bytes[valid])),
     };
     NotUtf8 { line: before.matches('\n').count() + 1, column: line.chars().count() + 1, found }
 }

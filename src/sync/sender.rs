@@ -24,6 +24,8 @@ const SLOWEST_PACE: Duration = Duration::from_secs(60);
 pub struct SyncSender {
     outbox: SyncOutbox,
     courier: HttpClient,
+    /// The client for the health of the server.
+    health: HttpClient,
     token: SyncToken,
 }
 
@@ -64,7 +66,8 @@ impl SyncSender {
             return Err(SyncError::Unguarded { host: address.host() });
         }
         let courier = HttpClient::to(address.join("v1/sync"), ways)?;
-        Ok(Self { outbox, courier, token: SyncToken(token.to_owned()) })
+        let health = HttpClient::to(address.join("healthz"), ways)?;
+        Ok(Self { outbox, courier, health, token: SyncToken(token.to_owned()) })
     }
 
     /// Returns the server's host, which may be shown.
@@ -105,6 +108,15 @@ impl SyncSender {
             }
         }
         said
+    }
+
+    /// Checks that the server answers, for a sender that has nothing to send.
+    ///
+    /// # Errors
+    /// When no answer comes back.
+    pub async fn must_answer(&self) -> Result<(), SyncError> {
+        let question = HttpRequest { time: PARCEL_TIME, max_answer: LARGEST_ANSWER, ..HttpRequest::question() };
+        Ok(self.health.send(&question).await.map(drop)?)
     }
 
     /// Sends a heartbeat for each run that is driven here. It tells the server that this machine is

@@ -86,8 +86,12 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Tas
         }
     };
     if body.trim().is_empty() {
-        let empty = Problem::at(FilePlace { line: body_line, column: 1 }, "the task has no text");
-        problems.push(empty.hint("write the task below the front matter"));
+        problems.push(if text.trim().is_empty() {
+            Problem::of_file("the file is empty: the task has no text").hint("describe the task in it")
+        } else {
+            let empty = Problem::at(FilePlace { line: body_line, column: 1 }, "the task has no text");
+            empty.hint("write the task below the front matter")
+        });
     }
     let mut task = Task { source: source.into(), ..defaults.of(Task::from_prompt(prompt.trim())) };
     task.title = match table.text("title", &mut problems) {

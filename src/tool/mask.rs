@@ -27,7 +27,17 @@ const FORMS: &[(&str, &str)] = &[
     (r"(?-u:\b)A(KIA|SIA)[A-Z0-9]{16}", MASKED),
     (r"(?-u:\b)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*", MASKED),
     (r"://[^/ \t\r\n:@]*:[^/ \t\r\n@]+@", "://***@"),
-    (r#"((?i-u:passw(or)?d|secret|token|api[_-]?key)[A-Za-z0-9_]*["`']?[ \t]*[:=][ \t]*)[^ \t\r\n]{6,}"#, "${1}***"),
+    (r#"((?i-u:passw(or)?d|secret|token|api[_-]?key)[A-Za-z0-9_]*["`']?=)[^ \t\r\n]{6,}"#, "${1}***"),
+    // After a colon or in code, a word without digits is more likely to be prose: `token: expected`.
+    (
+        concat!(
+            r#"((?i-u:passw(or)?d|secret|token|api[_-]?key)[A-Za-z0-9_]*["`']?[ \t]*[:=][ \t]*)"#,
+            r#"(["'][^ \t\r\n]{5,}|[0-9][^ \t\r\n]{5,}|[^ \t\r\n0-9][0-9][^ \t\r\n]{4,}|"#,
+            r#"[^ \t\r\n0-9]{2}[0-9][^ \t\r\n]{3,}|[^ \t\r\n0-9]{3}[0-9][^ \t\r\n]{2,}|"#,
+            r#"[^ \t\r\n0-9]{4}[0-9][^ \t\r\n]|[^ \t\r\n0-9]{5,}[0-9])[^ \t\r\n]*"#
+        ),
+        "${1}***",
+    ),
     (r"((?i-u:authorization|bearer)[ \t]*:?[ \t]*(?i-u:bearer[ \t]+|basic[ \t]+)?)[A-Za-z0-9+/._~-]{16,}=*", "${1}***"),
 ];
 
@@ -234,6 +244,9 @@ mod tests {
             ("clone https://me:pa55word@example.com/x", "clone https://***@example.com/x"),
             ("DB_PASSWORD=hunter2hunter2 in .env", "DB_PASSWORD=*** in .env"),
             ("\"api_key\": x, api-key: 'abcdef123'", "\"api_key\": x, api-key: ***"),
+            ("password: \"swordfish\", secret = s3cret-9", "password: *** secret = ***"),
+            ("unexpected token: identifier; api key: missing", "unexpected token: identifier; api key: missing"),
+            ("let token = lexer.next();", "let token = lexer.next();"),
             ("Authorization: Bearer abcdefghijklmnop1234==", "Authorization: Bearer ***"),
             ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nrest", "***\nrest"),
             ("-----BEGIN PRIVATE KEY-----\nMIIE", "***"),

@@ -24,6 +24,7 @@ pub struct MarkdownDocument<'a> {
 pub fn document(text: &str) -> Result<MarkdownDocument<'_>, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     super::refuse_large(text)?;
+    super::refuse_binary(text)?;
     let mut opened: Option<(usize, usize)> = None; // byte and line where the YAML begins
     let mut at = 0;
     for (index, line) in text.split_inclusive('\n').enumerate() {

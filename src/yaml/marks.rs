@@ -5,7 +5,7 @@ use super::FilePlace;
 use super::problem::{Problem, excerpt};
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// The maximum depth of nested lists and maps.
 const MAX_DEPTH: usize = 48;
@@ -214,12 +214,15 @@ fn checked_key(key: ValueMark) -> Result<ValueMark, Problem> {
 }
 
 fn refuse_twice(entries: &[(ValueMark, ValueMark)]) -> Result<(), Problem> {
-    let mut seen = HashSet::new();
+    let mut seen = HashMap::new();
     for (key, _) in entries {
         if let ValueShape::Scalar { text, .. } = &key.shape
-            && !seen.insert(text)
+            && let Some(first) = seen.insert(text, key.place.line)
         {
-            let message = format!("the key `{}` stands here a second time", excerpt(text));
+            let message = match key.place.line {
+                line if line == first => format!("line {line} has the key `{}` twice", excerpt(text)),
+                line => format!("lines {first} and {line} both have the key `{}`", excerpt(text)),
+            };
             return Err(Problem::at(key.place, message).hint("remove one of the two"));
         }
     }

@@ -103,10 +103,25 @@ impl YamlNode {
 pub fn parse(text: &str, first_line: usize) -> Result<YamlNode, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     refuse_large(text)?;
+    refuse_binary(text)?;
     match marks::read(text, first_line)? {
         Some(mark) => join::join(&mark, text, first_line),
         None => Ok(YamlNode { place: FilePlace { line: first_line, column: 1 }, value: YamlValue::Null }),
     }
+}
+
+/// Refuses text with a NUL character, which only binary files have.
+fn refuse_binary(text: &str) -> Result<(), Problem> {
+    let binary = || Problem::of_file("this is a binary file, not text").hint("name a text file, saved as UTF-8");
+    if text.contains('\0') { Err(binary()) } else { Ok(()) }
+}
+
+/// Returns the problem of a file without content, if the root of its document is empty. `what`
+/// names the expected content, and `example` shows it.
+pub(crate) fn nothing_in(root: &YamlNode, text: &str, what: &str, example: &str) -> Option<Problem> {
+    let found = if text.trim().is_empty() { "the file is empty" } else { "the file has only comments" };
+    let problem = || Problem::of_file(format!("{found}: expected {what}")).hint(format!("write e.g. {example}"));
+    (root.value == YamlValue::Null).then(problem)
 }
 
 fn refuse_large(text: &str) -> Result<(), Problem> {

@@ -33,10 +33,69 @@ impl ProblemLine {
     }
 }
 
-/// Returns a line of YAML with its keys visible and all other words masked.
+/// Keys of a configuration whose values are never secret.
+const OPEN_KEYS: [&str; 23] = [
+    "baseline",
+    "base_url",
+    "commit",
+    "compact_at",
+    "default_model",
+    "isolation",
+    "jobs",
+    "lane",
+    "loop_threshold",
+    "max_context_tokens",
+    "max_output_tokens",
+    "max_retries",
+    "max_tries",
+    "max_wait",
+    "model",
+    "network",
+    "on_tamper",
+    "provider",
+    "reasoning",
+    "sandbox",
+    "stuck_after",
+    "tier",
+    "url",
+];
+/// Keys whose values can be secret. A mistyped key is compared with these too.
+const PRIVATE_KEYS: [&str; 12] = [
+    "api_key",
+    "api_key_command",
+    "api_key_env",
+    "api_key_file",
+    "authorization",
+    "command",
+    "env",
+    "headers",
+    "password",
+    "proxy",
+    "secret",
+    "token",
+];
+
+/// Returns true if the values of this key, which may be mistyped, are never secret.
+fn is_open(key: &str) -> bool {
+    super::nearest(key, OPEN_KEYS.into_iter().chain(PRIVATE_KEYS)).is_some_and(|near| OPEN_KEYS.contains(&near))
+}
+
+/// Returns true if a value has the form of a name, a number or a plain address. A key of a model
+/// that someone writes in the wrong place has another form.
+fn is_harmless(value: &[char]) -> bool {
+    const LONGEST: usize = 48;
+    const LONGEST_PART: usize = 20;
+    let text: String = value.iter().collect();
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".:/_-".contains(c);
+    let is_key = ["sk-", "sk_", "pk-", "rk-", "gh", "xox", "hf_"].iter().any(|head| text.starts_with(head));
+    let is_short = text.split(['.', ':', '/', '_', '-']).all(|part| part.len() <= LONGEST_PART);
+    text.len() <= LONGEST && text.chars().all(is_plain) && !is_key && is_short
+}
+
+/// Returns a line of YAML with its keys visible, and all other words masked that may be secret.
 pub(super) fn keys_alone(line: &str) -> String {
     let chars: Vec<char> = line.chars().collect();
-    let (mut shown, mut at, mut may_be_key) = (String::new(), 0, true);
+    let (mut shown, mut at, mut may_be_key, mut is_open_value) = (String::new(), 0, true, false);
     while let Some(&c) = chars.get(at) {
         if c == ' ' || c == '\t' {
             shown.push(c);
@@ -57,14 +116,16 @@ pub(super) fn keys_alone(line: &str) -> String {
                 may_be_key = matches!(c, '{' | ',') || c == '-';
             }
             _ if is_key => {
+                is_open_value = is_open(&word.iter().collect::<String>());
                 shown.extend(word);
                 shown.push(':');
                 (at, may_be_key) = (end + 1, false);
                 continue;
             }
+            _ if is_open_value && is_harmless(word) => shown.extend(word),
             _ => {
                 shown.extend(word.iter().map(|_| BLOT));
-                may_be_key = false;
+                (may_be_key, is_open_value) = (false, false);
             }
         }
         at = end;
@@ -116,10 +177,17 @@ mod tests {
             ("    api_key: sk-1234", "    api_key: •••••••"),
             ("- run: a b", "- run: • •"),
             (
-                "m: { provider: openai, api-key: 'x: y', l: [a, b] }",
-                "m: { provider: ••••••, api-key: ••••••, l: [•, •] }",
+                "m: { provider: opnai, api-key: 'x: y', l: [a, b] }",
+                "m: { provider: opnai, api-key: ••••••, l: [•, •] }",
             ),
             ("proxy: http://u:pw@host # token: x", "proxy: •••••••••••••••• • •••••• •"),
+            ("defualt_model: gpt-5 # mine", "defualt_model: gpt-5 • ••••"),
+            ("model: sk-proj-1234", "model: ••••••••••••"),
+            ("model: abcdefghij0123456789klm", "model: •••••••••••••••••••••••"),
+            ("base_url: http://u:pw@host", "base_url: ••••••••••••••••"),
+            ("base_url: localhost:8080", "base_url: localhost:8080"),
+            ("tokn: hunter2", "tokn: •••••••"),
+            ("max_retries: lots", "max_retries: lots"),
             ("key: secret: more", "key: ••••••• ••••"),
             ("  sk-ABCDEF", "  •••••••••"),
             ("sk-ABC1: x", "•••••••• •"),

@@ -93,8 +93,8 @@ impl<'a> TableReader<'a> {
         };
         parse_duration(text)
             .map_err(|why| {
-                let message = format!("`{key}`: {why}");
-                problems.push(Problem::at(node.place, message).hint("durations read `90s`, `15m`, `1h30m`"));
+                let (why, hint) = why.rsplit_once(": ").unwrap_or((&why, "write e.g. `90s`, `15m` or `1h30m`"));
+                problems.push(Problem::at(node.place, format!("`{key}`: {why}")).hint(hint));
             })
             .ok()
     }
@@ -268,6 +268,10 @@ impl Wanted {
             (Self::Number(_), Some(plain)) if matches!(value, YamlValue::Text(_)) && plain.parse::<i64>().is_ok() => {
                 "write it without quotes and without zeros before it".into()
             }
+            (Self::Number(_), Some(_)) if matches!(value, YamlValue::Text(_)) => {
+                "write it in digits, without quotes".into()
+            }
+            (Self::Number(_), _) if matches!(value, YamlValue::Float(_)) => "write it without a fraction".into(),
             (Self::Number(_), _) => "write a number in that range".into(),
             (Self::Duration, _) => "write a number with its unit".into(),
         }

@@ -15,8 +15,10 @@ fn begun() -> Ended {
     init.must_exit(0);
     assert!(init.stderr.contains(&format!("  {COMMIT}  ")), "{}", init.story());
     let doctor = init.again(&["doctor"]).env("ANTHROPIC_API_KEY", "k").run();
-    let next = "Ready. Next: describe the task in tasks/first.md, then `fledge run tasks/first.md`\n";
-    assert!(doctor.code == Some(0) && doctor.stdout.ends_with(next), "{}", doctor.story());
+    let next = format!(
+        "Ready. Next: describe the task in tasks/first.md, commit with `{COMMIT}`, then `fledge run tasks/first.md`\n"
+    );
+    assert!(doctor.code == Some(0) && doctor.stdout.ends_with(&next), "{}", doctor.story());
     assert!(doctor.stdout.contains(&format!("→ `{COMMIT}`")), "{}", doctor.story());
     doctor.again(&[]).file("tasks/first.md", "Make the file `done`.\n").run()
 }
@@ -94,7 +96,7 @@ fn what_can_be_known_of_a_task_is_refused_before_a_model_is_asked() {
     for (args, said) in [
         (&["--model", "antropic/x", "--dry-run"][..], "no model `antropic/x` (did you mean `anthropic/x`?"),
         (&["--param", "foo=3", "--dry-run"], "the task has no parameter `foo` (write `{{ foo }}`"),
-        (&["--max-retries", "-1"], "invalid value '-1' for '--max-retries <N>': -1 is not in 0..=100"),
+        (&["--max-retries", "-1"], "invalid value '-1' for '--max-retries <N>': expected a whole number from 0 to 100"),
         (&["--max-usd", "-1"], "invalid value '-1' for '--max-usd <USD>'"),
     ] {
         let ended = place.again(&[&["run", "-p", "Mend it."], args].concat()).run();

@@ -3,6 +3,10 @@
 use crate::support::Fledge;
 use std::fmt::Write as _;
 
+/// Commits the project, and runs its task.
+const COMMITTED: &str = "git init -qb main . && git add -A && git -c user.name=u -c user.email=u@h commit -qm first; \
+    fledge run task.md";
+
 /// A shell command that changes the project, and the command that the user types.
 ///
 /// The project has a lane `verify`, a task `task.md` and a folder `src`, and no repository. The key
@@ -36,6 +40,10 @@ const ROWS: &[(&str, &str)] = &[
     ("rm task.md; mkdir task.md", "fledge run task.md"),
     (": > task.md", "fledge run task.md"),
     (r"printf '\177ELF\000\377' > task.md", "fledge run task.md"),
+    ("", "fledge run src/lib.rs"),
+    ("", "fledge run task.md src/lib.rs"),
+    ("", "fledge run lanes/verify.yaml"),
+    ("printf 'lane\\000' > tasks.yaml", "fledge run tasks.yaml"),
     (r"printf -- '---\nmodel: a/b\n---\n' > task.md", "fledge run task.md"),
     (r"printf -- '---\nlane: verify\nDo it.\n' > task.md", "fledge run task.md"),
     (r"printf -- '---\nlane verify\n---\nDo it.\n' > task.md", "fledge run task.md"),
@@ -44,10 +52,19 @@ const ROWS: &[(&str, &str)] = &[
     (r"printf -- '---\nlane: a\nlane: b\n---\nDo it.\n' > task.md", "fledge run task.md"),
     (r"printf -- '---\nfile: [src]\n---\nDo it.\n' > task.md", "fledge run task.md"),
     (r"printf -- '---\nbudget: { turns: -3, time: 5x }\n---\nDo it.\n' > task.md", "fledge run task.md"),
+    (r"printf -- '---\nbudget: { turns: 1.5, time: 10 minutes }\n---\nDo it.\n' > task.md", "fledge run task.md"),
+    (r"printf -- '---\nbudget: { turns: ten, time: 5 }\n---\nDo it.\n' > task.md", "fledge run task.md"),
     (r"printf -- '\357\273\277---\r\nlaen: verify\r\n---\r\nDo it.\r\n' > task.md", "fledge run task.md"),
     (r"printf -- '---\nlane: verfy\n---\nDo it.\n' > task.md", "fledge run task.md --dry-run"),
     (r"printf -- '---\nmodel: antropic/x\n---\nDo it.\n' > task.md", "fledge run task.md"),
     (r"printf -- '---\nneeds: [other]\n---\nDo it.\n' > task.md", "fledge run task.md"),
+    (r"printf -- '---\nneeds: [other]\n---\nDo it.\n' > task.md; echo Do it. > other.md", "fledge run task.md"),
+    (r"printf -- '---\nneeds: [othr]\n---\nDo it.\n' > task.md; echo Do it. > other.md", "fledge run task.md other.md"),
+    (r"printf -- '---\nisolation: worktree\nbase: mian\n---\nDo it.\n' > task.md", COMMITTED),
+    (r"printf -- '---\nspecs: [parser]\n---\nDo it.\n' > task.md", "fledge run task.md"),
+    (r"printf -- '---\ncandidates: [nosuch, anthropic/x]\n---\nDo it.\n' > task.md", "fledge run task.md"),
+    (r"printf 'tasks: [task.md]\ndefaults: { model: nosuch }\n' > tasks.yaml", "fledge run tasks.yaml"),
+    ("", "fledge eval task.md --model antropic/x"),
     (r"printf -- '---\nbase: main\n---\nDo it.\n' > task.md", "fledge run task.md"),
     (r"printf -- '---\ncontext: [docs/spec.md]\n---\nDo it.\n' > task.md", "fledge run task.md"),
     (
@@ -66,6 +83,8 @@ const ROWS: &[(&str, &str)] = &[
     ("", "fledge run task.md --max-turns 3"),
     ("", "fledge run task.md --max-retries lots"),
     ("", "fledge run task.md --max-retries -1"),
+    ("", "fledge run task.md --max-retries 1.5"),
+    ("", "fledge run task.md --candidates 1"),
     ("", "fledge run task.md --max-usd free"),
     ("", "fledge run task.md --sandbox of"),
     ("", "fledge run task.md --jobs 0"),
@@ -80,11 +99,22 @@ const ROWS: &[(&str, &str)] = &[
     ("", "fledge run task.md --commit on-success"),
     ("", "fledge run task.md --isolation worktree"),
     ("", "FLEDGE_STATE_DIR=. fledge run task.md"),
+    // A dry run is refused as the run is.
+    ("", "FLEDGE_STATE_DIR=. fledge run task.md --dry-run"),
+    ("", "fledge run task.md --report gone/report.json --dry-run"),
+    ("", "fledge run task.md --junit gone/junit.xml --dry-run"),
+    ("", "fledge run task.md --record gone/tape.yaml --dry-run"),
+    ("", "fledge run task.md --commit on-success --dry-run"),
+    ("", "fledge run task.md --isolation worktree --dry-run"),
+    ("", "fledge run task.md --model cassette/gone.yaml --dry-run"),
+    (r"printf 'default_model: nosuch\n' > fledge.yaml", "fledge run task.md --dry-run"),
+    ("", "fledge run task.md --sync localhost:9 --dry-run"),
     // Models and keys.
     ("unset ANTHROPIC_API_KEY", "fledge run task.md"),
     ("unset ANTHROPIC_API_KEY", "fledge models check"),
     ("", "fledge models check"),
     ("", "fledge models check gpt5"),
+    ("", "fledge models check ollama/qwen3"),
     ("", "fledge run task.md --model openai"),
     ("", "fledge run task.md --model antropic/claude-sonnet-4-5"),
     ("", "fledge run task.md --model cassette/gone.yaml"),
@@ -93,6 +123,8 @@ const ROWS: &[(&str, &str)] = &[
     // Configuration.
     (r"printf 'models: [\n' > fledge.yaml", "fledge run task.md"),
     (r"printf 'default_model: nosuch\n' > fledge.yaml", "fledge run task.md"),
+    (r"printf 'lane\000' > fledge.yaml", "fledge run task.md"),
+    (r"printf 'max_wait: 1h30\n' > fledge.yaml", "fledge config"),
     (r"printf 'defualt_model: gpt\nmax_retries: lots\n' > fledge.yaml", "fledge config"),
     (r"printf 'models:\n  own: { provider: opnai, model: x }\n' > fledge.yaml", "fledge models"),
     (
@@ -132,6 +164,9 @@ const ROWS: &[(&str, &str)] = &[
     ("", "fledge runs show last"),
     ("", "fledge runs list --limit -1"),
     ("", "fledge runs prune --older-than 5x"),
+    ("", "fledge runs prune --older-than 5"),
+    ("", "fledge runs prune --older-than '10 minutes'"),
+    ("", "fledge runs prune --older-than 1h30"),
     ("", "fledge apply"),
     ("", "fledge apply last"),
     ("", "fledge batch show last"),

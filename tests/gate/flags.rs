@@ -178,7 +178,7 @@ fn a_hold_out_that_is_not_found_when_a_run_is_taken_up_is_an_error_and_not_in_si
     std::fs::rename(held, moved).unwrap();
     let ended = ended.again(&["runs", "resume", "last"]).anthropic(&model).run();
     ended.must_exit(5);
-    assert!(ended.stderr.contains("held cannot be hidden: No such file"), "{}", ended.story());
+    assert!(ended.stderr.contains("there is no hold-out folder "), "{}", ended.story());
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod output;
 mod places;
 mod processes;
 mod refused;
+mod small_terminal;
 mod terminal;
 mod toml;
 mod unknown;

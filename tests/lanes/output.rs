@@ -281,7 +281,7 @@ fn a_lane_in_which_nothing_ran_says_so_in_every_form() {
 fn how_many_steps_at_once_is_a_number_from_one_on() {
     let run = lane("steps: [{ name: a, run: 'true' }]", &["--jobs=0"]).run();
     run.must_exit(2);
-    let says = "expected a number of at least 1; omit the flag for one step per core";
+    let says = "expected a whole number of at least 1; omit the flag for one step per core";
     assert!(run.stderr.contains(says), "{}", run.stderr);
 }
 

@@ -13,12 +13,16 @@ use std::time::Instant;
 
 const WIDTH: u16 = 48;
 const HINT: &str = "stopping; press Ctrl-C again to kill at once";
-/// The program on a terminal of 48 columns and 8 rows, with the terminal's control sequences
-/// applied.
-struct Terminal {
+/// The arguments that run the lane of a test.
+const LANE: &[&str] = &["lanes", "run", "verify"];
+
+/// The program on a terminal, with the terminal's control sequences applied.
+pub(crate) struct Terminal {
     _fledge: Fledge,
     child: Child,
     output: File,
+    /// The columns and rows of the terminal.
+    size: (u16, u16),
     /// All rows that were ever shown. `at` is the cursor.
     rows: Vec<Vec<char>>,
     at: (usize, usize),
@@ -30,19 +34,31 @@ struct Terminal {
 impl Terminal {
     /// Runs a lane that receives signals but no keys.
     fn run(fledge: Fledge, args: &[&str], env: &[(&str, &str)]) -> Self {
-        Self::run_by(Command::new(env!("CARGO_BIN_EXE_fledge")), false, fledge, args, env)
+        Self::run_on((WIDTH, 8), fledge, &[LANE, args].concat(), env)
+    }
+
+    /// Runs the program on a terminal with this many columns and rows.
+    pub(crate) fn run_on(size: (u16, u16), fledge: Fledge, args: &[&str], env: &[(&str, &str)]) -> Self {
+        Self::run_by(Command::new(env!("CARGO_BIN_EXE_fledge")), size, false, fledge, args, env)
     }
 
     /// Runs a lane in a separate session that receives the keys of the terminal.
     fn run_with_keys(fledge: Fledge) -> Self {
         let mut command = Command::new("setsid");
         command.args(["--ctty", env!("CARGO_BIN_EXE_fledge")]);
-        Self::run_by(command, true, fledge, &[], &[])
+        Self::run_by(command, (WIDTH, 8), true, fledge, LANE, &[])
     }
 
-    fn run_by(mut command: Command, has_keys: bool, fledge: Fledge, args: &[&str], env: &[(&str, &str)]) -> Self {
-        let (main, own) = open_terminal(WIDTH, 8);
-        command.args(["lanes", "run", "verify"]).args(args).current_dir(fledge.workspace()).env_clear();
+    fn run_by(
+        mut command: Command,
+        size: (u16, u16),
+        has_keys: bool,
+        fledge: Fledge,
+        args: &[&str],
+        env: &[(&str, &str)],
+    ) -> Self {
+        let (main, own) = open_terminal(size.0, size.1);
+        command.args(args).current_dir(fledge.workspace()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TERM", "xterm").env("NO_COLOR", "1");
         command.env("HOME", fledge.workspace()).env("FLEDGE_STATE_DIR", fledge.state()).envs(env.iter().copied());
         let keys = if has_keys { Stdio::from(own.try_clone().unwrap()) } else { Stdio::null() };
@@ -56,12 +72,12 @@ impl Terminal {
             }
         });
         let (rows, at) = (vec![Vec::new()], (0, 0));
-        Self { _fledge: fledge, child, output: main, rows, at, escape: None, _over: over }
+        Self { _fledge: fledge, child, output: main, size, rows, at, escape: None, _over: over }
     }
 
     /// Reads until the screen matches.
     #[track_caller]
-    fn wait_until(&mut self, wanted: impl Fn(&str) -> bool) {
+    pub(crate) fn wait_until(&mut self, wanted: impl Fn(&str) -> bool) {
         let mut bytes = [0; 4096];
         while !wanted(&self.screen()) {
             // Linux reports a closed other end as an error.
@@ -73,10 +89,28 @@ impl Terminal {
 
     /// Returns the exit code and the final screen.
     fn end(mut self) -> (Option<i32>, String) {
+        self.read_rest();
+        (self.child.wait().unwrap().code(), self.screen())
+    }
+
+    /// Returns the exit code and the rows that the terminal shows at the end.
+    pub(crate) fn end_shown(mut self) -> (Option<i32>, Vec<String>) {
+        self.read_rest();
+        (self.child.wait().unwrap().code(), self.shown())
+    }
+
+    fn read_rest(&mut self) {
         let mut rest = Vec::new();
         let _ends_with_an_error = self.output.read_to_end(&mut rest);
         String::from_utf8_lossy(&rest).chars().for_each(|char| self.take(char));
-        (self.child.wait().unwrap().code(), self.screen())
+    }
+
+    /// Returns the rows that the terminal shows now, without those that have left at the top.
+    pub(crate) fn shown(&self) -> Vec<String> {
+        let (columns, rows) = self.size;
+        let all: Vec<String> = self.screen().lines().map(str::to_owned).collect();
+        assert!(all.iter().all(|row| row.chars().count() <= usize::from(columns)), "{all:?}");
+        all[all.len().saturating_sub(usize::from(rows))..].to_vec()
     }
 
     fn screen(&self) -> String {
@@ -100,7 +134,7 @@ impl Terminal {
             '\r' => self.at.1 = 0,
             '\n' => self.down(),
             char => {
-                if self.at.1 == usize::from(WIDTH) {
+                if self.at.1 == usize::from(self.size.0) {
                     self.down();
                     self.at.1 = 0;
                 }
@@ -119,7 +153,7 @@ impl Terminal {
 }
 
 /// Replaces each digit with 0, so that times are equal.
-fn timeless(screen: &str) -> String {
+pub(crate) fn timeless(screen: &str) -> String {
     screen.replace(|c: char| c.is_ascii_digit(), "0")
 }
 

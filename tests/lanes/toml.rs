@@ -101,7 +101,7 @@ fn a_step_is_begun_with_by_its_number_and_brings_what_it_needs() {
     assert!(refused.stderr.contains(why), "{}", refused.stderr);
     let unknown = run(&["--only", "tset"]);
     unknown.must_exit(2);
-    let why = "has no step `tset` (did you mean `test`?): it has 1 gen, 2 parallel(echo lint, echo docs), 3 test";
+    let why = "has no step `tset` (did you mean `test`?); its steps: 1 gen, 2 parallel(echo lint, echo docs), 3 test";
     assert!(unknown.stderr.contains(why), "{}", unknown.stderr);
 }
 

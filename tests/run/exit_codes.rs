@@ -118,7 +118,7 @@ fn what_a_task_asks_for_in_vain_is_refused_before_a_run_begins() {
         (task("specs: [nowhere]"), "task.md:2:9: "),
         (task("lane: nowhere"), "task.md:2:7: there is no lane `nowhere`"),
         (task("lane: verify").arg("--lane=nowhere"), "error: there is no lane `nowhere`"),
-        (task("title: x").arg("--holdout=../nowhere"), "nowhere cannot be hidden"),
+        (task("title: x").arg("--holdout=../nowhere"), "there is no hold-out folder "),
         (task("title: x").arg("--lanes-from=nowhere"), "cannot read the lanes of `nowhere`"),
     ];
     for (fledge, says) in cases {

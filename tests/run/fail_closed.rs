@@ -80,7 +80,7 @@ const LACKS: &[Lack] = &[
         args: &["--holdout=../gone"],
         env: &[],
         code: 2,
-        says: &["the hold-out folder", "gone"],
+        says: &["there is no hold-out folder", "gone"],
     },
     Lack {
         name: "the secret of the hold-out",

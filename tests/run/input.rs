@@ -36,7 +36,7 @@ fn a_prompt_on_the_command_line_is_the_task() {
     let run_with = Fledge::new().args(&["run", "-p", &text, "--no-verify"]).env("MY_API_KEY", secret).anthropic(&model);
     let title = run_with.run().must_be(0, "skipped")["title"].clone();
     assert_eq!(title, "- Fix the failing test of the server of ours, which has *** as its key");
-    let hint = "to pass the task as text: `fledge run -p '…'`";
+    let hint = "to pass the task as text: `fledge run -p '";
     for words in ["Fix the failing test", "Fix src/out.txt, please.", "Fix the README of ours, 1.5 times."] {
         for words in [vec![words], words.split(' ').collect()] {
             let run = run(&[&["run"], &words[..]].concat());
@@ -230,7 +230,7 @@ fn what_is_wrong_with_a_file_is_drawn_with_its_line_and_without_a_secret() {
     let config = "models:\n  m: { provider: openai, model: x, api_key: sk-live-Abc123 }\nprotct: []\n";
     let config = Fledge::new().file("fledge.yaml", config).args(&["config", "show"]).run();
     config.must_exit(2);
-    let shown = "\n  2 |   m: { provider: ••••••, model: •, api_key: •••••••••••••• }\n    |                                    ^^^^^^^\n";
+    let shown = "\n  2 |   m: { provider: openai, model: x, api_key: •••••••••••••• }\n    |                                    ^^^^^^^\n";
     assert!(config.stderr.contains(shown) && !config.story().contains("Abc123"), "{}", config.story());
     assert!(config.stderr.ends_with("\n  3 | protct: []\n    | ^^^^^^\n"), "{}", config.story());
     let params = Fledge::new()

@@ -2,7 +2,7 @@
 
 use super::matrix::{Combination, Dimension, Matrix, MatrixEntry, REPOSITORY, TASK};
 use crate::task::{Commit, Isolation, OnTamper, TaskDefaults, TaskError, Tier, read_budget};
-use crate::yaml::{FilePlace, Problem, Problems, TableReader, YamlKey, YamlNode, YamlValue};
+use crate::yaml::{FilePlace, Problem, Problems, TableReader, YamlKey, YamlNode, YamlValue, nothing_in};
 use std::time::Duration;
 
 /// The most parallel runs that a batch may ask for.
@@ -53,6 +53,9 @@ pub struct RepositoryEntry {
 pub fn parse(text: &str, source: &str) -> Result<BatchFile, TaskError> {
     let fault = |problems: Problems| TaskError { file: source.into(), problems: problems.seen_in(text) };
     let node = crate::yaml::parse(text, 1).map_err(|problem| fault(problem.into()))?;
+    if let Some(empty) = nothing_in(&node, text, "a batch", "`tasks: [tasks/*.md]`") {
+        return Err(fault(empty.into()));
+    }
     let mut problems = Problems::default();
     let Some(mut table) = TableReader::open(&node, "the batch", &mut problems) else { return Err(fault(problems)) };
     let count = |int: Option<i64>| int.and_then(|int| u32::try_from(int).ok());
@@ -72,6 +75,17 @@ pub fn parse(text: &str, source: &str) -> Result<BatchFile, TaskError> {
     }
     table.finish(&mut problems);
     if problems.is_empty() { Ok(file) } else { Err(fault(problems)) }
+}
+
+/// Returns the place of a model in the defaults of a batch file.
+pub fn place_of_model(text: &str, model: &str) -> Option<FilePlace> {
+    let member = |node: YamlNode, name: &str| match node.value {
+        YamlValue::Map(entries) => entries.into_iter().find(|(key, _)| key.text == name).map(|(_, node)| node),
+        _ => None,
+    };
+    let node = member(member(crate::yaml::parse(text, 1).ok()?, "defaults")?, "model")?;
+    let items = if let YamlValue::List(items) = node.value { items } else { vec![node] };
+    items.iter().find(|item| item.as_text() == Some(model)).map(|item| item.place)
 }
 
 fn tasks(table: &mut TableReader<'_>, problems: &mut Problems) -> Vec<(FilePlace, String)> {

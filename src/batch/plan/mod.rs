@@ -9,7 +9,7 @@ mod needs;
 mod schema;
 mod spread;
 
-pub use file::{BatchFile, MOST_AT_ONCE, MOST_RETRIES, RepositoryEntry, parse};
+pub use file::{BatchFile, MOST_AT_ONCE, MOST_RETRIES, RepositoryEntry, parse, place_of_model};
 pub use matrix::Matrix;
 pub use naming::of_folders as names_of_folders;
 #[cfg(feature = "cli")]

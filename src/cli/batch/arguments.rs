@@ -1,5 +1,6 @@
 //! Arguments of `fledge run` for several tasks. They override the keys of a batch file.
 
+use super::super::numbers::whole_number;
 use crate::batch::BatchLimits;
 use crate::batch::plan::{BatchFile, MOST_AT_ONCE, MOST_RETRIES};
 use crate::duration::parse_duration;
@@ -14,7 +15,7 @@ pub(in crate::cli) struct BatchArguments {
     /// Run at most N tasks in parallel [default: number of processors]
     ///
     /// For the candidates of one task, the default is at least their number.
-    #[arg(help_heading = "Batch", long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_AT_ONCE))]
+    #[arg(help_heading = "Batch", long, short, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(1..=MOST_AT_ONCE))]
     jobs: Option<u32>,
     /// End the batch at the first task that is not verified
     #[arg(help_heading = "Batch", long)]
@@ -27,7 +28,7 @@ pub(in crate::cli) struct BatchArguments {
     /// Retry a task up to N times if its run ended in an error, 0 to 20 [default: 0]
     ///
     /// A verdict of the gate is a result and is never retried.
-    #[arg(help_heading = "Batch", long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=MOST_RETRIES))]
+    #[arg(help_heading = "Batch", long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(0..=MOST_RETRIES))]
     retries: Option<u32>,
     /// Pause before each retry, e.g. 30s [default: 10s]
     #[arg(help_heading = "Batch", long, value_name = "TIME", value_parser = delay)]
@@ -35,7 +36,7 @@ pub(in crate::cli) struct BatchArguments {
     /// Race N runs of the task, 2 to 16; the first verified run ends the others
     ///
     /// Each run has its own worktree. All runs cost tokens.
-    #[arg(help_heading = "Batch", long, value_name = "N", value_parser = clap::value_parser!(u32).range(CANDIDATES))]
+    #[arg(help_heading = "Batch", long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(CANDIDATES))]
     pub(super) candidates: Option<u32>,
     /// Resume the newest batch of these tasks; finished jobs are not repeated
     #[arg(help_heading = "Batch", long, conflicts_with = "resume_or_start")]

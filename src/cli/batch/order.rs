@@ -38,7 +38,8 @@ pub(super) fn read(
             return Err(CliError::input(error).hint("name all tasks in the file, or run the file alone"));
         }
         let text = store::read_text(Path::new(source), MAX_SOURCE).map_err(CliError::input)?;
-        let text = text.ok_or_else(|| CliError::input(anyhow!("there is no batch file {source}")))?;
+        let text = text.ok_or_else(|| CliError::no_file("batch file", Path::new(source)))?;
+        must_be_batch(source, &text)?;
         let file = plan::parse(&text, source).map_err(CliError::input)?;
         let below = Path::new(source).parent().unwrap_or(Path::new("")).to_owned();
         let (mut found, mut faults) = (Vec::new(), Problems::default());
@@ -82,10 +83,34 @@ pub(super) fn read(
         }
     }
     if !faults.is_empty() {
-        return Err(CliError::input(anyhow!(faults.join("\n"))));
+        let failure = CliError::input(anyhow!(faults.join("\n")));
+        return Err(match request.tasks {
+            [task] if Path::new(task).is_dir() => {
+                failure.hint("write the task in a file there, or give its text: `fledge run -p 'TEXT'`")
+            }
+            [task] if !task.contains(['*', '?', '[', '{']) && faults.len() == 1 && task != "-" => {
+                let missing = CliError::no_file("task file", Path::new(task));
+                if missing.message() == failure.message() { missing } else { failure }
+            }
+            _ => failure,
+        });
     }
     let order = PlanRequest { tasks: sources::texts(found)?, params, ..PlanRequest::default() };
     Ok(PlannedBatch { file: BatchFile::default(), order, folders: vec![(workspace.to_owned(), None)] })
+}
+
+/// Refuses a lane that is named as a task.
+fn must_be_batch(source: &str, text: &str) -> Result<(), CliError> {
+    let path = Path::new(source);
+    let has_key = |key: &str| text.lines().any(|line| line.starts_with(key));
+    let is_lane = path.parent().is_some_and(|parent| parent.ends_with("lanes")) || has_key("steps:");
+    match path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_lane && !has_key("tasks:")) {
+        None => Ok(()),
+        Some(lane) => {
+            let error = anyhow!("{source} is a lane, not a task or a batch");
+            Err(CliError::input(error).hint(format!("to run this lane: `fledge lanes run {lane}`")))
+        }
+    }
 }
 
 /// Returns the folder and the base of a repository in a batch file, or the reason why it cannot be

@@ -7,7 +7,9 @@ use super::super::error_text::ErrorList;
 use super::super::failure::CliError;
 use super::super::runtime::block_on;
 use super::site::{BatchProjects, ModelSelection, wanted};
-use crate::batch::plan::{BatchJob, TaskText};
+use super::sources::is_batch_file;
+use crate::batch::plan::{BatchJob, TaskText, place_of_model};
+use crate::config::ConfigError;
 use crate::driver::{DriverSettings, PlanError, StartingPoint, UncommittedFiles, ground_at, lanes_at, prepare};
 use crate::provider::Pacer;
 use crate::setup::ProjectContext;
@@ -84,12 +86,33 @@ impl BatchProjects<'_> {
             match SharedModels::connect(&asked, &self.all[job.repository].set, self.environment, pacer) {
                 Ok(shared) => drop(all.insert(wanted, shared)),
                 Err(failure) => {
-                    faults.push(failure.named(&task.source));
+                    let is_flag = self.request.options.has_models();
+                    let is_unknown = matches!(failure.cause(), Some(ConfigError::UnknownModel { .. }));
+                    let what = if is_flag && is_unknown { "--model" } else { task.source.as_str() };
+                    faults.push(self.at_model(failure, &task.source).named(what));
                     failed.insert(wanted);
                 }
             }
         }
         all
+    }
+
+    /// Adds the place of an unknown model: in the task's file, the batch file or the configuration.
+    fn at_model(&self, failure: CliError, source: &str) -> CliError {
+        let Some(ConfigError::UnknownModel { name, .. }) = failure.cause() else { return failure };
+        let name = name.clone();
+        let placed = |failure: &CliError| !failure.is_cause::<ConfigError>();
+        let mut failure = failure;
+        for key in ["model", "candidates"] {
+            failure = failure.at_value(source, key, &name);
+            if placed(&failure) {
+                return failure;
+            }
+        }
+        match self.request.tasks {
+            [file] if is_batch_file(file) => failure.at_place(file, |text| place_of_model(text, &name)),
+            _ => failure,
+        }
     }
 
     /// Plans each task as its run would, unless the plan depends on the work of another job.
@@ -121,11 +144,28 @@ impl BatchProjects<'_> {
                         faults.push(match &fault.lane {
                             Some(_) if place.is_empty() => Error::new(fault),
                             Some(_) => Error::new(fault.renamed(|path| self.inside(start.0, path))),
-                            None => anyhow!("{source}{place}: {}", fault.message.replace(&seen, &named)),
+                            None => {
+                                let (key, value) = fault.value.clone().unwrap_or_default();
+                                let message = fault.message.replace(&seen, &named);
+                                let failure = CliError::input(anyhow!("{source}{place}: {message}"));
+                                if place.is_empty() { failure.at_value(&source, key, &value) } else { failure }
+                                    .named(&source)
+                            }
                         });
                     }
                 }
-                Err(fault) => faults.push(anyhow!("{named}: {}", fault.message)),
+                Err(fault) if self.all.len() == 1 && start.1.iter().flatten().next().is_some() => {
+                    let base = start.1.clone().flatten().unwrap_or_default();
+                    for (_, task) in all {
+                        let failure = CliError::input(anyhow!("{}: {}", task.source, fault.message));
+                        faults.push(failure.at_value(&task.source, "base", &base).named(&task.source));
+                    }
+                }
+                Err(fault) => {
+                    let message =
+                        fault.message.strip_prefix(&format!("{named} ")).map(|rest| format!("{named} {rest}"));
+                    faults.push(anyhow!("{}", message.unwrap_or_else(|| format!("{named}: {}", fault.message))));
+                }
             }
         }
         Ok(())

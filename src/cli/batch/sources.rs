@@ -2,10 +2,10 @@
 //! each file once.
 
 use super::super::failure::CliError;
+use super::super::tasks::must_be_task;
 use crate::batch::plan::TaskText;
 use crate::limits::MAX_SOURCE;
 use crate::store;
-use anyhow::anyhow;
 use globset::{GlobBuilder, GlobMatcher};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,8 @@ pub(super) fn texts(files: Vec<PathBuf>) -> Result<Vec<TaskText>, CliError> {
         }
         let source = file.strip_prefix(".").unwrap_or(&file).display().to_string();
         let text = store::read_text(&file, MAX_SOURCE).map_err(CliError::input)?;
-        let text = text.ok_or_else(|| CliError::input(anyhow!("there is no task file {source}")))?;
+        let text = text.ok_or_else(|| CliError::no_file("task file", Path::new(&source)))?;
+        must_be_task(&file, &text)?;
         texts.push(TaskText { source, text: text.into() });
     }
     Ok(texts)

@@ -119,7 +119,9 @@ fn every(fault: &impl std::fmt::Display) -> String {
 /// Returns the last line: whether a run can begin, and the next command.
 fn close(found: &[HealthCheck], is_healthy: bool, root: &Path, environment: &EnvironmentLayer) -> StyledLine {
     if is_healthy {
-        let next = format!("Ready. Next: {}", standing::next(root, environment));
+        let commit = found.iter().find(|found| ["git.repository", "git.changes"].contains(&found.id().as_str()));
+        let commit = commit.and_then(|found| found.mend.split('`').nth(1));
+        let next = format!("Ready. Next: {}", standing::next(root, environment, commit));
         return vec![(Tone::Strong, next)];
     }
     let problems = found.iter().filter(|found| found.health == Health::Problem).count();
@@ -162,7 +164,7 @@ pub(super) fn run(arguments: &DoctorArguments, environment: &EnvironmentLayer) -
     } else {
         let mut lines: Vec<StyledLine> = found.iter().flat_map(HealthCheck::lines).collect();
         lines.push(close(&found, is_healthy, &root, environment));
-        print_data(&paint::page(&lines)).map_err(no_output)?;
+        print_data(&paint::prose(&lines)).map_err(no_output)?;
     }
     Ok(u8::from(!is_healthy))
 }

@@ -283,7 +283,9 @@ fn last_line(step: &StepReport) -> String {
     let mut lines = step.excerpt.trim_end().lines().map(str::trim).rev();
     let last = lines.clone().next().unwrap_or("(no output)");
     let said = if step.note.is_empty() { lines.find(tells).unwrap_or(last) } else { &step.note };
-    said.trim().chars().take(LONGEST).collect()
+    // Test runners centre their summary in a rule: `==== 1 failed ====`.
+    let text = said.trim().trim_matches(['=', '_', ' ']);
+    (if text.is_empty() { said.trim() } else { text }).chars().take(LONGEST).collect()
 }
 
 #[cfg(test)]
@@ -302,6 +304,7 @@ mod tests {
             ("one\ntwo\n", "two"),
             ("make: *** [Makefile:2: test] Error 1\n", "make: *** [Makefile:2: test] Error 1"),
             ("", "(no output)"),
+            ("==== 1 failed in 0.04s ====\n", "1 failed in 0.04s"),
         ] {
             assert_eq!(last_line(&step_report("x", StepStatus::Failed, printed)), line);
         }

@@ -46,7 +46,7 @@ pub(in crate::cli) struct RunLaneArguments {
     #[arg(long)]
     keep_going: bool,
     /// Run at most N steps in parallel [default: `jobs` of the lane, else number of cores]
-    #[arg(long, value_name = "N", value_parser = how_many)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = how_many)]
     jobs: Option<NonZeroUsize>,
     /// Run again whenever files change
     ///
@@ -84,7 +84,7 @@ impl RunLaneArguments {
 }
 
 fn how_many(number: &str) -> Result<NonZeroUsize, &'static str> {
-    number.parse().map_err(|_| "expected a number of at least 1; omit the flag for one step per core")
+    number.parse().map_err(|_| "expected a whole number of at least 1; omit the flag for one step per core")
 }
 
 /// Runs the lane; returns the exit code.

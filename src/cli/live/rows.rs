@@ -63,6 +63,19 @@ fn rows(all: &[Doing], turn: usize, width: usize, height: usize) -> Vec<String> 
     rows
 }
 
+/// Returns true if a line of output is a later state of the line before it: a progress bar, or a
+/// line that grows while tests run.
+pub(super) fn is_continued(before: &str, after: &str) -> bool {
+    // The counts of tests are before the line itself.
+    let line = |text: &str| text.rsplit(" · ").next().unwrap_or(text).trim_end().to_owned();
+    let (before, after) = (line(before), line(after));
+    let letters = |text: &str| text.chars().filter(|c| c.is_alphabetic()).collect::<String>();
+    // pytest prints one letter for each test.
+    let name = |text: &str| Some(letters(text)).filter(|all| !all.chars().all(|c| "FEsxXp".contains(c)));
+    let is_bar = before.contains('%') && after.contains('%') && name(&before) == name(&after);
+    is_bar || (!before.is_empty() && after.starts_with(&before))
+}
+
 /// Formats a time in whole seconds: running clocks show no tenths.
 pub(in crate::cli) fn clock(ms: u64) -> String {
     if ms < 60_000 { format!("{}s", ms / 1000) } else { seconds(ms) }
@@ -131,6 +144,23 @@ mod tests {
         assert_eq!(rows(&all, 0, 80, 24).len(), 9);
         let rows = rows(&all, 0, 80, 6);
         assert_eq!(rows, ["⠋   0s s0", "⠋   0s s1", "⠋   0s s2", "  and 6 more"]);
+    }
+
+    #[test]
+    fn a_progress_bar_is_one_line() {
+        for (before, after) in [
+            ("....", "....F."),
+            ("....F. [ 10%]", "......s.. [ 20%]"),
+            ("Downloading a  9%", "Downloading a 10%"),
+            ("4 tests · tests/test_a.py ..", "5 tests · tests/test_a.py ..."),
+        ] {
+            assert!(is_continued(before, after), "{before} {after}");
+        }
+        for (before, after) in
+            [("test_a.py .. [ 10%]", "test_b.py .. [ 20%]"), ("", "a"), ("one", "two"), ("10 of 20", "11 of 20")]
+        {
+            assert!(!is_continued(before, after), "{before} {after}");
+        }
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub(super) fn check(
         print_json(&all.to_string()).map_err(no_output)?;
     } else {
         let lines: Vec<StyledLine> = all.iter().flat_map(ModelCheck::lines).collect();
-        print_data(&paint::page(&lines)).map_err(no_output)?;
+        print_data(&paint::prose(&lines)).map_err(no_output)?;
     }
     Ok(if is_well { 0 } else { Reason::ProviderFailed.exit_code(None) })
 }
@@ -153,7 +153,12 @@ async fn ask(name: &str, model: &DriverModel, key: &str) -> ModelCheck {
             ModelCheck { name: name.into(), answer: Some(answer), wrong }
         }
         Err(error) => {
-            ModelCheck { name: name.into(), answer: None, wrong: Some((error.message.clone(), mend(&error, key))) }
+            let says = error.message.strip_prefix(&format!("{name}: ")).unwrap_or(&error.message);
+            let wrong = match (error.fault, says.strip_suffix(')').and_then(|says| says.rsplit_once(" ("))) {
+                (ModelErrorKind::Network, Some((says, mend))) => (says.to_owned(), mend.to_owned()),
+                _ => (says.to_owned(), mend(&error, key)),
+            };
+            ModelCheck { name: name.into(), answer: None, wrong: Some(wrong) }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::super::failure::CliError;
 use super::super::live::{cells, fit};
+use super::super::numbers::whole_number;
 use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
 use super::{RunsContext, data, failed, show::width};
@@ -28,7 +29,7 @@ pub(in crate::cli) struct ListRunsArguments {
     #[arg(long)]
     json: bool,
     /// List at most N runs
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true, value_parser = whole_number(1..=999_999))]
     limit: u32,
     /// List only runs that ended with an exit code other than 0
     #[arg(long)]

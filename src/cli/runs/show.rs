@@ -15,7 +15,6 @@ use crate::report::story::{RunStory, SceneKind, TimePart};
 use crate::report::{SummaryFact, seconds};
 use crate::store::{RunRow, StoredRunState};
 use clap::Args;
-use std::io::IsTerminal;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge runs show\n  fledge runs show last-failed --full")]
@@ -57,9 +56,7 @@ pub(super) fn show(shelf: &RunsContext, arguments: &ShowRunArguments) -> Result<
 
 /// Returns the width of the terminal on standard output, if it is one.
 pub(super) fn width() -> Option<usize> {
-    let out = std::io::stdout();
-    let columns = || rustix::termios::tcgetwinsize(&out).ok().map(|size| usize::from(size.ws_col));
-    out.is_terminal().then(|| columns().filter(|columns| *columns > 0).unwrap_or(80).max(40))
+    paint::columns(&std::io::stdout()).map(|columns| columns.max(40))
 }
 
 /// Returns the lines that need no journal.

@@ -54,7 +54,7 @@ pub(super) struct ServeArguments {
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
     request_timeout: Duration,
     /// Run at most N tasks in parallel, 1 to 1000
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = max_runs)]
+    #[arg(long, value_name = "N", default_value_t = 4, allow_negative_numbers = true, value_parser = max_runs)]
     max_runs: usize,
     /// Time for runs to reach a safe point when the server stops
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]

@@ -154,7 +154,10 @@ impl Cassette {
         let whose = if self.of.is_empty() { String::new() } else { format!(" of sub-agent {}", self.of) };
         let turn = self.turns().get(at.turn).ok_or_else(|| {
             let (turns, head) = (self.turns().len(), head_of(asked));
-            self.wrong(format!("turn {number}{whose} is missing: the cassette has {turns}; asked with: {head}"))
+            self.wrong(format!(
+                "turn {number}{whose} is missing: the cassette has {turns} (add the answer under `turns:`, or \
+                 record the run anew with `--record FILE`); asked with: {head}"
+            ))
         })?;
         if let Some(missing) = turn.expect.as_ref().and_then(|expect| missing(expect, asked)) {
             return Err(self.wrong(format!("turn {number}{whose} expects {missing}; asked with: {}", head_of(asked))));

@@ -62,6 +62,10 @@ pub(super) fn parse(text: &str, name: &str) -> Result<(CassetteBounds, Vec<(Stri
         return Err(Problem::of_file(format!("too large: {} bytes, at most {MAX_CASSETTE} are allowed", text.len())));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() {
+        let empty = Problem::of_file("the file is empty: expected a cassette");
+        return Err(empty.hint("write e.g. `turns: [{ text: Done. }]`, or record a run with `--record FILE`"));
+    }
     // The untyped parse rejects duplicate keys, which the typed parse would not notice.
     serde_yaml::from_str::<serde_yaml::Value>(text)
         .map_err(|error| not_yaml(text).unwrap_or_else(|| problem(error)))?;

@@ -128,7 +128,7 @@ async fn a_turn_that_is_not_there_is_named_with_what_was_asked() {
         ask(&cassette, &request(2, vec![Message::user("and now?")])).await.1.unwrap_err(),
         ModelError::new(
             ModelErrorKind::BadRequest,
-            r#"cassette/c.yaml: turn 2 is missing: the cassette has 1; asked with: "and now?""#
+            r#"cassette/c.yaml: turn 2 is missing: the cassette has 1 (add the answer under `turns:`, or record the run anew with `--record FILE`); asked with: "and now?""#
         )
     );
 }
@@ -159,6 +159,6 @@ async fn each_agent_of_a_run_is_played_the_turns_that_are_for_it() {
     assert_eq!(said(&cassette, 2).await.unwrap(), "mine too");
     assert_eq!(
         said(&*deep, 2).await.unwrap_err().message,
-        r#"cassette/c.yaml: turn 2 of sub-agent 1.1 is missing: the cassette has 1; asked with: """#
+        r#"cassette/c.yaml: turn 2 of sub-agent 1.1 is missing: the cassette has 1 (add the answer under `turns:`, or record the run anew with `--record FILE`); asked with: """#
     );
 }

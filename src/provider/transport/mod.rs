@@ -178,13 +178,37 @@ impl ModelConnection {
         let host = self.url.host_str().unwrap_or_default();
         if error.is_connect() {
             let port = self.url.port_or_known_default().map(|port| format!(":{port}")).unwrap_or_default();
+            let is_here = ["127.0.0.1", "localhost", "[::1]"].contains(&host);
             let mend = match self.endpoint.base_url {
-                Some(_) => "check `base_url`, and whether a server listens there",
-                None => "check the network, and `HTTPS_PROXY` behind a proxy",
+                _ if is_here => self.start_here(),
+                Some(_) => "check `base_url`, and whether a server listens there".into(),
+                None => "check the network, and `HTTPS_PROXY` behind a proxy".into(),
             };
             return ModelError::network(format!("cannot connect to {host}{port}: {} ({mend})", root(error)));
         }
         ModelError::network(format!("no answer from {host}: {}", root(error))).after(Spent::default())
+    }
+
+    /// Returns the hint for a server of this machine that is not running: the command that usually
+    /// starts the server on this port.
+    fn start_here(&self) -> String {
+        const OLLAMA: u16 = 11434;
+        const LM_STUDIO: u16 = 1234;
+        const VLLM: u16 = 8000;
+        let (port, model) = (self.url.port_or_known_default().unwrap_or_default(), &self.endpoint.model);
+        let command = match port {
+            OLLAMA => "ollama serve".to_owned(),
+            _ if self.dialect.name() == "ollama" => format!("OLLAMA_HOST=127.0.0.1:{port} ollama serve"),
+            LM_STUDIO => "lms server start".to_owned(),
+            VLLM => format!("vllm serve {model}"),
+            _ => format!("llama-server --port {port} -m MODEL.gguf"),
+        };
+        let how = if port == OLLAMA || self.dialect.name() == "ollama" { " with" } else { ", e.g." };
+        if self.dialect.name() == "anthropic" {
+            return "no server listens there: start it, or correct `base_url`".to_owned();
+        }
+        let other = if self.endpoint.base_url.is_some() { ", or correct `base_url`" } else { "" };
+        format!("no server listens there: start it{how} `{command}`{other}")
     }
 
     /// Returns the error in the form that leaves this module: one line with the model's name and

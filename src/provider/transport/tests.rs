@@ -199,7 +199,7 @@ async fn nobody_listening_is_a_network_fault_that_names_the_host() {
     endpoint.key = Some(Secret::new(KEY));
     let error = ask(connect(endpoint).unwrap().as_ref()).await.1.unwrap_err();
     let message = "openai/m: cannot connect to 127.0.0.1:9: Connection refused (os error 111) \
-        (check `base_url`, and whether a server listens there)";
+        (no server listens there: start it, e.g. `llama-server --port 9 -m MODEL.gguf`, or correct `base_url`)";
     assert_eq!(error, ModelError::new(ModelErrorKind::Network, message));
 }
 

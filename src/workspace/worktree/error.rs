@@ -11,7 +11,7 @@ pub enum WorktreeError {
     /// The project is in no repository.
     #[error(
         "{} is not in a git repository, which a worktree needs: \
-         create one with `git init`, or set `isolation: in-place`",
+         create one with `git init && git add -A && git commit -m first`, or set `isolation: in-place`",
         folder.display()
     )]
     NoRepository { folder: PathBuf },
@@ -20,12 +20,16 @@ pub enum WorktreeError {
     Bare { folder: PathBuf },
     /// The repository has no commit yet.
     #[error(
-        "the repository has no commit yet, which a worktree needs: create the first one, or set `isolation: in-place`"
+        "the repository has no commit yet, which a worktree needs: \
+         create one with `git add -A && git commit -m first`, or set `isolation: in-place`"
     )]
     NoCommit,
     /// The requested base is not a commit.
-    #[error("there is no commit `{rev}` in the repository (--base expects a branch, a tag, or an id)")]
-    NoBase { rev: String },
+    #[error(
+        "there is no commit `{rev}` in the repository ({}--base expects a branch, a tag, or an id)",
+        near.as_ref().map(|near| format!("did you mean `{near}`?; ")).unwrap_or_default()
+    )]
+    NoBase { rev: String, near: Option<String> },
     /// The commit does not have the project's folder.
     #[error("the commit `{rev}` has no folder `{}`: commit it first, or name another one with --base", inner.display())]
     NoFolder { rev: String, inner: PathBuf },

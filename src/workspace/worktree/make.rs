@@ -22,6 +22,9 @@ const TRIES: u32 = 5;
 /// mostly waits for the disk.
 const TOGETHER: &str = "checkout.workers=4";
 
+/// The most bytes of the names of branches and tags in which to look for a similar one.
+const MOST_REFS: usize = 64 * 1024;
+
 /// A worktree that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MadeWorktree {
@@ -146,12 +149,14 @@ impl Worktree {
         let answer = git.run(&args, b"", usize::MAX, stop).await?;
         let id = String::from_utf8_lossy(&answer.output).trim().to_owned();
         if answer.code != 0 || id.is_empty() {
-            let is_head = self.from == "HEAD";
-            return Err(if is_head {
-                WorktreeError::NoCommit
-            } else {
-                WorktreeError::NoBase { rev: self.from.clone() }
-            });
+            if self.from == "HEAD" {
+                return Err(WorktreeError::NoCommit);
+            }
+            let args = ["for-each-ref", "--count=1000", "--format=%(refname:short)"];
+            let refs = git.run(&args, b"", MOST_REFS, stop).await?;
+            let refs = String::from_utf8_lossy(&refs.output).into_owned();
+            let near = crate::yaml::nearest(&self.from, refs.lines()).map(str::to_owned);
+            return Err(WorktreeError::NoBase { rev: self.from.clone(), near });
         }
         if !self.inner.as_os_str().is_empty() {
             let folder = format!("{id}:{}", self.inner.display());

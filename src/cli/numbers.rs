@@ -1,0 +1,32 @@
+//! Numbers in arguments of the command line.
+
+use std::ops::RangeInclusive;
+
+/// Returns a parser for a whole number in a range, which `u32` must include.
+pub(super) fn whole_number(
+    range: RangeInclusive<i64>,
+) -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.parse::<i64>().ok().filter(|number| range.contains(number));
+        let wrong = || match *range.end() {
+            end if end == i64::from(u32::MAX) => format!("expected a whole number of at least {}", range.start()),
+            end => format!("expected a whole number from {} to {end}", range.start()),
+        };
+        number.and_then(|number| u32::try_from(number).ok()).ok_or_else(wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_outside_its_range_is_refused_with_the_range() {
+        let parse = whole_number(1..=100);
+        assert_eq!((parse("1"), parse("100")), (Ok(1), Ok(100)));
+        for wrong in ["0", "101", "-1", "1.5", "ten", "", "99999999999999999999"] {
+            assert_eq!(parse(wrong).unwrap_err(), "expected a whole number from 1 to 100", "{wrong}");
+        }
+        assert_eq!(whole_number(1..=i64::from(u32::MAX))("x").unwrap_err(), "expected a whole number of at least 1");
+    }
+}
