@@ -91,7 +91,7 @@ fn what_contradicts_itself_or_is_no_value_is_refused_with_what_there_is() {
         (&["--on-tamper=ignore"][..], "expected one of restore, fail"),
         (&["--baseline=maybe"], "expected one of auto, always, never"),
         (&["--expect=red"], "expected one of failing, passing"),
-        (&["--stuck-after=1"], "1 is not in 2..=100"),
+        (&["--stuck-after=1"], "expected a whole number from 2 to 100"),
         (&["--protect=../x"], "`..` would leave the workspace (name a path inside it)"),
         (&["--allow-edit=!x"], "a glob cannot begin with `!`"),
         (&["--expect=failing", "--baseline=never"], "`expect` needs a gate run on the base"),
