@@ -62,8 +62,8 @@ impl BudgetPool {
         Self { whole: BatchBudget::new(limit), races: races.collect() }
     }
 
-    /// Reserves a share as [`BatchBudget::reserve`] does. In a race, the job gets the share of one of
-    /// `rivals` candidates.
+    /// Reserves a share as [`BatchBudget::reserve`] does. In a race, the job gets the share of one
+    /// of `rivals` candidates.
     pub(super) fn reserve(&mut self, seat: &JobSlot, of: usize, rivals: usize) -> Option<Option<u64>> {
         let Some(race) = seat.race.and_then(|race| self.races.get_mut(&race)) else {
             return self.whole.reserve(of, seat.usd_micros);

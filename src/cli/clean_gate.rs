@@ -1,5 +1,5 @@
-//! The conditions under which a run would judge a lane: the workspace's current tree, a sandbox, and
-//! the environment of a gate.
+//! The conditions under which a run would judge a lane: the workspace's current tree, a sandbox,
+//! and the environment of a gate.
 
 use super::configured;
 use super::failure::CliError;

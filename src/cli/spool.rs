@@ -36,7 +36,8 @@ struct WaitingLines {
     written: u64,
     has_printer: bool,
     is_printing: bool,
-    /// True once standard output has failed, with its error until [`OutputSpool::settled`] returns it.
+    /// True once standard output has failed, with its error until [`OutputSpool::settled`] returns
+    /// it.
     is_broken: bool,
     error: Option<io::Error>,
 }

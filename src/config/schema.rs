@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_of_a_configuration_has_the_keys_of_its_reader_and_takes_what_that_takes() {
+    fn the_configuration_schema_has_the_keys_of_the_reader_and_accepts_the_same_values() {
         let schema = schema();
         let of = |path: &str| keys(schema.pointer(&format!("/properties/{path}")).unwrap());
         assert_eq!(keys(&schema), known("@", read));

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_for_everybody_is_refused_from_a_project_and_taken_from_one_that_is_trusted() {
+    fn restricted_keys_are_refused_from_a_project_unless_it_is_trusted() {
         let rows = TOP.iter().map(|row| (row, true)).chain(MODEL.iter().map(|row| (row, false)));
         for ((key, word), is_top) in rows {
             if matches!(word, Free) {

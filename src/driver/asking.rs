@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn questions_come_one_after_the_other_and_the_time_of_each_runs_only_while_it_is_shown() {
+    async fn questions_are_asked_in_turn_and_each_timeout_runs_only_while_shown() {
         let shown = Arc::new(AtomicUsize::new(0));
         let now = shown.clone();
         let asker = Asker::new(move |question| {

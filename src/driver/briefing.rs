@@ -188,8 +188,8 @@ pub(super) fn patterns_of(task: &Task, workspace: &Path) -> impl Iterator<Item =
     files.filter_map(move |file| Some(format!("/{}", globset::escape(file.strip_prefix(&root).ok()?.to_str()?))))
 }
 
-/// Checks the input of [`prepare`] that costs little to read: the lanes, the patterns, the tools and
-/// the files that the task names.
+/// Checks the input of [`prepare`] that costs little to read: the lanes, the patterns, the tools
+/// and the files that the task names.
 ///
 /// # Errors
 /// Those of [`prepare`], except for files that only freezing the gate reads.

@@ -39,8 +39,8 @@ pub struct EventRecord {
     /// The time of the event, as RFC 3339 in UTC with milliseconds.
     pub at: String,
     /// True if the run's journal has the event, so that [`super::events_after`] returns it again
-    /// with this number. False for pieces, which are returned whole if the journal has them, and for
-    /// the progress of steps.
+    /// with this number. False for pieces, which are returned whole if the journal has them, and
+    /// for the progress of steps.
     #[serde(skip)]
     pub is_kept: bool,
     /// The event: `type` and `data`.

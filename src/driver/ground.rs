@@ -76,8 +76,8 @@ pub(super) async fn trees_of(settings: &DriverSettings, stop: &CancellationToken
 }
 
 /// Deletes what is kept of runs that the store no longer knows: their trees, and the references to
-/// commits of their turns. Includes runs that were removed at the start of another run. `env` is the
-/// user's environment.
+/// commits of their turns. Includes runs that were removed at the start of another run. `env` is
+/// the user's environment.
 ///
 /// # Errors
 /// [`ForgetError`] if git or the store fails.

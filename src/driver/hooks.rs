@@ -349,8 +349,8 @@ impl UnsavedPaths {
         *self.paths() = None;
     }
 
-    /// Takes the changes, just before they are kept. Until [`UnsavedPaths::kept`], anything may have
-    /// changed.
+    /// Takes the changes, just before they are kept. Until [`UnsavedPaths::kept`], anything may
+    /// have changed.
     pub(super) fn take_paths(&self) -> Option<BTreeSet<String>> {
         self.paths().take()
     }

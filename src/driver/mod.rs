@@ -163,7 +163,8 @@ impl DriverSettings {
     ///
     /// ```
     /// use fledge::driver::DriverSettings;
-    /// let settings = DriverSettings { network: true, ..DriverSettings::new("/project", "/state") };
+    /// let settings = DriverSettings { network: true, ..DriverSettings::new("/project", "/state")
+    /// };
     /// ```
     pub fn new(workspace: impl Into<PathBuf>, state_dir: impl Into<PathBuf>) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! The story of a run, and the cassette with the answers of its models, from its journal. Secrets are
-//! hidden there already.
+//! The story of a run, and the cassette with the answers of its models, from its journal. Secrets
+//! are hidden there already.
 
 use super::fold::FoldedJournal;
 use super::lineage::whose;

@@ -114,7 +114,7 @@ async fn what_was_told_in_pieces_is_whole_in_the_journal_behind_the_numbers_of_t
 }
 
 #[tokio::test]
-async fn what_was_told_live_but_for_pieces_is_what_the_journal_tells_with_the_same_numbers() {
+async fn live_events_except_deltas_equal_the_journal_with_the_same_numbers() {
     let home = crate::test_support::temp_dir();
     let (ended, heard) = hear(home.path(), "state", StopToken::default(), None).await;
     let run = ended.unwrap().run;
@@ -138,7 +138,7 @@ async fn what_was_told_live_but_for_pieces_is_what_the_journal_tells_with_the_sa
 }
 
 #[tokio::test]
-async fn what_is_told_of_a_run_that_is_taken_up_follows_in_the_journal_what_was_told_before() {
+async fn events_of_a_resumed_run_follow_the_earlier_events_in_the_journal() {
     let home = crate::test_support::temp_dir();
     let (ended, before) = hear(home.path(), "state", StopToken::default(), None).await;
     let run = ended.unwrap().run;

@@ -1,6 +1,6 @@
-//! The files that define lanes, read into a [`LaneFiles`]. A file that cannot be read is reported as a
-//! problem and does not affect the others. A file that only looks like a definition is reported
-//! too.
+//! The files that define lanes, read into a [`LaneFiles`]. A file that cannot be read is reported
+//! as a problem and does not affect the others. A file that only looks like a definition is
+//! reported too.
 
 use crate::lane::{LaneFiles, LaneRemark};
 use crate::limits::MAX_SOURCE;

@@ -120,7 +120,7 @@ fn what_is_too_large_to_be_kept_is_found_and_left_as_it_is() {
 }
 
 #[test]
-fn a_protected_file_below_a_folder_of_builds_is_sealed_and_other_such_folders_are_not_read() {
+fn a_protected_file_in_a_build_folder_is_sealed_and_other_build_folders_are_skipped() {
     let (dir, _) = sealed(&[]);
     for folder in ["lanes/target", "target/lanes"] {
         fs::create_dir_all(dir.path().join(folder)).unwrap();

@@ -134,7 +134,7 @@ fn keys_that_a_later_stage_will_know_are_refused_in_a_lane_and_in_its_steps() {
 }
 
 #[test]
-fn what_is_said_of_a_whole_lane_is_refused_in_a_step_and_means_nothing_in_a_fledge_toml() {
+fn keys_of_a_lane_are_refused_in_a_step_and_ignored_in_fledge_toml() {
     for key in TERMS {
         let said = yaml(&format!("steps: [{{run: a, {key}: 2}}]"));
         assert_eq!(said, [format!("1:18: `{key}` is said of a whole lane (write it beside `steps`)")]);

@@ -26,8 +26,8 @@ pub enum LaneOrder {
     Done(LaneRuling),
 }
 
-/// The decision whether an ended step is tried again: immediately by an [`LaneOrder::Start`], or after
-/// an [`LaneOrder::Rest`].
+/// The decision whether an ended step is tried again: immediately by an [`LaneOrder::Start`], or
+/// after an [`LaneOrder::Rest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryDecision {
     /// The step is tried again.

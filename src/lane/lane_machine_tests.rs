@@ -182,7 +182,7 @@ fn what_waits_for_another_try_when_the_lane_ends_is_given_up_as_it_is() {
 }
 
 #[test]
-fn what_is_left_out_for_a_reason_of_its_own_says_that_one_and_still_does_not_bear_what_needs_it() {
+fn a_skipped_step_keeps_its_reason_and_its_dependents_are_skipped_too() {
     let text =
         "fail_fast: false\nsteps: [{name: a, run: x}, {name: b, run: x, needs: [a]}, {name: c, run: x, needs: [b]}]";
     let lane = parse("verify", "v.yaml", text).unwrap();

@@ -1,5 +1,5 @@
-//! Execution of a lane with real processes. [`crate::lane::LaneMachine`] decides the next actions; this
-//! module executes them and reports the results. When [`run_lane`] returns or is dropped, no
+//! Execution of a lane with real processes. [`crate::lane::LaneMachine`] decides the next actions;
+//! this module executes them and reports the results. When [`run_lane`] returns or is dropped, no
 //! process of the lane is left.
 
 mod after_step;

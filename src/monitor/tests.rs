@@ -72,7 +72,7 @@ fn what_came_before_the_last_look_hides_nothing_that_was_missed_since() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_adds_nothing_to_what_is_known_and_forgets_nothing_that_comes() {
+fn a_clock_that_is_set_back_adds_no_check_in_and_drops_no_later_one() {
     let monitor = hourly();
     let ahead = judge(&monitor, standing(), &MonitorHistory::default(), at("05:30:00"));
     assert_eq!(ahead.missed.len(), 5);

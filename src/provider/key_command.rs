@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_is_what_the_program_prints_without_the_line_end_and_with_the_operators_environment() {
+    async fn a_key_program_gets_the_operators_environment_and_its_line_end_is_removed() {
         assert_eq!(
             command("echo noise >&2; printf \" $OWN\\n\"", None).run().await,
             Ok(Secret::new("of-the-operator"))
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_header_of_a_program_is_fetched_anew_like_a_key_and_each_value_is_told_of_before_it_is_sent() {
+    async fn a_header_from_a_program_is_fetched_anew_and_its_value_is_masked_first() {
         let folder = crate::test_support::temp_dir();
         let mut server = ScriptedServer::start(vec![denied(), said()]);
         let sources =

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_gave_goes_back_to_the_same_model_at_the_same_address_and_to_nobody_else() {
+    fn opaque_blocks_of_a_model_go_back_only_to_that_model_at_its_address() {
         let giver = at(WireFormat::Anthropic, None, "claude-sonnet-4-5-20250929");
         let said = Block::Text { text: "so".into() };
         let (content, usage) = (vec![thought(), redacted(), said.clone()], None);

@@ -1,5 +1,5 @@
-//! Data that outlives a state: run spec, plan, conversation, ledger, and the actions for the current
-//! event.
+//! Data that outlives a state: run spec, plan, conversation, ledger, and the actions for the
+//! current event.
 
 use super::action::Action;
 use super::difference::TreeDifference;

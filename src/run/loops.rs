@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_come_back_to_the_same_state_are_told_of_at_half_and_a_loop_at_the_threshold() {
+    fn a_repeated_file_state_is_warned_of_at_half_and_a_loop_at_the_threshold() {
         let opinions = |trees: &[u8], threshold| -> Vec<LoopOpinion> {
             let mut watch = LoopWatch::default();
             let id = |digit: &u8| TreeId::parse(&digit.to_string().repeat(40)).unwrap();

@@ -58,8 +58,8 @@ const EVENTS: &str = "
     ) STRICT;";
 
 /// Memories that agents keep from run to run, found by the stems of their words. A memory with an
-/// expiry is ephemeral. `task` is the digest of the task whose outcome a memory reports; null if the
-/// memory is not a note of how a run ended.
+/// expiry is ephemeral. `task` is the digest of the task whose outcome a memory reports; null if
+/// the memory is not a note of how a run ended.
 const MEMORY: &str = "
     CREATE TABLE memory (
         no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, run TEXT, created_at INTEGER NOT NULL,

@@ -348,7 +348,7 @@ async fn a_server_that_lies_has_nothing_marked_as_sent() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_refused_holds_up_no_other_and_a_server_that_is_down_ends_the_sending() {
+async fn a_refused_run_holds_up_no_other_and_an_unreachable_server_ends_the_sync() {
     let (server, machine) = (Server::start(), Machine::new("ci-7"));
     (1..=3).for_each(|run| ended(&machine, run, 2));
     server.will([Fate::Fine, Fate::SaysAll("HTTP/1.1 422 No\r\ncontent-length: 15\r\n\r\n{\"detail\":\"no\"}".into())]);

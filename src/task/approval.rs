@@ -206,8 +206,8 @@ fn is_unclear(name: &CommandWord) -> bool {
         || name.text.contains('/') && (!PLACES.split_whitespace().any(is_known_place) || name.text.contains("/.."))
 }
 
-/// Returns whether these arguments of a shell contain a script (`-c SCRIPT`) that needs no approval.
-/// Returns false if the shell reads a file or its input.
+/// Returns whether these arguments of a shell contain a script (`-c SCRIPT`) that needs no
+/// approval. Returns false if the shell reads a file or its input.
 fn is_clear_script(arguments: &[CommandWord], rules: &[Rule], depth: u32) -> bool {
     let mut arguments = arguments.iter();
     let has_script = arguments

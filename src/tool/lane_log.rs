@@ -1,5 +1,5 @@
-//! `lane-log`: shows a page of the whole output of a gate step. The output of hold-out checks is not
-//! available to this tool.
+//! `lane-log`: shows a page of the whole output of a gate step. The output of hold-out checks is
+//! not available to this tool.
 
 use super::search_grep::matcher;
 use super::tool_context::ToolContext;

@@ -110,8 +110,8 @@ impl SecretMask {
         Self { late: late.clone(), ..self }
     }
 
-    /// Returns the names of the secrets that [`SecretMask::hidden`] leaves in place, because any text may
-    /// contain such a word or number by chance.
+    /// Returns the names of the secrets that [`SecretMask::hidden`] leaves in place, because any
+    /// text may contain such a word or number by chance.
     pub fn plain(&self) -> &[String] {
         &self.plain
     }

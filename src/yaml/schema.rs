@@ -1,5 +1,5 @@
-//! JSON Schemas for editors that describe the values of a [`TableReader`](super::Table): one function for
-//! each method of `TableReader`, and maps made of rows.
+//! JSON Schemas for editors that describe the values of a [`TableReader`](super::Table): one
+//! function for each method of `TableReader`, and maps made of rows.
 //!
 //! A schema may accept more than its reader, which can check more. A schema never refuses what the
 //! reader accepts.

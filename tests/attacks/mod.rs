@@ -1,8 +1,8 @@
-//! Attacks on the gate. Each runs three times, and a sample a fourth time behind Landlock alone. A naive gate runs the lane where the agent worked
-//! and believes the exit code: the attack must fool it. The attack must not fool fledge, and fledge
-//! must pass its honest twin. Further rows are honest work alone, and honest changes that may need
-//! a flag that fledge names. An oracle that neither gate knows decides whether the bug is gone.
-//! Each row says what must catch it.
+//! Attacks on the gate. Each runs three times, and a sample a fourth time behind Landlock alone. A
+//! naive gate runs the lane where the agent worked and believes the exit code: the attack must fool
+//! it. The attack must not fool fledge, and fledge must pass its honest twin. Further rows are
+//! honest work alone, and honest changes that may need a flag that fledge names. An oracle that
+//! neither gate knows decides whether the bug is gone. Each row says what must catch it.
 //!
 //! An ordinary run draws a sample. `FLEDGE_TEST_ALL=1 cargo test --test it attacks::` tries all
 //! rows, and with `FLEDGE_BLESS=1` writes `specs/generated/attacks.md`.

@@ -24,7 +24,7 @@ fn a_run_that_is_stopped_in_the_middle_of_a_fault_is_over_within_a_second() {
 }
 
 #[test]
-fn a_run_that_is_killed_in_the_middle_of_a_fault_goes_on_with_the_same_request_and_pays_once() {
+fn a_run_that_is_killed_during_a_fault_repeats_its_request_and_pays_once() {
     each("SIGKILL", &killed);
 }
 

@@ -71,7 +71,7 @@ fn a_script_is_planted_with_the_assertions_of_node() {
 }
 
 #[test]
-fn rust_tests_are_planted_inside_of_the_library_and_in_a_program_that_runs_behind_it() {
+fn rust_canaries_are_planted_in_the_library_and_in_a_later_test_program() {
     long_test!();
     if !cfg!(target_os = "linux") {
         return;

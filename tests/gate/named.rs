@@ -85,7 +85,7 @@ exit ${red:-0}
 "#;
 
 #[test]
-fn the_reports_of_maven_name_tests_without_configuration_and_without_a_line_of_output() {
+fn maven_reports_name_tests_without_configuration_and_without_output() {
     long_test!();
     let files = [("mvnw", SUREFIRE), ("calc.txt", "1\n"), ("suite.txt", "adds\noff\neach(int)[1]\neach(int)[2]\n")];
     let lane = "steps: [{ name: test, run: sh ./mvnw -q test }]\n";

@@ -130,7 +130,7 @@ fn the_result_numbers_what_is_written_in_the_lane_and_says_what_became_of_each()
 }
 
 #[test]
-fn a_lane_can_be_begun_in_the_middle_and_what_was_not_reached_is_not_among_the_steps() {
+fn a_lane_can_start_in_the_middle_and_reports_only_the_steps_it_reached() {
     let lane = "steps: [{ name: a, run: 'false' }, { name: b, run: 'false' }, { name: c, run: 'true' }]";
     let run = Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify", "--json", "--from", "b"]).run();
     run.must_exit(1);

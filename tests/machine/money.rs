@@ -41,7 +41,7 @@ fn most(walk: &Walk) -> Option<u64> {
 }
 
 #[test]
-fn an_answer_that_breaks_off_costs_what_its_provider_had_counted_and_what_was_heard_of_it() {
+fn an_interrupted_answer_costs_its_counted_and_received_tokens() {
     let walk =
         Walk::calling(dollars(5_000_000)).answer(breaks(ModelErrorKind::Network, Some(used(1_000_000, 1)), 4_000));
     assert_eq!(walk.run.label(), "BackingOff");
@@ -120,7 +120,7 @@ fn what_broke_off_counts_for_the_budget_before_it_is_tried_again() {
 }
 
 #[test]
-fn an_answer_that_is_cancelled_in_its_middle_is_paid_for_while_the_report_is_written() {
+fn a_cancelled_answer_is_charged_while_the_report_is_written() {
     let walk = Walk::calling(dollars(5_000_000));
     let call = walk.run.awaited()[0];
     let walk = walk.then(cancel());
@@ -169,7 +169,7 @@ fn an_answer_may_have_what_the_budget_leaves_and_no_call_is_made_that_is_of_no_u
 }
 
 #[test]
-fn the_bound_of_an_answer_is_raised_once_where_it_is_ours_and_the_model_makes_longer_ones() {
+fn the_default_output_limit_is_raised_once_for_a_model_with_longer_answers() {
     let cut = || says(StopReason::OutputLimit, "and so");
     let long = ModelTerms { largest_output: Some(64_000), ..ModelTerms::default() };
     let mut walk = Walk::calling(with(Limits::default(), long)).answer(cut());

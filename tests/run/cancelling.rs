@@ -261,7 +261,7 @@ fn while_files_are_put_back_the_way_back_is_told() {
 }
 
 #[test]
-fn a_job_whose_time_is_over_has_its_report_before_it_is_killed_and_the_next_one_goes_on() {
+fn a_job_that_times_out_writes_its_report_before_the_kill_and_can_be_resumed() {
     long_test!();
     let lane = "steps: [{ name: sum, run: grep -q 3 s?m }]";
     let model = Model::new([shell("echo begun; sleep 60"), write("sum", "3\n"), say("Done.")]);

@@ -162,7 +162,7 @@ fn a_sub_agent_that_was_killed_with_its_run_is_not_begun_again_and_is_paid_for()
 }
 
 #[test]
-fn a_call_of_a_sub_agent_that_nobody_saw_the_end_of_is_charged_what_was_set_aside_for_it() {
+fn a_sub_agent_call_without_an_end_is_charged_its_reservation() {
     let model = cast([
         ("a part of it", vec![write("half", "1\n"), hang()]),
         ("Make the file", vec![spawn("a part of it"), write("done", ""), say("Done.")]),

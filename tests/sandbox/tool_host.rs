@@ -79,7 +79,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn commands_have_a_home_and_a_temporary_folder_of_their_own_wherever_those_of_the_user_are() {
+async fn commands_have_a_private_home_and_temporary_folder() {
     for kind in [SandboxKind::Bubblewrap, SandboxKind::Landlock] {
         let Some(scene) = Scene::behind(kind, |_| {}).await else { continue };
         fs::write(scene.folder.path().join("home/.gitconfig"), "[user]\nname = somebody\n").unwrap();

@@ -147,8 +147,8 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 }
 
 impl RunDisplay {
-    /// Shows one event of the sub-agent with this path. Several sub-agents may work at once, so their
-    /// text is not streamed.
+    /// Shows one event of the sub-agent with this path. Several sub-agents may work at once, so
+    /// their text is not streamed.
     pub(in crate::cli) fn show_of(&mut self, path: &str, event: &AgentEvent) {
         let mark = format!("  {path} ┆ ");
         let plain = |tone: Tone, text: String| vec![(Tone::Faint, mark.clone()), (tone, paint::one_line(&text))];

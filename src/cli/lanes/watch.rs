@@ -1,5 +1,6 @@
-//! `fledge lanes run --watch`: runs the lane after each change of files. A change during a run starts
-//! one more run at its end. Files that change in every run do not count, and are named each time.
+//! `fledge lanes run --watch`: runs the lane after each change of files. A change during a run
+//! starts one more run at its end. Files that change in every run do not count, and are named each
+//! time.
 
 use super::super::failure::CliError;
 use super::super::paint::{self, Tone};

@@ -231,7 +231,7 @@ fn what_is_said_of_the_text_of_a_file_is_no_failure_of_its_test() {
 }
 
 #[test]
-fn a_test_class_has_tests_in_itself_and_beside_it_and_in_turn_those_that_need_less_of_the_project() {
+fn canary_places_of_a_test_class_come_in_order_of_what_they_need() {
     let path = "test/a/ATest.java";
     let text =
         "package a;\nimport org.junit.Test;\npublic class ATest extends Base {\n    @Test\n    public void a() {}\n}\n";

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_addresses_options_and_hooks_are_refused_where_the_base_does_not_have_them() {
+    fn new_folders_urls_options_and_hooks_are_refused_in_requirements() {
         let none = BTreeMap::new();
         let told =
             |path: &str, was: &str, is: &str| refused(path, Some(was.as_bytes()), Some(is.as_bytes()), &none).len();

@@ -58,7 +58,8 @@ impl GateRun<'_> {
         )))
     }
 
-    /// Runs a lane on a tree. Returns the new tree if the lane changed files and has `writes: true`.
+    /// Runs a lane on a tree. Returns the new tree if the lane changed files and has `writes:
+    /// true`.
     async fn lane(
         &self,
         lane: &Lane,

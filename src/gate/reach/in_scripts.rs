@@ -1,5 +1,5 @@
-//! Programs that only the scripts and `make` targets of steps name. A script may do without one that
-//! is missing, so their lack is no obstacle.
+//! Programs that only the scripts and `make` targets of steps name. A script may do without one
+//! that is missing, so their lack is no obstacle.
 
 use super::missing;
 use crate::gate::policy::shell_texts;
@@ -23,8 +23,9 @@ pub struct ScriptPrograms {
     pub hidden: BTreeMap<String, String>,
 }
 
-/// Finds the missing programs that are named by the shell scripts that steps run, and by the recipes
-/// that they make, one level deep. `hidden` are the paths that no program sees in the sandbox.
+/// Finds the missing programs that are named by the shell scripts that steps run, and by the
+/// recipes that they make, one level deep. `hidden` are the paths that no program sees in the
+/// sandbox.
 pub async fn lacking_in_scripts<'l>(
     lanes: impl IntoIterator<Item = &'l Lane>,
     root: &Path,

@@ -59,7 +59,7 @@ async fn every_lane_passes_on_the_tree_that_is_named_or_none_does() {
 }
 
 #[tokio::test]
-async fn a_failure_is_a_failure_whatever_it_leaves_and_a_pass_that_leaves_no_tree_is_one_too() {
+async fn a_failure_that_leaves_pipes_fails_and_a_pass_that_leaves_pipes_fails_too() {
     let pipe = "for f in src/*; do rm $f; mkfifo $f; done";
     for (end, why) in
         [("echo the real reason; exit 1", "the real reason"), ("true", "cannot read the files that lane `verify` left")]
@@ -229,7 +229,7 @@ async fn a_canary_is_known_neither_by_a_word_nor_by_the_place_of_its_room() {
 }
 
 #[tokio::test]
-async fn tests_that_are_silenced_in_one_folder_alone_are_missed_where_the_base_saw_them_all() {
+async fn tests_that_are_silenced_in_one_folder_are_missed_if_the_base_ran_them() {
     let files = [("src/code.sh", "true\n"), ("a/test_a.py", "ok\n"), ("b/test_b.py", "ok\n")];
     let court = court(&files, &[("verify", &lane("canary: pytest", &[TESTS]))], None).await;
     assert_eq!(court.base().await.unwrap().0, Ruling::Passed);
@@ -264,7 +264,7 @@ async fn where_lock_files_differ_what_makes_the_room_ready_runs_again_on_them_al
 }
 
 #[tokio::test]
-async fn a_socket_that_git_ignores_is_no_part_of_the_work_unless_it_takes_the_place_of_an_output() {
+async fn an_ignored_socket_is_not_part_of_the_work_unless_it_replaces_an_output() {
     let files = [(".gitignore", "*.sock\nrun/\n*.json\nreport.xml\n")];
     let lane = "steps: [{ name: test, run: 'true', junit: report.xml }]";
     let court = court(&files, &[("verify", lane)], None).await;
@@ -314,7 +314,7 @@ async fn a_hold_out_lane_brings_its_files_behind_a_check_that_fails_on_the_base(
 }
 
 #[tokio::test]
-async fn what_steers_the_checks_is_written_for_a_while_neither_in_a_room_nor_in_the_workspace() {
+async fn a_temporary_write_to_gate_files_is_found_in_a_room_and_in_the_workspace() {
     for (path, text) in [
         ("Makefile", "check:\n\t. ./src/code.sh\n"),
         ("package.json", "{}\n"),

@@ -301,7 +301,7 @@ steps:
 }
 
 #[test]
-fn what_an_included_lane_says_for_itself_and_cannot_hold_is_said_where_it_is_included() {
+fn ignored_settings_of_an_included_lane_are_reported_at_the_include() {
     let mut book = LaneFiles::default();
     book.add_lane("a", "lanes/a.yaml", "jobs: 2\nsteps: [{ lane: b }, { parallel: [{ run: x }, { lane: c }] }]");
     book.add_lane("b", "lanes/b.yaml", "jobs: 3\nfail_fast: false\nsteps: [{ lane: c }]");

@@ -245,10 +245,10 @@ impl Sandbox {
         }
     }
 
-    /// Returns [`ProcessEnd::NotStarted`] if the sandbox failed before the program started, else `ended`
-    /// unchanged. A program can print the same line as a sandbox that fails. So fledge believes the
-    /// line only if it is the whole output and a second start confirms it. The second start has the
-    /// same `holes`, and only looks for the program of `inner`.
+    /// Returns [`ProcessEnd::NotStarted`] if the sandbox failed before the program started, else
+    /// `ended` unchanged. A program can print the same line as a sandbox that fails. So fledge
+    /// believes the line only if it is the whole output and a second start confirms it. The second
+    /// start has the same `holes`, and only looks for the program of `inner`.
     pub async fn explain_end(
         &self,
         ended: EndedProcess,

@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_of_a_toolchain_in_somebody_elses_home_finds_the_rest_of_it_and_no_credentials() {
+    fn a_toolchain_in_another_users_home_is_readable_without_its_credentials() {
         let env =
             Variables::new([("PATH".to_owned(), "/home/b/.rustup/toolchains/x/bin:/home/b/.cargo/bin".to_owned())]);
         let rules = PathRules::default().rules(&env, Path::new("/usr/bin/fledge"));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_repository_around_a_workspace_stays_as_it_is_also_where_an_empty_folder_has_its_name() {
+    fn a_repository_around_the_workspace_is_read_only_despite_an_empty_git_folder() {
         let folder = crate::test_support::temp_dir();
         let [above, own] = ["a", "a/b"].map(|name| folder.path().join(name));
         [above.join(".git"), own.join(".git")].iter().for_each(|git| std::fs::create_dir_all(git).unwrap());

@@ -39,7 +39,7 @@ async fn ask(cassette: &Cassette, request: &ModelRequest) -> (Vec<Delta>, Result
 }
 
 #[tokio::test]
-async fn summaries_are_for_who_asks_for_one_and_those_that_nobody_asks_for_are_passed_over() {
+async fn recorded_summaries_answer_only_summary_requests_and_others_skip_them() {
     let yaml = "window: 9\nturns: [{ text: a }, { text: S1, summary: true }, { text: b }, { text: S2, summary: true }, { text: c }]";
     let tape = Cassette::parse(yaml, "t").unwrap();
     assert_eq!(tape.bounds(), Some(CassetteBounds { window: Some(9), ..CassetteBounds::default() }));

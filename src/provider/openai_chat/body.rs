@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_of_an_answer_goes_by_the_name_that_the_server_knows_and_whoever_asks_may_set_a_lower_one() {
+    fn the_output_limit_uses_the_servers_field_name_and_a_request_may_lower_it() {
         let bounds = |base: Option<&str>, model: &str, max_output| {
             let base_url = base.map(str::to_owned);
             let endpoint =

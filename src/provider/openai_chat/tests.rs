@@ -38,7 +38,7 @@ fn call(id: &str, name: &str, input: Value) -> (String, String, Value) {
 }
 
 #[test]
-fn text_in_parts_is_text_thoughts_among_them_are_thoughts_and_nothing_is_lost_unsaid() {
+fn text_parts_become_text_thought_parts_become_thoughts_and_drops_are_reported() {
     let parts = |content: Value| run(&[delta(&json!({ "content": content })), finish("stop"), DONE.into()]);
     let thought = json!({"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]});
     let (deltas, end) = parts(json!([thought, {"type": "text", "text": "Do"}, {"type": "text", "text": "ne."}]));

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_stand_where_the_runner_has_checked_the_project_out_and_one_without_a_place_is_told_too() {
+    fn annotations_use_paths_of_the_checkout_and_tests_without_a_path_are_listed_too() {
         let tests = vec![test("a", Some(("src/a.js", 3))), test("b", None), test("c", Some(("/abs/c.js", 1)))];
         let steps = [with_tests("web", tests, 3)];
         let told = annotations(&failed(&steps, &[]), Path::new("sub/dir"));

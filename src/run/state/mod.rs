@@ -1,6 +1,6 @@
 //! States of a run and the transitions between them. State files do not know each other: they
-//! return a transition ([`NextState`]) with the data that it needs. Only [`RunState::enter`] creates a
-//! state from it.
+//! return a transition ([`NextState`]) with the data that it needs. Only [`RunState::enter`]
+//! creates a state from it.
 
 mod delivering;
 mod executing;
@@ -56,8 +56,8 @@ impl RunState {
         Self::Idle(Idle::default())
     }
 
-    /// Passes an event to the state. `None`: the state does not change. An event that makes no sense
-    /// in the state is ignored with a warning.
+    /// Passes an event to the state. `None`: the state does not change. An event that makes no
+    /// sense in the state is ignored with a warning.
     pub(super) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         Some(match (self, event) {
             (Self::Idle(_), Event::TaskSubmitted { charter }) => Idle::submitted(*charter, cx),

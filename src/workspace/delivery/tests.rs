@@ -192,7 +192,7 @@ async fn what_was_not_committed_before_the_run_is_known() {
 }
 
 #[tokio::test]
-async fn what_is_not_checked_out_and_modes_that_git_does_not_look_at_stay_as_they_are_committed() {
+async fn sparse_paths_and_modes_that_git_ignores_stay_as_committed() {
     let project = Project::new("", &[("a/x", "1"), ("b/y", "1"), ("run", "1")]).await;
     project.git(&["sparse-checkout", "set", "--no-cone", "/a", "/run"]).await;
     project.git(&["config", "core.fileMode", "false"]).await;

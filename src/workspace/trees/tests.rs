@@ -112,7 +112,7 @@ async fn a_tree_has_what_is_there_and_not_ignored_and_what_changed_is_told() {
 }
 
 #[tokio::test]
-async fn a_base_is_gone_on_from_whatever_the_workspace_says_since_the_newest_state_was_taken() {
+async fn a_resumed_base_finds_changes_made_since_the_newest_take() {
     let project = Project::new(&[("a", "1"), ("b", "1")]);
     let (trees, base) = project.begin().await;
     project.write("a", "22");
@@ -125,7 +125,7 @@ async fn a_base_is_gone_on_from_whatever_the_workspace_says_since_the_newest_sta
 }
 
 #[tokio::test]
-async fn what_the_lists_of_the_base_ignore_and_caches_of_tools_stay_out_whatever_a_list_says_later() {
+async fn ignore_lists_of_the_base_apply_and_caches_stay_out_after_the_lists_change() {
     let project = Project::new(&[(".gitignore", "build/\n"), ("a", "1"), ("sub/.gitignore", "*.log\n")]);
     let (trees, base) = project.begin().await;
     project.write(".gitignore", "!build/\n!__pycache__/\n");

@@ -42,7 +42,7 @@ impl Drop for Flicker {
 }
 
 #[tokio::test]
-async fn a_socket_that_comes_and_goes_while_the_wall_is_built_is_no_failure_and_leaves_nothing() {
+async fn a_socket_that_vanishes_during_the_sandbox_setup_is_ignored() {
     long_test!();
     let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
@@ -105,7 +105,7 @@ async fn what_two_walls_in_one_workspace_need_stays_until_the_last_of_them_is_go
 }
 
 #[tokio::test]
-async fn tools_that_write_into_their_home_have_one_of_their_own_with_what_was_fetched_in_it() {
+async fn tools_that_write_into_their_home_get_a_private_copy_with_the_fetched_files() {
     let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
     for (path, text) in [

@@ -164,7 +164,7 @@ async fn large_files_are_given_out_whole_and_few_at_once_whoever_reads_slowly() 
 }
 
 #[tokio::test]
-async fn a_run_is_cancelled_while_it_waits_and_while_it_works_and_once_over_stays_as_it_is() {
+async fn a_run_can_be_cancelled_while_it_waits_or_works_but_not_after_its_end() {
     let model = Model::new([hang()]);
     let site = Site::with(&model);
     let server = site.serve(&["--max-runs", "1"]);

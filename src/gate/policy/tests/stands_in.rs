@@ -155,7 +155,7 @@ fn no_link_is_in_the_place_of_a_folder_in_which_nothing_may_stand_in() {
 }
 
 #[test]
-fn what_looks_installed_steers_wherever_it_lies_and_programs_have_names_of_their_own() {
+fn folders_of_installed_packages_are_protected_anywhere_and_programs_by_name() {
     let policy = policy();
     let plugin = "[pytest11]\nquiet = report\n";
     let told = Some("[pytest11] added: it controls how tests run");
@@ -191,7 +191,7 @@ fn no_program_is_new_on_a_path_of_the_gate_and_nothing_that_a_makefile_waits_for
 }
 
 #[test]
-fn what_is_depended_on_anew_is_told_by_manifest_and_name_unless_it_lies_in_the_workspace() {
+fn new_dependencies_are_listed_with_manifest_and_name_unless_in_the_workspace() {
     let policy = policy();
     let now: BTreeMap<&str, &str> = [
         ("pyproject.toml", "[project]\ndependencies = ['rich>=13', 'attrs']\n"),

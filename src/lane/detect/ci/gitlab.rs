@@ -172,7 +172,8 @@ fn obstacle(root: &YamlNode, job: &YamlNode) -> Option<&'static str> {
     }
 }
 
-/// Returns a job, the maps that are merged into it, and the jobs that it extends, the nearest first.
+/// Returns a job, the maps that are merged into it, and the jobs that it extends, the nearest
+/// first.
 fn lineage<'n>(root: &'n YamlNode, job: &'n YamlNode) -> Vec<&'n YamlNode> {
     let mut all = vec![job];
     let mut next = 0;

@@ -26,8 +26,8 @@ impl RunningHooks {
         Self { call, tools }
     }
 
-    /// Passes notes to the model and `reported` to people. `checkpoint` is the tree after the turn, if
-    /// it changed.
+    /// Passes notes to the model and `reported` to people. `checkpoint` is the tree after the turn,
+    /// if it changed.
     pub(in crate::run::state) fn finished(
         notes: Vec<String>,
         reported: Vec<String>,
