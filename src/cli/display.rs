@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 /// Columns of a line if standard error is no terminal.
 const PIPE: usize = 160;
 
-/// The most findings to print line by line.
+/// The maximum number of findings to print line by line.
 const FINDINGS: usize = 20;
 /// Lines to show of the reason why a gate did not pass although every step did.
 const REASONS: usize = 8;

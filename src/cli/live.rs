@@ -209,7 +209,7 @@ pub(super) fn pin(text: &str, can_move: bool) {
 }
 
 /// Forgets the question after an answer, which has ended the line.
-pub(super) fn settle() {
+pub(super) fn forget_question() {
     let mut screen = lock(&SCREEN);
     screen.question = None;
     screen.rows.clear();

@@ -42,7 +42,7 @@ pub(super) struct SyncArguments {
 /// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// When there is no server, or its settings are unusable.
+/// When no server exists, or its settings are unusable.
 pub(super) fn run(arguments: &SyncArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let workspace = arguments.project.root(environment)?;
     let set = configured::load_without_models(environment, &workspace).map_err(CliError::input)?;

@@ -54,7 +54,7 @@ pub struct ProjectConfig {
     pub baseline: Option<Baseline>,
     /// The lifetime of memories that runs leave.
     pub ephemeral_ttl: Option<Duration>,
-    /// The most tokens of memories in the first message of a run.
+    /// The maximum number of tokens of memories in the first message of a run.
     pub recall_tokens: Option<usize>,
     /// The sandbox of agents.
     pub sandbox: SandboxChoice,
@@ -319,7 +319,7 @@ fn is_trusted(settings: &ProjectConfig, workspace: &Path) -> bool {
     settings.trust.iter().any(|path| real.as_ref().is_ok_and(|real| path.canonicalize().is_ok_and(|own| own == *real)))
 }
 
-/// Reads a file's text; `None` if there is no file. Refuses pipes and devices, which would block.
+/// Reads a file's text; `None` if no file exists. Refuses pipes and devices, which would block.
 fn read(path: &Path) -> Result<Option<String>, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { path: path.into(), source };
     let refused = |why: &str| Err(unreadable(std::io::Error::other(why)));

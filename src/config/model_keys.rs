@@ -170,7 +170,7 @@ fn clocks(table: &mut TableReader<'_>, problems: &mut Problems) -> TurnTimeouts 
     clocks
 }
 
-/// Parses the most bytes of one answer.
+/// Parses the maximum number of bytes of one answer.
 fn max_response(table: &mut TableReader<'_>, problems: &mut Problems) -> Option<usize> {
     let text = table.text("max_response", problems)?;
     let place = table.take("max_response")?.place;

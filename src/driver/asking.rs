@@ -230,7 +230,7 @@ mod tests {
                     Some("yes") => Consent::Yes,
                     Some("always") => Consent::Always,
                     Some("why") => Consent::No(" too soon\n".into()),
-                    Some("panic") => panic!("nobody can stand this"),
+                    Some("panic") => panic!("the asker panics"),
                     _ => Consent::No(String::new()),
                 }
             }

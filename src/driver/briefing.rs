@@ -48,7 +48,7 @@ pub struct StartingPoint {
     pub git: GitPrograms,
     /// The user's checkout, in which dependencies are installed.
     pub origin: PathBuf,
-    /// The user's repository. `None` if there is none or it was not read yet.
+    /// The user's repository. `None` if none exists or it was not read yet.
     pub repository: Option<SourceRepository>,
 }
 

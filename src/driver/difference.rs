@@ -109,7 +109,7 @@ fn to_tree(outside: OutsideFiles) -> OutsideTree {
 impl Planner {
     /// Records the state of the repository. A failure only loses the later report.
     pub(super) async fn note_standing(&self, ground: &RunGround) {
-        if ground.wall.kind() == SandboxKind::Bubblewrap {
+        if ground.sandbox.kind() == SandboxKind::Bubblewrap {
             return;
         }
         let noted = async {

@@ -43,9 +43,9 @@ pub(super) struct RunDrive<'a> {
     pub(super) run: Run,
     pub(super) bus: &'a EventBus,
     pub(super) stop: &'a StopToken,
-    pub(super) hands: EffectRunner,
+    pub(super) effects: EffectRunner,
     pub(super) inbox: Inbox,
-    pub(super) veil: SecretRedactor,
+    pub(super) redactor: SecretRedactor,
     pub(super) journal: JournalWriter,
     /// The error because of which the journal can no longer be written.
     broken: Option<StoreError>,
@@ -86,7 +86,7 @@ impl<'a> RunDrive<'a> {
     pub(super) fn new(
         bus: &'a EventBus,
         stop: &'a StopToken,
-        hands: EffectRunner,
+        effects: EffectRunner,
         journal: impl Into<JournalWriter>,
         id: RunId,
     ) -> Self {
@@ -94,9 +94,9 @@ impl<'a> RunDrive<'a> {
             run: Run::new(),
             bus,
             stop,
-            veil: SecretRedactor::new(hands.settings.secrets.clone()),
-            inbox: Inbox::new(hands.lineage.depth()),
-            hands,
+            redactor: SecretRedactor::new(effects.settings.secrets.clone()),
+            inbox: Inbox::new(effects.lineage.depth()),
+            effects,
             journal: journal.into(),
             broken: None,
             id,
@@ -121,7 +121,7 @@ impl<'a> RunDrive<'a> {
     /// Continues from the point where an earlier process left the run.
     pub(super) fn go_on_from(self, folded: FoldedJournal) -> Self {
         let (lost, told) = (folded.lost(), EventCount::from(next_life(folded.seq)));
-        self.hands.lineage.recall(folded.roster);
+        self.effects.lineage.recall(folded.roster);
         let (run, since, asked, unsent) = (folded.run, folded.at, folded.asked, folded.unsent);
         let drive = Self { run, since, asked, unsent, told, lost, ..self };
         let is_kept = drive.run.state() != StateName::Idle; // else the journal has no record of the resume
@@ -138,14 +138,14 @@ impl<'a> RunDrive<'a> {
     }
 
     pub(super) async fn run(&mut self, beginning: DriveStart) {
-        self.hands.judge_base(&self.run, &mut self.inbox); // before a repeated gate run, which waits for it
+        self.effects.judge_base(&self.run, &mut self.inbox); // before a repeated gate run, which waits for it
         match beginning {
             DriveStart::Task(_) if self.stop.token().is_cancelled() => {
                 return self
                     .handle_event(Event::CancelRequested { cause: self.stop.cause(), said: String::new() })
                     .await;
             }
-            DriveStart::Task(charter) => self.handle_event(Event::TaskSubmitted { charter }).await,
+            DriveStart::Task(spec) => self.handle_event(Event::TaskSubmitted { spec }).await,
             DriveStart::End(reason, actions) => {
                 let lost = actions.iter().filter(|action| costs(action)).filter_map(Action::call);
                 for call in lost.filter(|call| !self.unsent.contains(call)) {
@@ -155,7 +155,7 @@ impl<'a> RunDrive<'a> {
             }
             DriveStart::Refused(actions) => {
                 for action in actions {
-                    self.hands.perform_again(action, &self.run, &mut self.inbox);
+                    self.effects.perform_again(action, &self.run, &mut self.inbox);
                 }
             }
             DriveStart::Open(actions) => {
@@ -164,13 +164,13 @@ impl<'a> RunDrive<'a> {
                         (Some(call), action) if self.unsent.remove(&call) => self.perform(vec![action], false).await,
                         (Some(call), _) => self.handle_event(Event::Interrupted { call }).await,
                         (None, Action::RunChild { call, input, limits }) => self.run_child_again(call, &input, limits),
-                        (None, action) => self.hands.perform_again(action, &self.run, &mut self.inbox),
+                        (None, action) => self.effects.perform_again(action, &self.run, &mut self.inbox),
                     }
                 }
             }
         }
         while self.run.state() != StateName::Idle {
-            self.hands.judge_base(&self.run, &mut self.inbox);
+            self.effects.judge_base(&self.run, &mut self.inbox);
             let Some(event) = self.next().await else { return self.rest() };
             self.handle_event(event).await;
         }
@@ -187,8 +187,8 @@ impl<'a> RunDrive<'a> {
     /// Waits for the next event. Returns `None` if the run is to rest.
     async fn next(&mut self) -> Option<Event> {
         let due = self.run.deadline().and_then(|moment| self.started.checked_add(moment.since(self.since)));
-        let heed = Heed { stop: !self.stop_told, rest: self.grave.is_empty() };
-        Some(match self.inbox.next(due, self.stop, heed).await {
+        let handle = Heed { stop: !self.stop_told, rest: self.grave.is_empty() };
+        Some(match self.inbox.next(due, self.stop, handle).await {
             InboxItem::Event(event) => event,
             InboxItem::Deadline => Event::DeadlinePassed,
             InboxItem::Stop => {
@@ -201,13 +201,13 @@ impl<'a> RunDrive<'a> {
 
     /// Takes an event. Its secrets are hidden here, before fledge writes or shows it.
     async fn handle_event(&mut self, event: Event) {
-        self.hear(&event);
-        for event in self.veil.redact_event(event) {
-            self.heed(event).await;
+        self.receive(&event);
+        for event in self.redactor.redact_event(event) {
+            self.handle(event).await;
         }
     }
 
-    fn hear(&mut self, event: &Event) {
+    fn receive(&mut self, event: &Event) {
         if let Event::ModelDelta { delta: crate::chat::Delta::Text(text), .. } = event {
             self.said.push_str(text);
         } else if matches!(event, Event::ModelCompleted { .. } | Event::ModelFailed { .. }) {
@@ -216,10 +216,10 @@ impl<'a> RunDrive<'a> {
     }
 
     /// Writes an event down, lets the machine decide, and performs the actions.
-    async fn heed(&mut self, event: Event) {
+    async fn handle(&mut self, event: Event) {
         let passes = event.is_transient();
         let actions = self.decide(event);
-        let has_hooks = !self.hands.settings.hooks.is_empty(); // without hooks, the rest can be repeated
+        let has_hooks = !self.effects.settings.hooks.is_empty(); // without hooks, the rest can be repeated
         let is_done =
             |action: &Action| action.is_irrevocable() && (has_hooks || !matches!(action, Action::RunHooks { .. }));
         if actions.iter().any(is_done) && self.broken.is_none() {
@@ -251,7 +251,7 @@ impl<'a> RunDrive<'a> {
                 event = Event::ReportFailed { call, message: why };
             }
             if let Event::ReportFailed { .. } = event {
-                self.hands.replace_report(&event, &self.run, self.broken.is_none());
+                self.effects.replace_report(&event, &self.run, self.broken.is_none());
             }
         } else if self.broken.is_some() && !event.is_transient() {
             match self.run.state() {
@@ -301,11 +301,11 @@ impl<'a> RunDrive<'a> {
 
     /// Records the outcome. Updates memory only after the sync: it could not be taken back.
     fn finish(&mut self, result: &TaskResult) -> Result<(), StoreError> {
-        if self.hands.lineage.is_child() {
+        if self.effects.lineage.is_child() {
             return Ok(()); // only the run itself has an end in the store
         }
         self.journal.finish(&record::outcome(result, now_ms()))?;
-        self.hands.remember(result);
+        self.effects.remember(result);
         Ok(())
     }
 
@@ -346,7 +346,7 @@ impl<'a> RunDrive<'a> {
             Action::AbortInFlight => {
                 let mut late: Vec<Event> = self.inbox.abort().await;
                 late.retain(|event| !matches!(event, Event::BaseJudged { .. })); // nothing depends on the base now
-                for event in late.into_iter().flat_map(|event| self.veil.redact_event(event)).collect::<Vec<_>>() {
+                for event in late.into_iter().flat_map(|event| self.redactor.redact_event(event)).collect::<Vec<_>>() {
                     let passes = event.is_transient();
                     let told = self.decide(event); // in Reporting, a late answer is only charged and shown
                     self.emit_all(told, !passes && self.broken.is_none());
@@ -361,7 +361,7 @@ impl<'a> RunDrive<'a> {
                 self.inbox.outbox().send(Event::Delivered { call, result: Err(why), ways: None });
             }
             Action::RunChild { call, input, limits } => self.run_child(call, &input, limits),
-            action => self.hands.perform(action, &self.run, &mut self.inbox),
+            action => self.effects.perform(action, &self.run, &mut self.inbox),
         }
     }
 
@@ -377,7 +377,7 @@ impl<'a> RunDrive<'a> {
         // Count without watchers, too: a resume continues these numbers.
         self.told.next(is_kept, |seq| {
             if self.bus.is_watched() {
-                let of = self.hands.lineage.path();
+                let of = self.effects.lineage.path();
                 self.bus.publish(EventRecord { of, is_kept, ..EventRecord::now(&self.id, seq, event) });
             }
         });
@@ -385,19 +385,19 @@ impl<'a> RunDrive<'a> {
 
     /// Stops the agent's tools, so that no process of it is alive, and keeps its final files.
     pub(super) async fn leave(&mut self) {
-        self.hands.close().await;
-        self.hands.forget_installations().await;
+        self.effects.close().await;
+        self.effects.forget_installations().await;
         // Needed only without a report, or if a process was alive that should not have been.
-        for note in self.hands.put_back_configuration().await {
+        for note in self.effects.put_back_configuration().await {
             self.emit(AgentEvent::Warning(note), false);
         }
-        if self.hands.has_left() {
+        if self.effects.has_left() {
             return;
         }
         if self.run.result().is_some_and(|result| !result.verified) {
-            let _kept = self.hands.keep_state().await;
+            let _kept = self.effects.keep_state().await;
         }
-        self.hands.close_git().await;
+        self.effects.close_git().await;
     }
 
     pub(super) fn moment(&self) -> Elapsed {

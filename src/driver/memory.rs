@@ -118,8 +118,8 @@ mod tests {
     /// Returns the result of a run with these changes.
     fn result(reason: Reason, summary: &str, paths: &[&str], turns: u64) -> TaskResult {
         let mut run = Run::new();
-        let charter = RunSpec::new(RunId::new("r"), "Repair\nthe parser", "Repair it");
-        run.handle(Elapsed(0), Event::TaskSubmitted { charter: Box::new(charter) });
+        let spec = RunSpec::new(RunId::new("r"), "Repair\nthe parser", "Repair it");
+        run.handle(Elapsed(0), Event::TaskSubmitted { spec: Box::new(spec) });
         run.handle(Elapsed(1), Event::CancelRequested { cause: StopCause::Token, said: String::new() });
         let change =
             |path: &&str| FileChange { path: (*path).into(), kind: FileChangeKind::Created, added: 1, removed: 0 };

@@ -163,7 +163,7 @@ pub struct RunTerms {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
     /// The sandbox that was asked for.
-    pub wall: SandboxChoice,
+    pub sandbox: SandboxChoice,
     /// True if the agent can reach the network.
     pub network: bool,
     /// The digests of the models' addresses, in order, as in [`super::DriverModel::place`].
@@ -257,7 +257,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Sieve<A> {
 /// Creates the journal of a run, and removes runs that are too old.
 pub(super) fn begin_journal(
     settings: &DriverSettings,
-    charter: &RunSpec,
+    spec: &RunSpec,
     task: &Task,
     worktree: Option<&Worktree>,
     run_key: Option<String>,
@@ -272,20 +272,21 @@ pub(super) fn begin_journal(
         Err(error) => tracing::warn!(%error, "cannot remove old runs"),
     }
     let head = RunHead {
-        id: charter.run.clone(),
+        id: spec.run.clone(),
         run_key,
         parent: settings.earlier.as_ref().map(|earlier| earlier.run.clone()),
-        title: charter.title.clone(),
+        title: spec.title.clone(),
         source: task.source.clone(),
         task_digest: sha256(task.prompt.as_bytes()),
         workspace: settings.workspace.display().to_string(),
-        models: charter.models.clone(),
+        models: spec.models.clone(),
         fledge: env!("CARGO_PKG_VERSION").into(),
         journal_version: JOURNAL_SCHEMA_VERSION,
         started_at_ms: now_ms,
     };
-    let DriverSettings { protect, reports, patch, jobs, earlier, memory, wall, network, holdout, lanes_from, .. } =
-        settings.clone();
+    let DriverSettings {
+        protect, reports, patch, jobs, earlier, memory, sandbox, network, holdout, lanes_from, ..
+    } = settings.clone();
     // A resume may run in another folder, and paths relative to the task must stay valid.
     let source = if task.source == "-" { None } else { std::path::absolute(&task.source).ok() };
     let source = source.and_then(|path| path.to_str().map(str::to_owned)).unwrap_or_else(|| task.source.clone());
@@ -297,7 +298,7 @@ pub(super) fn begin_journal(
         jobs,
         earlier,
         memory,
-        wall,
+        sandbox,
         network,
         holdout,
         lanes_from,

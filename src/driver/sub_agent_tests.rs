@@ -39,7 +39,7 @@ async fn run(home: &Path, cassette: &str, task: Task) -> (TaskResult, Vec<EventR
         Ok(result) => result,
         Err(error) => error.result().unwrap().clone(),
     };
-    agent.settle(PATIENCE).await;
+    agent.wait_for_watchers(PATIENCE).await;
     let told = told.lock().unwrap().clone();
     (result, told)
 }
@@ -114,7 +114,7 @@ async fn a_plain_watcher_hears_of_the_run_alone() {
     let counted = finished.clone();
     agent.on_event(move |event| *counted.lock().unwrap() += u32::from(matches!(event, AgentEvent::Finished { .. })));
     agent.run_task(task()).await.unwrap();
-    agent.settle(PATIENCE).await;
+    agent.wait_for_watchers(PATIENCE).await;
     assert_eq!(*finished.lock().unwrap(), 1);
 }
 
@@ -295,12 +295,12 @@ async fn a_run_that_is_cut_off_with_a_sub_agent_at_work_never_does_its_work_agai
 async fn a_sub_agent_that_does_not_stop_in_time_is_paid_for() {
     let home = crate::test_support::temp_dir();
     let agent = agent_of(home.path(), "state", ONE);
-    let charter = agent.charter(&task(), RunId::new("run-1"));
-    let journal = record::begin_journal(&agent.settings, &charter, &task(), None, None, 0).unwrap();
+    let spec = agent.spec(&task(), RunId::new("run-1"));
+    let journal = record::begin_journal(&agent.settings, &spec, &task(), None, None, 0).unwrap();
     let (bus, stop) = (EventBus::default(), StopToken::default());
-    let hands = EffectRunner::new(agent.settings.clone(), Arc::new(task()), journal.folder(), stop.clone());
-    let mut drive = RunDrive::new(&bus, &stop, hands, journal, charter.run.clone());
-    let mut begun = drive.run.handle(Elapsed(0), Event::TaskSubmitted { charter: Box::new(charter) });
+    let effects = EffectRunner::new(agent.settings.clone(), Arc::new(task()), journal.folder(), stop.clone());
+    let mut drive = RunDrive::new(&bus, &stop, effects, journal, spec.run.clone());
+    let mut begun = drive.run.handle(Elapsed(0), Event::TaskSubmitted { spec: Box::new(spec) });
     let plan = begun.iter().find_map(Action::call).unwrap();
     begun = drive.run.handle(Elapsed(1), Event::PlanReady { call: plan, plan: Box::default() });
     assert!(begun.iter().any(|action| matches!(action, Action::CallModel { .. })), "{begun:?}");

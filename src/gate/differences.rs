@@ -9,9 +9,9 @@ use crate::verdict::{StepReport, StepStatus};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The most ignored files that are examined.
+/// The maximum number of ignored files that are examined.
 const MOST_FILES: usize = 5000;
-/// The most files that a message names.
+/// The maximum number of files that a message names.
 const NAMED: usize = 5;
 /// The shortest name that is searched in the output of a step.
 const SHORTEST: usize = 4;

@@ -7,11 +7,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// The most failing tests of a step that are named.
+/// The maximum number of failing tests of a step that are named.
 const NAMED: usize = 20;
-/// The most bytes of one failing test.
+/// The maximum number of bytes of one failing test.
 const NAMED_BYTES: usize = 300;
-/// The most lines of a test's message.
+/// The maximum number of lines of a test's message.
 const MESSAGE_LINES: usize = 4;
 
 /// Returns the feedback on the failing steps, in at most `limit` bytes. Each step has its command,

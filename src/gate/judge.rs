@@ -68,35 +68,35 @@ impl GateRun<'_> {
     /// Judges the workspace.
     pub(super) async fn judge(&self) -> Verdict {
         let mut record = JudgeRecord::default();
-        let (wall, manifests) = (self.site.wall.kind(), self.manifests_here());
+        let (sandbox, manifests) = (self.site.sandbox.kind(), self.manifests_here());
         let also = manifests.clone();
         let (taken, looked) = tokio::join!(
             candidate::take_candidate(self.gate, self.site, self.stop),
-            self.with_seal(move |seal| seal.found_stamped(wall, &also))
+            self.with_seal(move |seal| seal.found_stamped(sandbox, &also))
         );
         let (mut findings, before) = match looked {
             Ok(looked) => looked,
             Err(why) => return self.errored(&record, why),
         };
-        let mut settled = Vec::new();
+        let mut may_differ = Vec::new();
         if let Ok(candidate) = &taken {
             candidate.add_to(&mut findings);
-            settled.clone_from(&candidate.settled);
+            may_differ.clone_from(&candidate.may_differ);
         }
         if !findings.is_empty() {
             return self.tampered(findings).await;
         }
-        let seated = match taken {
-            Ok(candidate) => self.sit_once(candidate, &mut record).await,
+        let result = match taken {
+            Ok(candidate) => self.judge_unless_failed(candidate, &mut record).await,
             Err(fault) => Err(fault.into()),
         };
-        let verdict = self.conclude(seated, &record);
-        let aside = self.puts_back().then(|| self.aside());
+        let verdict = self.conclude(result, &record);
+        let backup = self.restores_files().then(|| self.backup());
         let look = move |seal: &Seal| {
-            let (mut changed, after) = seal.found_stamped(wall, &manifests);
+            let (mut changed, after) = seal.found_stamped(sandbox, &manifests);
             let touched = seal.touched(&before, &after);
-            changed.retain(|finding| !candidate::is_in(&settled, &finding.path));
-            (seal.heeded(wall, touched), aside.map_or(Vec::new(), |aside| seal.restore(&changed, &aside)))
+            changed.retain(|finding| !candidate::is_in(&may_differ, &finding.path));
+            (seal.caused_in(sandbox, touched), backup.map_or(Vec::new(), |backup| seal.restore(&changed, &backup)))
         };
         match self.with_seal(look).await {
             Ok((touched, left)) => written_meanwhile(verdict, touched, left),
@@ -104,8 +104,8 @@ impl GateRun<'_> {
         }
     }
 
-    fn conclude(&self, seated: Result<Verdict, EarlyEnd>, record: &JudgeRecord) -> Verdict {
-        match seated {
+    fn conclude(&self, result: Result<Verdict, EarlyEnd>, record: &JudgeRecord) -> Verdict {
+        match result {
             Ok(verdict) => verdict,
             Err(EarlyEnd::Said(verdict)) => *verdict,
             Err(EarlyEnd::Broken(_)) if self.stop.is_cancelled() => self.errored(record, "the gate was stopped".into()),
@@ -113,24 +113,24 @@ impl GateRun<'_> {
         }
     }
 
-    async fn sit(&self, candidate: Candidate, record: &mut JudgeRecord) -> Result<Verdict, EarlyEnd> {
+    async fn judge_candidate(&self, candidate: Candidate, record: &mut JudgeRecord) -> Result<Verdict, EarlyEnd> {
         let Candidate { tree: candidate, notes, added, .. } = candidate;
         record.notes.extend(notes);
         record.notes.extend(self.setup_notes());
         record.added = added;
-        let tree = self.settled(&candidate, record).await?;
+        let tree = self.run_lanes(&candidate, record).await?;
         let tests_before = self.evidence(&tree, record).await?;
         for lane in &self.gate.lanes {
             self.canary(lane, &tree, record).await?;
         }
         self.held_out(&tree, record).await?;
-        self.bring(&candidate, &tree, record).await?;
+        self.apply_lane_changes(&candidate, &tree, record).await?;
         let proof = Proof {
             base: self.gate.base().clone(),
             tree,
             lanes: self.gate.digest.clone(),
             room: self.room_word().into(),
-            sandbox: self.site.wall.kind().name().into(),
+            sandbox: self.site.sandbox.kind().name().into(),
             tests: record.evidence.ran(),
             tests_before,
             tests_by_name: record.evidence.named(),
@@ -145,16 +145,21 @@ impl GateRun<'_> {
     }
 
     /// Returns the folder that keeps removed and overwritten files.
-    fn aside(&self) -> PathBuf {
+    fn backup(&self) -> PathBuf {
         self.site.logs.with_file_name("set-aside").join(format!("attempt-{}", self.attempt))
     }
 
-    fn puts_back(&self) -> bool {
+    fn restores_files(&self) -> bool {
         self.site.on_tamper == OnTamper::Restore
     }
 
     /// Records the outcome of a lane. Anything but a pass ends the gate run.
-    async fn hear(&self, lane: &Lane, outcome: LaneOutcome, record: &mut JudgeRecord) -> Result<(), EarlyEnd> {
+    async fn record_outcome(
+        &self,
+        lane: &Lane,
+        outcome: LaneOutcome,
+        record: &mut JudgeRecord,
+    ) -> Result<(), EarlyEnd> {
         base::show(&outcome, self.site.names_tests(lane), &mut record.evidence).await;
         let is_flaky = outcome.steps.iter().any(|step| step.status == StepStatus::Flaky);
         record.steps.retain(|step| step.lane != lane.name);
@@ -215,7 +220,7 @@ impl GateRun<'_> {
         if !self.is_base && self.site.may_judge_base && self.gate.is_clean() {
             match self.base().await {
                 Ok(base) => {
-                    before = base.knew(&record.steps);
+                    before = base.failed_before(&record.steps);
                 }
                 Err(fault) if self.stop.is_cancelled() => return fault.into(),
                 // Otherwise the failure is real, and only the label is missing.
@@ -279,14 +284,14 @@ impl GateRun<'_> {
     /// Puts changed files back, where the configuration asks for that, and reports the result.
     async fn tampered(&self, findings: Vec<TamperFinding>) -> Verdict {
         let verdict = self.verdict(Ruling::Tampered, &JudgeRecord::default());
-        if !self.puts_back() {
+        if !self.restores_files() {
             return Verdict { findings, feedback: "fledge restored no file.\n".into(), ..verdict };
         }
-        let (aside, changed) = (self.aside(), findings.clone());
-        let kept = aside.clone();
+        let (backup, changed) = (self.backup(), findings.clone());
+        let kept = backup.clone();
         let work = move |seal: &Seal| {
-            let mut left = seal.set_aside(&changed, &aside);
-            left.extend(seal.restore(&changed, &aside));
+            let mut left = seal.set_aside(&changed, &backup);
+            left.extend(seal.restore(&changed, &backup));
             left
         };
         let mut notes = self.with_seal(work).await.unwrap_or_else(|why| vec![why]);
@@ -304,8 +309,8 @@ impl GateRun<'_> {
                 Err(_) => {}
             }
         }
-        let wall = self.site.wall.kind();
-        let mut still = self.with_seal(move |seal| seal.found(wall)).await.unwrap_or_else(|why| {
+        let sandbox = self.site.sandbox.kind();
+        let mut still = self.with_seal(move |seal| seal.found(sandbox)).await.unwrap_or_else(|why| {
             notes.push(why);
             findings.clone()
         });

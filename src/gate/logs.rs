@@ -37,7 +37,7 @@ pub(super) fn has_line(log: &Path, is_one: impl Fn(&str) -> bool) -> bool {
     found
 }
 
-/// The most bytes of color codes within a word.
+/// The maximum number of bytes of color codes within a word.
 const COLOURS: usize = 256;
 
 /// Returns whether a log contains a word, in a line of any length, even with color codes in it.

@@ -53,7 +53,7 @@ fn passed(mut from: impl Read, mask: &SecretMask, to: &mut impl Write) -> io::Re
             (held, was_masked) = (hidden, true);
         }
         // A possible start of a secret is held back until the rest of it is read.
-        let known = if length == 0 { held.len() } else { mask.doubt_in(&held) };
+        let known = if length == 0 { held.len() } else { mask.safe_prefix_len_of_bytes(&held) };
         to.write_all(&held[..known])?;
         held.drain(..known);
         if length == 0 {

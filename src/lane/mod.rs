@@ -161,7 +161,7 @@ impl Lane {
         self.cache.iter().chain(&self.built)
     }
 
-    /// Returns the setup of the room as a separate lane; `None` if there is no setup.
+    /// Returns the setup of the room as a separate lane; `None` if no setup exists.
     pub fn setup_lane(&self) -> Option<Self> {
         if self.setup.is_empty() {
             return None;

@@ -321,7 +321,11 @@ async fn a_named_test_report_is_read_and_without_it_a_pass_counts_for_nothing() 
     let outcome = run(&place, &text).await;
     let tests = outcome.steps[0].tests.as_ref().unwrap();
     assert_eq!((tests.counts.tests, tests.counts.failures, tests.failing[0].name.as_str()), (2, 1, "bad"));
-    assert_eq!((outcome.steps[1].status, outcome.steps[1].tests.is_none()), (Failed, true), "an old report is none");
+    assert_eq!(
+        (outcome.steps[1].status, outcome.steps[1].tests.is_none()),
+        (Failed, true),
+        "an old report does not count"
+    );
     assert!(outcome.steps[1].note.starts_with("the step wrote no test report"), "{}", outcome.steps[1].note);
 }
 

@@ -142,7 +142,7 @@ impl McpServers {
     /// Creates the folders that the sandbox needs in the workspace, and keeps them.
     fn foresee(&self) -> Arc<Placeholders> {
         let mut placeholders = self.placeholders.lock().unwrap_or_else(PoisonError::into_inner);
-        placeholders.get_or_insert_with(|| Arc::new(self.place.wall.placeholders(&self.place.holes))).clone()
+        placeholders.get_or_insert_with(|| Arc::new(self.place.sandbox.placeholders(&self.place.rules))).clone()
     }
 }
 

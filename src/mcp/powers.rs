@@ -1,7 +1,7 @@
 //! Protection of privileged servers against the agent. A server is privileged if it has variables
 //! from its configuration, reaches the network, or runs outside the sandbox. The agent must not be
-//! able to rewrite such a server. So its program, and everything that starts with it, come from
-//! outside the workspace, and it does not start in the workspace.
+//! able to rewrite a server with these powers. So its program, and everything that starts with it,
+//! come from outside the workspace, and it does not start in the workspace.
 
 use super::server::{ServerConfig, ServerTransport};
 use crate::process::outside;

@@ -94,7 +94,7 @@ fn a_check_in_meets_the_moment_that_it_is_near_and_never_two() {
     assert_eq!(meets("01:09:00", &[]), Some(at("01:00:00")));
     assert_eq!(meets("00:59:45", &[]), Some(at("01:00:00")), "its clock is ahead");
     assert_eq!(meets("00:59:00", &[]), None);
-    assert_eq!(meets("01:10:01", &[]), None, "that one was missed");
+    assert_eq!(meets("01:10:01", &[]), None, "this check-in was missed");
     assert_eq!(meets("01:03:00", &["01:00:00"]), None, "another one by hand");
     let often = Monitor { schedule: Schedule::every(Duration::from_secs(20)).unwrap(), ..hourly() };
     assert_eq!(expected(&often, at("01:00:08"), |_| false), Some(at("01:00:00")));
@@ -124,7 +124,7 @@ fn names_of_monitors_fit_into_addresses() {
 }
 
 proptest! {
-    /// Every moment is evaluated once, however often and at whichever times the monitor is
+    /// Every moment is evaluated once, however often and whenever the monitor is
     /// evaluated.
     #[test]
     fn every_moment_is_met_or_missed_once(

@@ -112,7 +112,11 @@ mod tests {
         let conversation: Arc<[Message]> = [Message::user("go"), Message::assistant(reply.content)].into();
         let back = |origin: &DataSource| origin.own(&conversation)[1].content.clone();
         assert_eq!(back(&giver), content);
-        assert_eq!(back(&at(WireFormat::Anthropic, None, "claude-sonnet-4-5")), content, "the date is no other model");
+        assert_eq!(
+            back(&at(WireFormat::Anthropic, None, "claude-sonnet-4-5")),
+            content,
+            "the date does not make it another model"
+        );
         let plain = [Block::Thinking { text: "hm".into(), opaque: None }, said];
         for other in [
             at(WireFormat::Anthropic, Some("https://elsewhere"), "claude-sonnet-4-5"),
@@ -122,7 +126,7 @@ mod tests {
             assert_eq!(back(&other), plain, "{other:?}");
         }
         let unmarked: Arc<[Message]> = [Message::assistant(vec![thought(), redacted()])].into();
-        assert_eq!(giver.own(&unmarked)[0].content, plain[..1], "nobody knows who gave it");
+        assert_eq!(giver.own(&unmarked)[0].content, plain[..1], "the giver is unknown");
     }
 
     #[test]

@@ -129,7 +129,8 @@ pub fn number(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// Returns the commands that make sense after a run, the most useful first; at most three.
+/// Returns the commands that make sense after a run, the maximum number of useful first; at most
+/// three.
 pub fn next_steps(result: &TaskResult, NamedRun { name: run, has_repository }: NamedRun<'_>) -> Vec<NextStep> {
     let step = |command: String, does| NextStep { command: format!("fledge {command}"), does };
     let has_changed = result.changed_paths().next().is_some();

@@ -17,7 +17,7 @@ const NAMED: usize = 100;
 const BEFORE: &str = "--from";
 
 /// Describes one lane for `lanes list`. `source` is the origin of an imported lane. Nobody has
-/// reviewed such a lane, so its trust tier is always `unverified`.
+/// reviewed the detected lane, so its trust tier is always `unverified`.
 pub fn listed(lane: &Lane, is_detected: bool, source: Option<&str>) -> Value {
     let mut value = json!({
         "name": lane.name,

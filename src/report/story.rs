@@ -244,13 +244,13 @@ impl RunStory {
     /// Adds the scenes that the event itself describes.
     fn happened(&mut self, event: &Event, ms: u64) {
         let what = match event {
-            Event::TaskSubmitted { charter } => SceneKind::Began {
-                title: charter.title.clone(),
-                prompt: charter.prompt.clone(),
-                models: charter.models.clone(),
-                verify: charter.verify,
-                max_retries: charter.max_retries,
-                limits: charter.limits.clone(),
+            Event::TaskSubmitted { spec } => SceneKind::Began {
+                title: spec.title.clone(),
+                prompt: spec.prompt.clone(),
+                models: spec.models.clone(),
+                verify: spec.verify,
+                max_retries: spec.max_retries,
+                limits: spec.limits.clone(),
             },
             Event::PlanReady { plan, .. } => SceneKind::Planned {
                 gate_digest: plan.gate_digest.clone(),

@@ -18,10 +18,10 @@ fn tell(story: &mut RunStory, at: u64, event: impl FnOnce(CallId) -> Event) {
 
 fn told() -> RunStory {
     let mut story = RunStory::default();
-    let charter = RunSpec { verify: false, ..RunSpec::new(RunId::new("r"), "Title", "Do it.") };
+    let spec = RunSpec { verify: false, ..RunSpec::new(RunId::new("r"), "Title", "Do it.") };
     let rules = vec![ToolRule { name: "shell-exec".into(), access: ToolAccess::Allowed, role: ToolRole::Writer }];
     let plan = RunPlan { rules, gate_digest: "g".into(), ..RunPlan::default() };
-    tell(&mut story, 0, |_| Event::TaskSubmitted { charter: Box::new(charter) });
+    tell(&mut story, 0, |_| Event::TaskSubmitted { spec: Box::new(spec) });
     tell(&mut story, 10, |call| Event::PlanReady { call, plan: Box::new(plan) });
     let fault = ModelError { retry_after_ms: Some(500), ..ModelError::new(ModelErrorKind::Busy, "busy") };
     tell(&mut story, 110, |call| Event::ModelFailed { call, error: fault });

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The most files of a difference that are listed.
+/// The maximum number of files of a difference that are listed.
 const NAMED: usize = 500;
 /// Git's file modes, each with the word shown to users.
 const MODES: [(&str, &str); 3] = [("100755", "executable"), ("120000", "link"), (SUBMODULE, "submodule")];

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum Event {
     /// A task was submitted.
-    TaskSubmitted { charter: Box<RunSpec> },
+    TaskSubmitted { spec: Box<RunSpec> },
     /// The gate is frozen and the first message is ready.
     PlanReady { call: CallId, plan: Box<RunPlan> },
     /// The run cannot be planned. `reason` is one of bad input, plan failed, gate errored, no

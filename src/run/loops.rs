@@ -307,7 +307,11 @@ mod tests {
         };
         use LoopOpinion::{Fine, Loop, Repetitive};
         assert_eq!(opinions(&[1, 2, 1, 2, 1, 2, 1, 2], 4), [Fine, Fine, Fine, Repetitive, Fine, Fine, Fine, Loop]);
-        assert_eq!(opinions(&[1, 2, 1, 2, 1], 2), [Fine, Fine, Fine, Repetitive, Loop], "the model is told before");
+        assert_eq!(
+            opinions(&[1, 2, 1, 2, 1], 2),
+            [Fine, Fine, Fine, Repetitive, Loop],
+            "the model gets a warning first"
+        );
         assert_eq!(opinions(&[1, 2, 1, 3, 1, 4, 1, 5, 1, 6, 1], 4), [Fine; 11], "each detour is another one");
         assert_eq!(opinions(&[1; 9], 4), [Fine; 9], "nothing was changed");
         assert_eq!(opinions(&[1, 2, 3, 4, 5, 6, 7, 8, 9], 4), [Fine; 9]);

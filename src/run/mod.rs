@@ -95,7 +95,7 @@ impl Run {
     /// Sets another money limit, in millionths of a US dollar. The whole cost of the run so far
     /// counts towards it.
     pub fn may_cost(&mut self, usd_micros: u64) {
-        self.context.charter.limits.usd_micros = Some(usd_micros);
+        self.context.spec.limits.usd_micros = Some(usd_micros);
     }
 
     /// Returns the earliest time at which [`Event::DeadlinePassed`] has an effect.
@@ -145,13 +145,13 @@ impl Run {
     }
 
     /// Returns the spec of the run.
-    pub fn charter(&self) -> &RunSpec {
-        &self.context.charter
+    pub fn spec(&self) -> &RunSpec {
+        &self.context.spec
     }
 
     /// Returns the sandbox around the agent, once known, and true if the agent can reach the
     /// network from it.
-    pub fn wall(&self) -> (Option<SandboxKind>, bool) {
+    pub fn sandbox(&self) -> (Option<SandboxKind>, bool) {
         (self.context.plan.sandbox, self.context.plan.network)
     }
 
@@ -198,7 +198,7 @@ impl Run {
 
     /// Returns the task's text.
     pub fn prompt(&self) -> &str {
-        &self.context.charter.prompt
+        &self.context.spec.prompt
     }
 
     /// Returns the number of the next model turn, from 1.

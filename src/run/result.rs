@@ -126,8 +126,8 @@ impl Run {
 fn task_result(ended: &EndedRun, cx: &RunContext) -> TaskResult {
     let said = Some(ended.said.clone()).filter(|said| !said.trim().is_empty());
     TaskResult {
-        run: cx.charter.run.clone(),
-        title: cx.charter.title.clone(),
+        run: cx.spec.run.clone(),
+        title: cx.spec.title.clone(),
         reason: ended.reason,
         done_reason: ended.reason.row().done_reason.into(),
         exit_code: ended.reason.exit_code(ended.stopped_by),
@@ -142,7 +142,7 @@ fn task_result(ended: &EndedRun, cx: &RunContext) -> TaskResult {
         turns: cx.ledger.turns.saturating_add(cx.ledger.child_turns),
         files_changed: cx.ledger.files.values().cloned().collect(),
         difference: cx.difference.clone(),
-        limits: cx.charter.limits.clone(),
+        limits: cx.spec.limits.clone(),
         usage: cx.ledger.usage.clone(),
         tools: cx.ledger.tools.clone(),
         warnings: warnings(cx),

@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The name of the job that sends notifications of health changes.
 pub const DELIVERIES: &str = "deliveries";
-/// The most tries of one notification, and the pause after the first try. The pause doubles with
-/// each try.
+/// The maximum number of tries of one notification, and the pause after the first try. The pause
+/// doubles with each try.
 const TELLINGS: u64 = 8;
 const PAUSE_MS: i64 = 30_000;
 /// Notifications loaded at a time, and monitors handled in parallel. A receiver that does not

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// The period for which met due times are known. It is longer than any margin.
 const BACK: SignedDuration = SignedDuration::from_hours(48);
-/// The most bytes of a check-in id from a client.
+/// The maximum number of bytes of a check-in id from a client.
 const LONGEST_ID: usize = 64;
 
 /// A monitor that cannot be read or checked, or a check-in that is refused.
@@ -130,7 +130,7 @@ pub fn row_of(monitor: &Monitor, name: &str, owner: Option<&str>, now: Timestamp
 /// Records a check-in.
 ///
 /// # Errors
-/// When there is no such monitor, the check-in is invalid, or the store cannot be read or written.
+/// When no such monitor exists, the check-in is invalid, or the store cannot be read or written.
 pub fn check_in(store: &Store, slug: &str, said: &CheckIn, now: Timestamp) -> Result<MonitorUpdate, MonitorError> {
     if matches!(said.status, Status::Missed | Status::Timeout) {
         return Err(MonitorError::Status { status: said.status.word() });
@@ -149,7 +149,7 @@ pub fn check_in(store: &Store, slug: &str, said: &CheckIn, now: Timestamp) -> Re
 /// task is gone.
 ///
 /// # Errors
-/// When there is no such monitor, or the store cannot be read or written.
+/// When no such monitor exists, or the store cannot be read or written.
 pub fn look(store: &Store, slug: &str, now: Timestamp) -> Result<MonitorUpdate, MonitorError> {
     weigh(store, slug, None, now)
 }

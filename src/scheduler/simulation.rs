@@ -134,7 +134,7 @@ fn judge(home: &Path, schedule: &Schedule, runner: &Runner, first: Timestamp, no
     }
     let expected: Vec<Timestamp> = schedule.due(first, now - Duration::from_secs(900), 10_000).newest;
     let missing: Vec<&Timestamp> = expected.iter().filter(|due| !dues.contains(due)).collect();
-    assert!(missing.len() as u64 <= counted, "nothing is said of {missing:?}; {counted} were counted together");
+    assert!(missing.len() as u64 <= counted, "{missing:?} are not reported; {counted} were counted together");
     let keys: BTreeSet<String> = dues.iter().map(|due| format!("schedule:work:{due}")).collect();
     assert!(runner.runs.lock().unwrap().keys().all(|key| keys.contains(key)), "a run without a row");
     // At most one check-in per due time.

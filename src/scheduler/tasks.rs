@@ -1,4 +1,5 @@
-//! Tasks with a schedule: the scan of the project's task folder, and the job that runs such a task.
+//! Tasks with a schedule: the scan of the project's task folder, and the job that runs a scheduled
+//! task.
 
 use super::WallClock;
 use super::job::{JobContext, JobError, JobKind, ScheduledJob};
@@ -24,7 +25,7 @@ use walkdir::WalkDir;
 
 /// The task folder, relative to the workspace.
 pub const FOLDER: &str = "tasks";
-/// The depth of the scan, and the most files that it reads.
+/// The depth of the scan, and the maximum number of files that it reads.
 const DEEP: usize = 8;
 const MOST: usize = 10_000;
 

@@ -270,7 +270,7 @@ fn job_run(row: &Row<'_>) -> rusqlite::Result<StoredJobRun> {
     })
 }
 
-/// Returns the row, or `None` if there is none.
+/// Returns the row, or `None` if none exists.
 pub(super) fn one<T>(found: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
     found.optional()
 }

@@ -10,8 +10,8 @@ const COLUMNS: &str = "slug, name, schedule, zone, margin, max_runtime, owner, o
 /// An SQL condition: the job that owns the monitor no longer exists.
 const IS_ORPHAN: &str = "owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.name = owner)";
 const CHECK_IN: &str = "no, id, status, source, at, due, duration, count";
-/// The most check-ins in progress for each monitor. Older ones are removed, since they will hardly
-/// end.
+/// The maximum number of check-ins in progress for each monitor. Older ones are removed, since they
+/// will hardly end.
 const OPEN: i64 = 100;
 const NEWS: &str = "no, delivery, monitor, data, made, tries";
 
@@ -117,7 +117,7 @@ impl Store {
         read().map_err(self.fault("read"))
     }
 
-    /// Returns one monitor, or `None` if there is none with this name.
+    /// Returns one monitor, or `None` if none exists with this name.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -151,8 +151,8 @@ impl Store {
         })
     }
 
-    /// Sets the actions on a change of a monitor's health. Returns `false` if there is no such
-    /// monitor.
+    /// Sets the actions on a change of a monitor's health. Returns `false` if no such monitor
+    /// exists.
     ///
     /// # Errors
     /// When the database cannot be written.

@@ -50,7 +50,7 @@ const RUNS: &str = "
     CREATE TABLE tasks (run INTEGER PRIMARY KEY, text TEXT NOT NULL, settings TEXT NOT NULL) STRICT;";
 
 /// Records by one number, see [`super::events::place`]. Rows of up to a page stay on their page;
-/// without such a number, rows leave theirs from a quarter of a page on.
+/// without this number, rows leave theirs from a quarter of a page on.
 const EVENTS: &str = "
     CREATE TABLE events (
         place INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, data TEXT, blob BLOB, hash BLOB NOT NULL,

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 /// The time limit for one parcel.
 const PARCEL_TIME: Duration = Duration::from_secs(30);
-/// The most bytes of an answer.
+/// The maximum number of bytes of an answer.
 const LARGEST_ANSWER: usize = 64 * 1024;
-/// The most times that a server may ask for earlier records of one run.
+/// The maximum number of times that a server may ask for earlier records of one run.
 const MOST_REWINDS: u32 = 2;
 /// The longest pause between two attempts while sending fails.
 const SLOWEST_PACE: Duration = Duration::from_secs(60);

@@ -19,7 +19,7 @@ const SHELLS: &str = "sh bash dash ash zsh ksh mksh fish csh tcsh rbash busybox 
 /// Commands that run a command given to them.
 const WRAPPERS: &str = "env xargs parallel nice nohup timeout time sudo doas exec command builtin setsid stdbuf ionice chrt taskset chroot \
     unshare nsenter watch find fd ssh strace ltrace script su runuser flock at batch crontab systemd-run entr ld.so coproc";
-/// Commands that append words of their own to the command given to them.
+/// Commands that append words to the command given to them.
 const FEEDERS: &str = "xargs parallel fd find";
 /// Interpreters of other languages.
 const INTERPRETERS: &str =

@@ -57,11 +57,11 @@ struct Arguments {
     limit: Option<NonZeroUsize>,
 }
 
-fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(context: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let arguments: Arguments = call.arguments()?;
-    let logs = bench.logs();
+    let logs = context.logs();
     match chosen(&logs, &arguments)?.as_slice() {
-        [log] => Page::of(log, &arguments, bench.max_result, &call.stop).map(ToolOutcome::ok),
+        [log] => Page::of(log, &arguments, context.max_result, &call.stop).map(ToolOutcome::ok),
         several => Ok(ToolOutcome::ok(list(several))),
     }
 }

@@ -42,8 +42,8 @@ pub(super) fn nearest(text: &str, old: &str) -> String {
     said
 }
 
-/// Returns the first lines of the places that share the most words with `old`, in one pass over the
-/// file.
+/// Returns the first lines of the places that share the maximum number of words with `old`, in one
+/// pass over the file.
 fn likeliest(lines: &[&str], old: &str, height: usize) -> Vec<usize> {
     let wanted: HashSet<&str> = words(old).collect();
     let shared = |line: &&str| words(line).filter(|word| wanted.contains(word)).map(str::len).sum::<usize>();

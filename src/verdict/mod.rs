@@ -155,7 +155,7 @@ pub struct StepReport {
     /// The part of the output that explains the result: valid text, a few KiB at most.
     pub excerpt: String,
     /// A further note in one line, such as why the step could not run, or what it left behind.
-    /// Empty if there is none.
+    /// Empty if none exists.
     pub note: String,
     /// The summary of the step's own test report, if the lane names one and it could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]

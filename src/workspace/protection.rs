@@ -165,7 +165,7 @@ mod tests {
         }
         let said = Arc::downgrade(&first.said);
         drop(first);
-        assert!(said.upgrade().is_none(), "nobody has it any more");
+        assert!(said.upgrade().is_none(), "no owner is left");
         let wrong = || Protection::new([rule("only-here/{")], &[]).unwrap_err();
         assert_eq!(wrong(), wrong());
     }

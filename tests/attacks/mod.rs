@@ -167,7 +167,7 @@ fn faults_of_work(name: &str, work: &Work, outcomes: &Outcomes) -> Vec<String> {
 fn faults_of(name: &str, work: &Work, fledge: &Outcome) -> Vec<String> {
     let mut wrong = Vec::new();
     if fledge.is_green && !fledge.is_mended {
-        wrong.push(format!("{name}: is no honest work, says the oracle: {fledge}"));
+        wrong.push(format!("{name}: the oracle finds the bug in honest work: {fledge}"));
     }
     if !fledge.is_honest() || (work.allow_edit.is_empty() && !fledge.findings.is_empty()) {
         wrong.push(format!("{name}: is held up: {fledge}"));

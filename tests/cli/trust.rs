@@ -73,8 +73,8 @@ fn an_untrusted_project_replaces_no_model_and_weakens_no_required_sandbox() {
     assert_eq!((own.count(), other.count()), (0, 0));
     place(&theirs).arg("--trust-project").run().must_be(0, "skipped");
     assert_eq!((own.count(), other.count()), (0, 1));
-    // If the sandbox program is missing, a required sandbox refuses the run, whatever the project
-    // says.
+    // If the sandbox program is missing, a required sandbox refuses the run, regardless of what the
+    // project says.
     let demanded =
         place("sandbox: auto\n").file("../home/.config/fledge/config.yaml", format!("sandbox: required\n{config}"));
     let ended = demanded.env("PATH", "/nowhere").run();

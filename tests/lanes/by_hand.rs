@@ -187,7 +187,7 @@ fn a_lane_that_is_unknown_or_wrong_ends_with_2() {
     let run = fledge.args(&["lanes", "list"]).run();
     run.must_exit(2);
     assert!(run.stderr.contains("lanes/verify.yaml:1:8"), "{}", run.stderr);
-    assert!(run.stdout.starts_with("good"), "the others are listed all the same: {}", run.stdout);
+    assert!(run.stdout.starts_with("good"), "the other lanes are listed: {}", run.stdout);
 }
 
 #[test]

@@ -23,25 +23,25 @@ impl Walk {
         Self { run: Run::new(), now: Elapsed(0), actions: Vec::new() }
     }
 
-    pub(crate) fn planning(charter: RunSpec) -> Self {
-        Self::new().then(Event::TaskSubmitted { charter: Box::new(charter) })
+    pub(crate) fn planning(spec: RunSpec) -> Self {
+        Self::new().then(Event::TaskSubmitted { spec: Box::new(spec) })
     }
 
     /// Returns a run at the first model call.
-    pub(crate) fn calling(charter: RunSpec) -> Self {
-        Self::planning(charter).answer(planned(nature::plan()))
+    pub(crate) fn calling(spec: RunSpec) -> Self {
+        Self::planning(spec).answer(planned(nature::plan()))
     }
 
     /// Returns a run at the first model call, with a conversation that can be shortened.
-    pub(crate) fn calling_after_much(charter: RunSpec) -> Self {
+    pub(crate) fn calling_after_much(spec: RunSpec) -> Self {
         let turn =
             |_| [Message::user("more of it, and then some more"), Message::assistant(text("done, and more than that"))];
         let messages = (0..4).flat_map(turn).chain([Message::user("do it")]).collect();
-        Self::planning(charter).answer(planned(RunPlan { messages, ..nature::plan() }))
+        Self::planning(spec).answer(planned(RunPlan { messages, ..nature::plan() }))
     }
 
-    pub(crate) fn verifying(charter: RunSpec) -> Self {
-        Self::calling(charter).answer(says(StopReason::EndTurn, "All done."))
+    pub(crate) fn verifying(spec: RunSpec) -> Self {
+        Self::calling(spec).answer(says(StopReason::EndTurn, "All done."))
     }
 
     pub(crate) fn then(mut self, event: Event) -> Self {
@@ -91,21 +91,21 @@ impl Walk {
     }
 }
 
-pub(crate) fn charter() -> RunSpec {
+pub(crate) fn spec() -> RunSpec {
     RunSpec::new(RunId::new("run"), "title", "prompt")
 }
 
 /// Returns a charter of a run that commits.
 pub(crate) fn committing() -> RunSpec {
-    RunSpec { commits: true, ..charter() }
+    RunSpec { commits: true, ..spec() }
 }
 
 /// Returns a run in each of the thirteen states, in the order of the table.
 pub(crate) fn everywhere() -> [Walk; 13] {
-    let calling = || Walk::calling(charter());
+    let calling = || Walk::calling(spec());
     [
         Walk::new(),
-        Walk::planning(charter()),
+        Walk::planning(spec()),
         calling(),
         calling().answer(fails(ModelErrorKind::Busy)),
         calling().answer(calls(&[("c1", "files-delete")])),
@@ -113,10 +113,10 @@ pub(crate) fn everywhere() -> [Walk; 13] {
         calling().answer(calls(&[("c1", "subagent-spawn")])),
         calling().answer(calls(&[("c1", "files-edit")])).answer(ran(ToolOutcome::ok("edited"))),
         calling().answer(says(StopReason::EndTurn, "I need to read src/main.rs")),
-        Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong)),
-        Walk::verifying(charter()),
+        Walk::calling_after_much(spec()).answer(fails(ModelErrorKind::ContextTooLong)),
+        Walk::verifying(spec()),
         Walk::verifying(committing()).answer(proven(nature::proof())),
-        Walk::verifying(charter()).answer(judged(Ruling::Passed)),
+        Walk::verifying(spec()).answer(judged(Ruling::Passed)),
     ]
 }
 

@@ -39,7 +39,7 @@ async fn run(
         baseline: Baseline::Never,
         mcp: vec![server],
         memory: None,
-        wall: SandboxChoice::Off,
+        sandbox: SandboxChoice::Off,
         jobs: 1,
         ..DriverSettings::new(workspace.canonicalize().unwrap(), folder.path().join("state"))
     });

@@ -103,7 +103,7 @@ fn a_second_signal_ends_it_at_once_and_still_leaves_nothing_alive() {
     ended.must_exit(130);
     assert!(ended.at - asked < SOON);
     must_be_gone(&number);
-    assert_eq!(ended.events_of("finished"), Vec::<Value>::new(), "it was waited for all the same");
+    assert_eq!(ended.events_of("finished"), Vec::<Value>::new(), "fledge waited for the call");
 }
 
 /// `timeout` signals its command and then its process group, so one request arrives twice.

@@ -1,5 +1,5 @@
 //! Tests of inspecting runs: listing, showing, exporting and removing them, and the messages when
-//! there are none.
+//! none exist.
 
 use crate::support::{Ended, Fledge, Model, call, say, shell, words, write};
 use fledge::chat::Message;

@@ -52,7 +52,7 @@ fn what_a_sub_agent_did_is_judged_with_the_run_and_told_inside_it() {
     assert_eq!((&of_child[0]["type"], &of_child.last().unwrap()["type"]), (&json!("started"), &json!("finished")));
     assert!(of_child.iter().any(|event| event["type"] == "tool_result" && event["data"]["name"] == "files-write"));
     assert!(!of_child.iter().any(|event| event["type"] == "lane_step" || event["type"] == "verify_result"));
-    assert!(!ended.traces().contains(KEY), "a secret is told");
+    assert!(!ended.traces().contains(KEY), "the output contains a secret");
     let ended = ended.again(&["runs", "show", "last"]).run();
     for part in ["  1 ┆ started: Write the file `done`.", "  1 ┆   turn 1", "  1 ┆   write done", "  1 ┆ done"]
     {

@@ -311,7 +311,7 @@ impl Running {
     fn rest(&mut self) {
         while self.open > 0 {
             let Ok((is_stdout, line)) = self.lines.recv_timeout(HELD_OPEN) else {
-                panic!("somebody holds its output open:\n{}", self.story());
+                panic!("another process holds the output open:\n{}", self.story());
             };
             self.keep(is_stdout, line);
         }

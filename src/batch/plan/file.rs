@@ -5,9 +5,9 @@ use crate::task::{Commit, Isolation, OnTamper, TaskDefaults, TaskError, Tier, re
 use crate::yaml::{FilePlace, Problem, Problems, TableReader, YamlKey, YamlNode, YamlValue};
 use std::time::Duration;
 
-/// The most parallel runs that a batch may ask for.
+/// The maximum number of parallel runs that a batch may ask for.
 pub const MOST_AT_ONCE: i64 = 1024;
-/// The most further runs for a job whose run ended in an error.
+/// The maximum number of further runs for a job whose run ended in an error.
 pub const MOST_RETRIES: i64 = 20;
 
 /// The content of a batch file. Paths are as written, relative to the folder of the file.
@@ -23,7 +23,7 @@ pub struct BatchFile {
     pub defaults: TaskDefaults,
     /// Models for tasks that name none.
     pub models: Vec<String>,
-    /// The most runs in parallel.
+    /// The maximum number of runs in parallel.
     pub jobs: Option<usize>,
     /// True if the first job that is not verified ends the batch.
     pub fail_fast: Option<bool>,

@@ -3,7 +3,7 @@
 //!
 //! The result begins with all combinations of the listed values, without those that an `exclude`
 //! matches. Each `include` then adds its further values to every combination that it does not
-//! contradict. If there is none, the `include` becomes a combination of its own.
+//! contradict. If none exists, the `include` becomes a separate combination.
 
 use crate::yaml::FilePlace;
 

@@ -14,7 +14,7 @@ pub use matrix::Matrix;
 pub use naming::of_folders as names_of_folders;
 #[cfg(feature = "cli")]
 pub(crate) use schema::schema;
-pub use spread::{repeated, seats};
+pub use spread::{repeated, slots};
 
 use crate::task::{Candidates, Isolation, ParamValues, Task, TaskError};
 use crate::yaml::{Problem, Problems, listed};
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// The most jobs of one batch.
+/// The maximum number of jobs of one batch.
 const MOST_JOBS: usize = 10_000;
 
 /// The text of a task, shared by its jobs.

@@ -131,7 +131,8 @@ pub(in crate::cli) fn upshot(
     }
 }
 
-/// Returns the most telling argument of a call: its path, command or pattern, else the first text.
+/// Returns the maximum number of telling argument of a call: its path, command or pattern, else the
+/// first text.
 pub(in crate::cli) fn gist_of_args(args: &Value) -> String {
     let named = ["path", "command", "pattern"].iter().find_map(|key| args.get(key)?.as_str());
     let first = || args.as_object()?.values().find_map(Value::as_str);

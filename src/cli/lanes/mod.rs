@@ -50,7 +50,7 @@ struct Unasked {
 /// When the lane is unknown or invalid, or there is no place for logs.
 pub(super) fn run(verb: LanesVerb, project: &ProjectArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let root = project.root(environment)?;
-    configured::settle(environment, &root);
+    configured::restore_configuration(environment, &root);
     let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);
     match verb {

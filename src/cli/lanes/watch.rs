@@ -12,7 +12,8 @@ use crate::verdict::Reason;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The most runs in a row that changes during runs start. A lane that writes files has an end.
+/// The maximum number of runs in a row that changes during runs start. A lane that writes files has
+/// an end.
 const FOLLOW_UPS: u32 = 3;
 
 /// Runs `once` now and after each change below `root`, until the stop; returns the exit code.
@@ -47,7 +48,7 @@ pub(super) async fn watch(
         let during = tokio::select! {
             biased;
             () = stop.token().cancelled() => return Ok(cancelled(stop)),
-            during = watch.settled() => during.map_err(CliError::input)?,
+            during = watch.wait_until_quiet() => during.map_err(CliError::input)?,
         };
         let mut changed = queue.ended(&during);
         if !queue.restless.is_empty() {

@@ -11,7 +11,7 @@ use crate::report::story::{Scene, SceneKind, ToolScene};
 use crate::report::{committed, count, found, grounds, money, number, seconds};
 use crate::verdict::{Reason, Ruling, StopCause, Verdict};
 
-/// The most lines of a text, unless everything is shown.
+/// The maximum number of lines of a text, unless everything is shown.
 const LINES: usize = 8;
 /// The longest line in columns without a terminal, unless everything is shown.
 const COLUMNS: usize = 160;

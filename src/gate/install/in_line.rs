@@ -65,14 +65,14 @@ impl Gate {
         let lane = room::installing(commands);
         let mut place = site.in_place(&lane, (&self.installed, None), site.logs.join("in-line"));
         let own = site.rooms.join("in-line");
-        if let (true, Some(helper), Some(behind)) = (site.has_layers, site.wall.helper(), place.behind.as_mut()) {
+        if let (true, Some(helper), Some(behind)) = (site.has_layers, site.sandbox.helper(), place.behind.as_mut()) {
             clear(&own).map_err(|error| format!("{}: {error}", own.display()))?;
             let mut mounts = Mounts::default();
             let caches = tool_caches(|name| Some(site.variable(name)).filter(|value| !value.is_empty())).into_iter();
             let folders = caches.map(|cache| cache.folder).filter(|folder| !site.root.starts_with(folder));
             let layered = add_layers(folders.map(|folder| (folder, Vec::new())), &own, &mut mounts);
-            behind.holes.mounts.extend(layered.map_err(|error| format!("{}: {error}", own.display()))?);
-            behind.holes.view = Some(MountView::open(helper, &mounts).await?);
+            behind.rules.mounts.extend(layered.map_err(|error| format!("{}: {error}", own.display()))?);
+            behind.rules.view = Some(MountView::open(helper, &mounts).await?);
         }
         let ran = room::run(&lane, site, place, stop).await;
         let _left = clear(&own);

@@ -14,7 +14,7 @@ mod vendored;
 
 pub(super) use differ::is_lock;
 pub(super) use room::NO_SCRIPTS;
-pub(super) use vendored::settle;
+pub(super) use vendored::allow_vendored_folders;
 
 use super::base::BaseError;
 use super::clean::{RoomError, clear};

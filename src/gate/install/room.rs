@@ -141,7 +141,7 @@ pub(super) async fn run(
     let variables = NO_SCRIPTS.iter().chain(&DERIVED).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let variables: Vec<(String, String)> = variables.collect();
     place.env = place.env.with(variables.iter().map(|(name, value)| (name, value)));
-    place.behind.iter_mut().for_each(|behind| behind.holes.network = true);
+    place.behind.iter_mut().for_each(|behind| behind.rules.network = true);
     let outcome = site.run(lane, place, stop, &|_| {}).await;
     match outcome.ruling {
         LaneRuling::Passed => Ok(()),

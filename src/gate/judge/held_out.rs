@@ -40,8 +40,8 @@ impl GateRun<'_> {
                 return Err(self.held_out_failed(record));
             }
             let (ready, logs) = (self.ready(lane, tree, record).await?, self.logs(&format!("{name}-canary")));
-            let sight = self.canary_run(lane, tree, None, ready.borrowed()).sight(logs).await?;
-            if sight.share(None) != SeenShare::All {
+            let sightings = self.canary_run(lane, tree, None, ready.borrowed()).sightings(logs).await?;
+            if sightings.share(None) != SeenShare::All {
                 return Err(self.held_out_failed(record));
             }
         }

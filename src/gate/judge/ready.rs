@@ -14,7 +14,7 @@ use crate::lane::Lane;
 use crate::verdict::{InstalledForChecks, Ruling, Verdict};
 use std::sync::Arc;
 
-/// The most packages that a note names.
+/// The maximum number of packages that a note names.
 const NAMED: usize = 10;
 
 /// The caches and dependencies of a lane for a tree.

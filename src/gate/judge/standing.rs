@@ -22,14 +22,14 @@ impl GateRun<'_> {
             Ok(before) => before,
             Err(why) => return self.errored(&record, why),
         };
-        let seated = match candidate::take_candidate(self.gate, self.site, self.stop).await {
+        let result = match candidate::take_candidate(self.gate, self.site, self.stop).await {
             Ok(Candidate { tree, .. }) if tree != *self.gate.base() => {
                 Err(EarlyEnd::Broken("the workspace changed during the gate: leave it alone and try again".into()))
             }
-            Ok(candidate) => self.sit(candidate, &mut record).await,
+            Ok(candidate) => self.judge_candidate(candidate, &mut record).await,
             Err(fault) => Err(fault.into()),
         };
-        let verdict = self.conclude(seated, &record);
+        let verdict = self.conclude(result, &record);
         let touched = self.with_seal(move |seal: &Seal| seal.touched(&before, &seal.stamps_with(&manifests))).await;
         let mut verdict = match touched {
             Ok(touched) => written_meanwhile(verdict, touched, Vec::new()),

@@ -127,7 +127,7 @@ impl<'c> Comparison<'c> {
         let has_urls = is.urls.is_subset(&was.urls);
         let has_sums = was.checksums.is_empty()
             || (!is.checksums.is_empty() && is.checksums.is_subset(&was.checksums) && (was.is_bare || !is.is_bare));
-        // Only the address identifies the package if there is no checksum, or if the manager may
+        // Only the address identifies the package if no checksum exists, or if the manager may
         // take the source instead.
         let needs_urls = was.checksums.is_empty() || self.format == LockFormat::Composer;
         let is_same = has_sums && (!needs_urls || has_urls || (was.urls.is_empty() && is.checksums.is_empty()));

@@ -69,7 +69,7 @@ const KEYS: &[&str] = &[
 const TABLES: &[&str] = &["jest", "mocha", "ava", "tap", "nyc", "c8", "vitest", "jasmine"];
 /// Endings that a name may leave out.
 const ENDINGS: &[&str] = &["", ".py", "/__init__.py", ".js", ".cjs", ".mjs", ".ts", ".mts", "/index.js"];
-/// The most configuration files that are read.
+/// The maximum number of configuration files that are read.
 const MOST: usize = 2000;
 
 /// Returns the files of the base that runners load.

@@ -1,5 +1,5 @@
 //! Programs that only the scripts and `make` targets of steps name. A script may do without one
-//! that is missing, so their lack is no obstacle.
+//! that is missing, so a missing program does not prevent a pass.
 
 use super::missing;
 use crate::gate::policy::shell_texts;
@@ -29,7 +29,7 @@ pub struct ScriptPrograms {
 pub async fn lacking_in_scripts<'l>(
     lanes: impl IntoIterator<Item = &'l Lane>,
     root: &Path,
-    (wall, hidden): (&Sandbox, &[PathBuf]),
+    (sandbox, hidden): (&Sandbox, &[PathBuf]),
     env: &[(String, String)],
     stop: &CancellationToken,
 ) -> Vec<ScriptPrograms> {
@@ -51,7 +51,7 @@ pub async fn lacking_in_scripts<'l>(
             }
         }
         let own: BTreeSet<PathBuf> = there.keys().filter(|file| !file.starts_with(root)).cloned().collect();
-        let unseen = missing(own.iter(), (wall, hidden), &env, stop).await;
+        let unseen = missing(own.iter(), (sandbox, hidden), &env, stop).await;
         let hidden: BTreeMap<String, String> = unseen.iter().filter_map(|file| there.remove(file)).flatten().collect();
         if !absent.is_empty() || !hidden.is_empty() {
             found.push(ScriptPrograms { lane: lane.name.clone(), absent, hidden });

@@ -125,7 +125,7 @@ fn node_projects_are_checked_by_their_own_manager_scripts_and_tools() {
         ("tests that also write", &[("package.json", &writing)], "npm"),
         ("nothing written yet", &[("package.json", &fresh)], "npm"),
         ("a script of scripts", &[("package.json", &umbrella)], "npm"),
-        ("a check of its own", &[("package.json", &svelte)], "npm"),
+        ("a separate check", &[("package.json", &svelte)], "npm"),
         ("tools without scripts", &tools, "npm node"),
         (
             "scripts of tools that are not there",
@@ -227,7 +227,7 @@ fn c_is_built_and_tested_by_cmake_and_meson_with_the_options_of_the_ci() {
     let lists = "project(a)\nenable_testing()\n";
     insta::assert_snapshot!(table(&[
         ("cmake", &[("CMakeLists.txt", lists), (".gitignore", "/build/\n")], "cmake ctest"),
-        ("cmake with a folder of its own", &[("CMakeLists.txt", lists), ("build/x", "")], "cmake ctest"),
+        ("cmake with a separate folder", &[("CMakeLists.txt", lists), ("build/x", "")], "cmake ctest"),
         ("cmake without tests", &[("CMakeLists.txt", "project(a)")], "cmake ctest"),
         (
             "cmake and meson",

@@ -78,7 +78,7 @@ fn a_file_of_an_existing_project_is_read_as_it_is() {
     let limits: Vec<_> = lane.steps.iter().map(seconds).collect();
     let (alone, in_group) = ((Some(60), 2, 1), (Some(5), 1, 3));
     let expected = [(None, 0, 0), (Some(90), 0, 0), alone, alone, in_group, in_group, in_group, in_group, (None, 0, 0)];
-    assert_eq!(limits, expected, "what is said of a step holds for what it depends on and for each of a group");
+    assert_eq!(limits, expected, "settings of a step apply to its dependencies and to each step of a group");
     let when: Vec<usize> = lane.steps.iter().map(|step| step.when.len()).collect();
     assert_eq!(when, [0, 2, 0, 0, 1, 1, 0, 1, 0]);
     assert_eq!((lane.steps[2].dir.as_deref(), lane.steps[2].env["A"].as_str()), (Some("tools"), "1"));

@@ -84,9 +84,10 @@ impl Session {
             ServerTransport::Program { command, env } => (command, env),
         };
         let inner = place.invocation(server, command, env)?;
-        let (wall, holes) = (if server.is_walled { place.wall.clone() } else { Sandbox::off() }, place.holes(server));
+        let (sandbox, rules) =
+            (if server.is_walled { place.sandbox.clone() } else { Sandbox::off() }, place.rules(server));
         let mut failed = String::new();
-        for outer in wall.builds(&holes, &inner, placeholders) {
+        for outer in sandbox.builds(&rules, &inner, placeholders) {
             let mut mode = newest();
             let (why, aside) = loop {
                 let (talked, probed) = Self::talk(&outer, mode, &server.name).await?;
@@ -102,7 +103,7 @@ impl Session {
                 };
             };
             failed = format!("{why}{}", last_words(aside.as_deref()));
-            if !aside.is_some_and(|aside| wall.found_something_gone(&aside.last())) {
+            if !aside.is_some_and(|aside| sandbox.found_something_gone(&aside.last())) {
                 break;
             }
         }

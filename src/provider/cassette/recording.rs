@@ -17,7 +17,7 @@ pub struct Recording {
 
 impl Recording {
     /// Sets the agent of the following turns by its path; `None` selects the run itself.
-    pub fn hear(&mut self, of: Option<&str>) {
+    pub fn set_agent(&mut self, of: Option<&str>) {
         self.of = of.map(str::to_owned);
     }
 
@@ -326,12 +326,12 @@ mod tests {
             ModelRequest { system: String::new(), messages: [].into(), tools: [].into(), turn: 1, max_output: None };
         for fault in &faults {
             let heard = std::sync::Mutex::new(String::new());
-            let hear = |delta: Delta| match delta {
+            let set_agent = |delta: Delta| match delta {
                 Delta::Text(piece) | Delta::Thinking(piece) => heard.lock().unwrap().push_str(&piece),
                 Delta::ToolCall(call) => heard.lock().unwrap().push_str(&call.name),
                 Delta::Spent(_) => {}
             };
-            let played = cassette.complete(&request, &hear).await.unwrap_err();
+            let played = cassette.complete(&request, &set_agent).await.unwrap_err();
             let mut wanted = fault.clone();
             let was_said = wanted.spent.as_mut().map(|spent| std::mem::take(&mut spent.said)).unwrap_or_default();
             assert_eq!(

@@ -183,7 +183,7 @@ fn what_breaks_the_protocol_is_a_fault() {
         ("done without a reason", vec![delta(&json!({"content": "x"})), DONE.into()]),
         ("more after the reason", vec![finish("stop"), delta(&json!({"content": "x"}))]),
         ("two reasons", vec![finish("stop"), finish("length")]),
-        ("a reason nobody knows", vec![finish("boredom")]),
+        ("an unknown reason", vec![finish("boredom")]),
         ("index skipped", vec![calls(&json!([{"index": 1, "id": "a"}]))]),
         (
             "another name",

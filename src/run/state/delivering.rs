@@ -22,7 +22,7 @@ pub(in crate::run) struct Delivering {
 impl Delivering {
     /// Returns the tree to deliver and its base, if a run with this ending has to deliver.
     pub(super) fn due(ending: &RunEnding, cx: &RunContext) -> Option<(TreeId, TreeId)> {
-        let proof = cx.proof().filter(|_| cx.charter.commits && ending.reason == Reason::Verified)?;
+        let proof = cx.proof().filter(|_| cx.spec.commits && ending.reason == Reason::Verified)?;
         (proof.tree != proof.base).then(|| (proof.tree.clone(), proof.base.clone()))
     }
 
@@ -46,7 +46,7 @@ impl Delivering {
             }
             Err(why) => {
                 reason = Reason::NotDelivered;
-                let run = &cx.charter.run;
+                let run = &cx.spec.run;
                 let ways = ways.unwrap_or_else(|| {
                     format!(
                         "try again with `fledge runs resume {run}`, \

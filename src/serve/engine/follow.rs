@@ -4,7 +4,7 @@
 
 use super::live::LiveRun;
 use super::log::{EventCursor, LogSlice, ToldRecord};
-use super::{Engine, EngineError, Shop};
+use super::{Engine, EngineError, EngineState};
 use crate::driver::{EVENT_SCHEMA_VERSION, ResumeError, events_after};
 use crate::id::RunId;
 use crate::report::runs::rfc3339;
@@ -31,7 +31,7 @@ pub enum FollowMessage {
 /// A follower of a run.
 #[derive(Debug)]
 pub struct Follower {
-    shop: Arc<Shop>,
+    engine_state: Arc<EngineState>,
     engine: Engine,
     run: RunId,
     cursor: EventCursor,
@@ -50,10 +50,10 @@ impl Engine {
     /// If the run does not exist, or its data cannot be read.
     pub async fn follow(&self, run: &RunId, cursor: EventCursor) -> Result<Option<Follower>, EngineError> {
         self.outcome(run).await?;
-        let shop = Arc::clone(&self.shop);
-        let (begun, live) = (shop.begun.subscribe(), shop.live_run(run));
+        let engine_state = Arc::clone(&self.engine_state);
+        let (begun, live) = (engine_state.begun.subscribe(), engine_state.live_run(run));
         let mut follower = Follower {
-            shop,
+            engine_state,
             engine: self.clone(),
             run: run.clone(),
             cursor: EventCursor { ended: false, ..cursor },
@@ -121,7 +121,7 @@ impl Follower {
     /// Reads the journal of a run that this server does not drive now.
     async fn read_journal(&mut self) -> Result<Vec<FollowMessage>, EngineError> {
         self.begun.mark_unchanged();
-        self.live = self.shop.live_run(&self.run);
+        self.live = self.engine_state.live_run(&self.run);
         if self.live.is_some() {
             return Ok(Vec::new());
         }
@@ -138,17 +138,17 @@ impl Follower {
         tokio::select! {
             biased;
             _ = self.begun.changed() => {}
-            () = self.shop.gone.cancelled() => self.is_over = true,
+            () = self.engine_state.gone.cancelled() => self.is_over = true,
             () = tokio::time::sleep(POLL) => {}
         }
         Ok(Vec::new())
     }
 
-    /// Returns the next events of the journal; empty if there are no new events.
+    /// Returns the next events of the journal; empty if no new events exist.
     async fn page(&mut self) -> Result<Vec<ToldRecord>, EngineError> {
-        let reader = Arc::clone(&self.shop.readers).acquire_owned().await; // never closed
+        let reader = Arc::clone(&self.engine_state.readers).acquire_owned().await; // never closed
         let (run, after, seen) = (self.run.clone(), self.cursor.seq, self.seen);
-        let read = self.shop.stored(move |store| {
+        let read = self.engine_state.stored(move |store| {
             let _reader = reader;
             if let Some(seen) = seen
                 && store.events(&run, seen)?.next().is_none()

@@ -93,7 +93,7 @@ struct Written {
 }
 
 impl<'t> UserRepository<'t> {
-    /// Finds the repository of the workspace; `None` if there is none. `env` is the user's
+    /// Finds the repository of the workspace; `None` if none exists. `env` is the user's
     /// environment. fledge runs the user's git there with hooks and file system monitors off. No
     /// untrusted process may be at work in the repository during that time.
     ///

@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_millis(200);
 /// Makes git wait a minute for the reference locks of another git. Git's default of one second is
 /// too short on a busy machine with many runs.
 const PATIENT: [&str; 4] = ["-c", "core.packedRefsTimeout=60000", "-c", "core.filesRefLockTimeout=60000"];
-/// The most bytes of an error message that are kept.
+/// The maximum number of bytes of an error message that are kept.
 const SAID: usize = 1000;
 
 /// Git in one folder, with one environment.

@@ -79,9 +79,9 @@ impl Project {
         changes.into_iter().map(|change| (change.path, change.kind)).collect()
     }
 
-    pub(super) async fn odd(&self, trees: &Trees) -> Vec<String> {
+    pub(super) async fn anomalies(&self, trees: &Trees) -> Vec<String> {
         let taken = trees.take(&self.stop).await.unwrap();
-        taken.oddities.iter().map(|it| format!("{}: {}", it.path, it.what)).collect()
+        taken.anomalies.iter().map(|it| format!("{}: {}", it.path, it.what)).collect()
     }
 }
 
@@ -148,7 +148,7 @@ async fn a_file_of_the_base_stays_in_view_and_what_the_base_ignores_never_comes_
     let (trees, base) = project.begin().await;
     project.write(".gitignore", "a\nnew/\n!.env\n");
     project.write("a", "2");
-    project.write("new/x", "hidden by whoever wrote it");
+    project.write("new/x", "hidden by its writer");
     let tree = project.take(&trees).await;
     assert_eq!(project.paths(&trees, &tree).await, [".gitignore", "a"]);
     assert_eq!(trees.read(&tree, "a", 9, &project.stop).await.unwrap(), Some(b"2".to_vec()));
@@ -222,12 +222,12 @@ async fn repositories_inside_are_taken_with_their_files_and_new_ones_are_odd() {
     project.commit_all("").await;
     let (trees, base) = project.begin().await;
     assert_eq!(project.paths(&trees, &base).await, ["a", "vendor/lib/.gitignore", "vendor/lib/b"]);
-    assert_eq!(project.odd(&trees).await, [""; 0]);
+    assert_eq!(project.anomalies(&trees).await, [""; 0]);
     project.write("vendor/lib/c", "1");
     project.write("new/d", "1");
     project.commit_all("new").await;
     project.git("new", &["config", "core.fsmonitor", "touch ran; false"]).await;
-    assert_eq!(project.odd(&trees).await, ["new: a repository inside the workspace"]);
+    assert_eq!(project.anomalies(&trees).await, ["new: a repository inside the workspace"]);
     let tree = project.take(&trees).await;
     let paths = ["a", "new/d", "vendor/lib/.gitignore", "vendor/lib/b", "vendor/lib/c"];
     assert_eq!(project.paths(&trees, &tree).await, paths);
@@ -239,7 +239,7 @@ async fn what_is_odd_and_new_is_told_and_what_was_there_is_not() {
     symlink("/etc/passwd", project.at("old")).unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, project.at("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     let (trees, _) = project.begin().await;
-    assert_eq!(project.odd(&trees).await, [""; 0]);
+    assert_eq!(project.anomalies(&trees).await, [""; 0]);
     symlink("old", project.at("src/new")).unwrap();
     symlink("../old", project.at("src/chain")).unwrap();
     symlink("../a", project.at("src/fine")).unwrap();
@@ -252,7 +252,7 @@ async fn what_is_odd_and_new_is_told_and_what_was_there_is_not() {
         "src/chain: a link that leads out of the workspace",
         "src/pipe: a pipe, socket or device",
     ];
-    assert_eq!(project.odd(&trees).await, expected);
+    assert_eq!(project.anomalies(&trees).await, expected);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// The most submodules that a message names.
+/// The maximum number of submodules that a message names.
 const NAMED: usize = 5;
 
 /// The commit for a new worktree.

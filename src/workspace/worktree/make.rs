@@ -15,8 +15,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// The most times that fledge asks git to add a worktree. Another process that makes a worktree of
-/// the same repository can make git fail.
+/// The maximum number of times that fledge asks git to add a worktree. Another process that makes a
+/// worktree of the same repository can make git fail.
 const TRIES: u32 = 5;
 /// Lets several processes write the files of a checkout; git's default is one. A large checkout
 /// mostly waits for the disk.

@@ -43,7 +43,7 @@ fn l01(wire: Wire) -> Vec<Case> {
     let case = Case::mends(wire, "", vec![busy(wire, &[("retry-after", "2")])]);
     vec![
         case.check(|played| pause_within(played, 2000, 2000))
-            .check(|played| holds(played.told.contains("\"wait_ms\":2000"), || "nobody was told of the wait".into())),
+            .check(|played| holds(played.told.contains("\"wait_ms\":2000"), || "no event reports the wait".into())),
     ]
 }
 

@@ -86,7 +86,7 @@ fn a_script_has_the_imports_the_runner_and_each_assertion_of_the_one_beside_it()
     assert!(whole(&node("", "a.mjs", "")).trim_start().starts_with("import { test as test_kadu } from"));
     let comment = "/*\n * a\nfor b\n test\n */\nimport { it } from 'node:test';\n";
     let text = whole(&node("", "a.test.js", &format!("{comment}\nit('x', () => 1);\n")));
-    assert!(text.starts_with(comment) && text.contains("it(\"fimo\""), "a line of a comment is no end: {text}");
+    assert!(text.starts_with(comment) && text.contains("it(\"fimo\""), "a comment line does not end the test: {text}");
     for (like, path) in [
         ("a/sum.spec.tsx", "a/{file}.spec.tsx"),
         ("a/test.cjs", "a/{file}.test.cjs"),

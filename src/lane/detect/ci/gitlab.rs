@@ -25,7 +25,7 @@ const RESERVED: [&str; 12] = [
 const MOST_PARENTS: usize = 20;
 /// The deepest nesting of lists and references in a script, as in GitLab.
 const DEEPEST: usize = 10;
-/// The most lines of a script.
+/// The maximum number of lines of a script.
 const MOST_LINES: usize = 1000;
 /// The tag of a reference to a part of another job.
 const REFERENCE: &str = "!reference";

@@ -43,7 +43,7 @@ impl RunningHooks {
         }
         if let Some(tree) = checkpoint {
             cx.emit(AgentEvent::Checkpoint { turn: cx.ledger.turns, tree: tree.clone() });
-            let opinion = cx.loops.arrive(&tree, cx.charter.limits.loop_threshold);
+            let opinion = cx.loops.arrive(&tree, cx.spec.limits.loop_threshold);
             cx.checkpoint = Some(tree);
             match opinion {
                 LoopOpinion::Fine => {}
