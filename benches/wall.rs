@@ -70,7 +70,7 @@ async fn measure(calls: u64) {
     let helper = Path::new(env!("CARGO_BIN_EXE_fledge"));
     let mut hosts = vec![Walled::new("off", Sandbox::off()).await];
     for (name, sandbox) in [
-        ("bubblewrap", Sandbox::raise(SandboxChoice::Required, Some(helper), PATH).await),
+        ("bubblewrap", Sandbox::find(SandboxChoice::Required, Some(helper), PATH).await),
         ("landlock", Sandbox::landlock(helper, PATH).await),
     ] {
         match sandbox {
