@@ -60,7 +60,7 @@ fn scheduler(bounds: BatchLimits, slots: Vec<JobSlot>) -> BatchScheduler {
 }
 
 /// Formats steps: `+0` starts, `-0` cancels, `0:skipped` ended, `0 again`.
-fn said(steps: &[SchedulerStep]) -> Vec<String> {
+fn format_steps(steps: &[SchedulerStep]) -> Vec<String> {
     let one = |step: &SchedulerStep| match step {
         SchedulerStep::Start { job, usd_micros: None, .. } => format!("+{job}"),
         SchedulerStep::Start { job, usd_micros: Some(share), .. } => format!("+{job}/{share}"),
@@ -78,14 +78,14 @@ fn jobs_begin_in_order_as_places_are_free_and_after_what_they_need() {
         vec![slot("a", &[]), slot("b", &[0]), slot("c", &[]), slot("d", &[1, 2])],
     );
     let now = Elapsed::default();
-    assert_eq!(said(&scheduler.next(now)), ["+0", "+2"]);
+    assert_eq!(format_steps(&scheduler.next(now)), ["+0", "+2"]);
     assert!(scheduler.next(now).is_empty());
     scheduler.ended(0, ran(Reason::Verified, 0), now);
-    assert_eq!(said(&scheduler.next(now)), ["+1"]);
+    assert_eq!(format_steps(&scheduler.next(now)), ["+1"]);
     scheduler.ended(2, ran(Reason::Skipped, 0), now);
     assert!(scheduler.next(now).is_empty(), "it waits for both");
     scheduler.ended(1, ran(Reason::Verified, 0), now);
-    assert_eq!(said(&scheduler.next(now)), ["+3"]);
+    assert_eq!(format_steps(&scheduler.next(now)), ["+3"]);
     scheduler.ended(3, ran(Reason::GateFailed, 0), now);
     assert!(scheduler.next(now).is_empty() && scheduler.is_over());
 }
@@ -95,9 +95,12 @@ fn what_needs_an_unverified_job_is_left_out_and_so_is_what_needs_that() {
     let mut scheduler =
         scheduler(BatchLimits::default(), vec![slot("a", &[]), slot("b", &[0]), slot("c", &[1]), slot("d", &[])]);
     let now = Elapsed::default();
-    assert_eq!(said(&scheduler.next(now)), ["+0"]);
+    assert_eq!(format_steps(&scheduler.next(now)), ["+0"]);
     scheduler.ended(0, ran(Reason::GateFailed, 0), now);
-    assert_eq!(said(&scheduler.next(now)), ["1:needed but not verified: a", "2:needed but not verified: b", "+3"]);
+    assert_eq!(
+        format_steps(&scheduler.next(now)),
+        ["1:needed but not verified: a", "2:needed but not verified: b", "+3"]
+    );
     let standings: Vec<JobStatus> = scheduler.outcomes().map(FinishedJob::standing).collect();
     assert_eq!(standings, [JobStatus::Failed, JobStatus::Skipped, JobStatus::Skipped]);
 }
@@ -107,9 +110,9 @@ fn the_first_failure_ends_a_batch_that_fails_fast() {
     let bounds = BatchLimits { jobs: 2, fail_fast: true, ..BatchLimits::default() };
     let mut scheduler = scheduler(bounds, vec![slot("a", &[]), slot("b", &[]), slot("c", &[])]);
     let now = Elapsed::default();
-    assert_eq!(said(&scheduler.next(now)), ["+0", "+1"]);
+    assert_eq!(format_steps(&scheduler.next(now)), ["+0", "+1"]);
     scheduler.ended(1, ran(Reason::GateFailed, 0), now);
-    assert_eq!(said(&scheduler.next(now)), ["-0", "2:fail-fast: another job was not verified"]);
+    assert_eq!(format_steps(&scheduler.next(now)), ["-0", "2:fail-fast: another job was not verified"]);
     scheduler.ended(0, ran(Reason::Cancelled, 0), now);
     assert!(scheduler.next(now).is_empty() && scheduler.is_over());
 }
@@ -118,13 +121,13 @@ fn the_first_failure_ends_a_batch_that_fails_fast() {
 fn only_an_error_is_tried_again_and_not_before_its_time() {
     let bounds = BatchLimits { retries: 1, retry_delay: Duration::from_secs(3), ..BatchLimits::default() };
     let mut scheduler = scheduler(bounds, vec![slot("a", &[]), slot("b", &[])]);
-    assert_eq!(said(&scheduler.next(Elapsed(0))), ["+0"]);
+    assert_eq!(format_steps(&scheduler.next(Elapsed(0))), ["+0"]);
     scheduler.ended(0, ran(Reason::ProviderFailed, 5), Elapsed(100));
-    assert_eq!(said(&scheduler.next(Elapsed(100))), ["0 again, 2", "+1"]);
+    assert_eq!(format_steps(&scheduler.next(Elapsed(100))), ["0 again, 2", "+1"]);
     scheduler.ended(1, ran(Reason::GateFailed, 0), Elapsed(200));
     assert!(scheduler.next(Elapsed(200)).is_empty(), "a gate's no is a result");
     assert_eq!(scheduler.due(Elapsed(200)), Some(Elapsed(3100)));
-    assert_eq!(said(&scheduler.next(Elapsed(3100))), ["+0"]);
+    assert_eq!(format_steps(&scheduler.next(Elapsed(3100))), ["+0"]);
     scheduler.ended(0, ran(Reason::ProviderFailed, 7), Elapsed(3200));
     assert!(scheduler.next(Elapsed(3200)).is_empty() && scheduler.is_over());
     let outcome = scheduler.outcome(0).unwrap();
@@ -136,11 +139,11 @@ fn a_job_that_no_money_is_left_for_is_not_begun() {
     let bounds = BatchLimits { jobs: 2, usd_micros: Some(100), ..BatchLimits::default() };
     let mut scheduler = scheduler(bounds, (0..4).map(|n| slot(&n.to_string(), &[])).collect());
     let now = Elapsed::default();
-    assert_eq!(said(&scheduler.next(now)), ["+0/50", "+1/50"]);
+    assert_eq!(format_steps(&scheduler.next(now)), ["+0/50", "+1/50"]);
     scheduler.ended(0, ran(Reason::Verified, 50), now);
     assert!(scheduler.next(now).is_empty(), "what is set aside for the other may come back");
     scheduler.ended(1, ran(Reason::Verified, 20), now);
-    assert_eq!(said(&scheduler.next(now)), ["+2/15", "+3/15"]);
+    assert_eq!(format_steps(&scheduler.next(now)), ["+2/15", "+3/15"]);
     scheduler.ended(2, ran(Reason::BudgetMoney, 15), now);
     scheduler.ended(3, ran(Reason::BudgetMoney, 15), now);
     assert!(scheduler.is_over());
@@ -148,11 +151,11 @@ fn a_job_that_no_money_is_left_for_is_not_begun() {
     let mut scheduler = BatchScheduler::new(spent.clone(), vec![slot("a", &[]), slot("b", &[])], |job| {
         over((job == 0).then(|| ran(Reason::Verified, 100)))
     });
-    assert_eq!(said(&scheduler.next(now)), ["1:the batch has reached its money limit"]);
+    assert_eq!(format_steps(&scheduler.next(now)), ["1:the batch has reached its money limit"]);
     // The cost of earlier processes counts as spent and is reported. The outcome of the run has
     // only its cost since the resume.
     let mut scheduler = BatchScheduler::new(spent, vec![slot("a", &[])], |_| KnownJob::Paid(60));
-    assert_eq!(said(&scheduler.next(now)), ["+0/40"]);
+    assert_eq!(format_steps(&scheduler.next(now)), ["+0/40"]);
     scheduler.ended(0, ran(Reason::Verified, 30), now);
     assert_eq!(scheduler.outcome(0).unwrap().usd_micros, 90);
 }
@@ -164,11 +167,11 @@ fn the_first_verified_candidate_ends_the_others_which_count_for_nothing() {
     let bounds = BatchLimits { jobs: 2, fail_fast: true, ..BatchLimits::default() };
     let mut scheduler = scheduler(bounds, vec![candidate("a"), candidate("b"), candidate("c"), after]);
     let now = Elapsed::default();
-    assert_eq!(said(&scheduler.next(now)), ["+0", "+1"]);
+    assert_eq!(format_steps(&scheduler.next(now)), ["+0", "+1"]);
     scheduler.ended(0, ran(Reason::GateFailed, 0), now);
-    assert_eq!(said(&scheduler.next(now)), ["+2"], "while others may win nothing has failed");
+    assert_eq!(format_steps(&scheduler.next(now)), ["+2"], "while others may win nothing has failed");
     scheduler.ended(2, ran(Reason::Verified, 0), now);
-    assert_eq!(said(&scheduler.next(now)), ["-1", "+3"]);
+    assert_eq!(format_steps(&scheduler.next(now)), ["-1", "+3"]);
     scheduler.ended(1, ran(Reason::Cancelled, 0), now);
     scheduler.ended(3, ran(Reason::Verified, 0), now);
     assert!(scheduler.is_over());
@@ -184,9 +187,9 @@ fn of_two_candidates_that_are_verified_the_first_one_has_won() {
         vec![candidate("a"), candidate("b"), candidate("c")],
     );
     let now = Elapsed::default();
-    assert_eq!(said(&scheduler.next(now)), ["+0/33", "+1/33"], "one task's money is for all of them");
+    assert_eq!(format_steps(&scheduler.next(now)), ["+0/33", "+1/33"], "one task's money is for all of them");
     scheduler.ended(1, ran(Reason::Verified, 33), now);
-    assert_eq!(said(&scheduler.next(now)), ["-0", "2:another candidate was verified first"]);
+    assert_eq!(format_steps(&scheduler.next(now)), ["-0", "2:another candidate was verified first"]);
     scheduler.ended(0, ran(Reason::Verified, 33), now);
     let beaten: Vec<bool> = scheduler.outcomes().map(|outcome| outcome.beaten).collect();
     assert_eq!(beaten[..2], [true, false]);
@@ -204,7 +207,7 @@ fn a_stop_begins_nothing_more_and_what_runs_is_waited_for() {
     let now = Elapsed::default();
     scheduler.next(now);
     scheduler.stop(StopCause::Interrupt);
-    assert_eq!(said(&scheduler.next(now)), ["1:the batch stopped before this job began"]);
+    assert_eq!(format_steps(&scheduler.next(now)), ["1:the batch stopped before this job began"]);
     assert!(!scheduler.is_over());
     scheduler.ended(0, ran(Reason::ProviderFailed, 0), now);
     assert!(scheduler.next(now).is_empty() && scheduler.is_over(), "and nothing is tried again");

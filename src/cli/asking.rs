@@ -27,7 +27,7 @@ const LONGEST: usize = 16 * 1024;
 /// forgotten".
 ///
 /// # Errors
-/// When standard input or standard error is no terminal, or the answer cannot be read.
+/// When standard input or standard error is not a terminal, or the answer cannot be read.
 pub(super) fn confirm(what: &str) -> Result<bool, CliError> {
     if !is_somebody_there() {
         let error = anyhow!("{what}: cannot ask for confirmation without a terminal");

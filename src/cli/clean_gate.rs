@@ -35,7 +35,7 @@ impl CleanGate {
     /// Starts the sandbox, takes the tree and freezes the lane on it.
     ///
     /// # Errors
-    /// When there is no sandbox or no git, or the lane cannot be frozen.
+    /// When the sandbox or git is missing, or the lane cannot be frozen.
     pub(super) async fn open(
         root: &Path,
         lane: &str,

@@ -25,7 +25,7 @@ use gate::GateView;
 use prose::Prose;
 use std::collections::BTreeMap;
 
-/// Columns of a line if standard error is no terminal.
+/// Columns of a line if standard error is not a terminal.
 const PIPE: usize = 160;
 
 /// The maximum number of findings to print line by line.

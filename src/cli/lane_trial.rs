@@ -44,7 +44,7 @@ impl<'t> LaneTrial<'t> {
     /// Creates a folder for the logs.
     ///
     /// # Errors
-    /// When there is no place for logs.
+    /// When logs cannot be stored.
     pub(super) fn start(
         root: &'t Path,
         environment: &'t EnvironmentLayer,

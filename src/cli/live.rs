@@ -101,7 +101,7 @@ pub(super) struct LiveView {
 }
 
 impl LiveView {
-    /// `is_wanted` must be false if standard error is no terminal that can move its cursor.
+    /// `is_wanted` must be false if standard error is not a terminal that can move its cursor.
     pub(super) fn new(is_wanted: bool) -> Self {
         draws(is_wanted);
         Self { is_wanted }

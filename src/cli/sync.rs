@@ -11,7 +11,7 @@ use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
 use crate::report::count;
 use crate::store::{Store, WhichUnsent};
-use crate::sync::Said;
+use crate::sync::SendResult;
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
@@ -65,16 +65,16 @@ pub(super) fn run(arguments: &SyncArguments, environment: &EnvironmentLayer) -> 
             (Some(WhichUnsent::Begun), unsent(WhichUnsent::All)? - begun)
         }
     };
-    let said = match which {
-        None => Said::default(),
+    let result = match which {
+        None => SendResult::default(),
         Some(which) => block_on(async { Ok::<_, CliError>(plan.sender().await?.send(which).await) })??,
     };
-    print_sent(&said, unasked, arguments.json)?;
-    Ok(u8::from(said.left > 0 || !said.faults.is_empty()))
+    print_sent(&result, unasked, arguments.json)?;
+    Ok(u8::from(result.left > 0 || !result.faults.is_empty()))
 }
 
-fn print_sent(said: &Said, unasked: u64, is_json: bool) -> Result<(), CliError> {
-    let Said { runs, records, left, faults } = said;
+fn print_sent(result: &SendResult, unasked: u64, is_json: bool) -> Result<(), CliError> {
+    let SendResult { runs, records, left, faults } = result;
     let whys: Vec<String> = faults.iter().map(|fault| paint::one_line(&fault.to_string())).collect();
     if is_json {
         let version = SYNC_SCHEMA_VERSION;

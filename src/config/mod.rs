@@ -62,7 +62,7 @@ pub struct ProjectConfig {
     pub network: bool,
     /// The resource limits of agents' tools and of gate steps.
     pub limits: SandboxLimits,
-    /// True if there is no person to ask.
+    /// True if no person can be asked.
     pub non_interactive: bool,
     /// Defaults for tasks that do not set a value.
     pub defaults: TaskDefaults,
@@ -165,7 +165,7 @@ pub enum ConfigError {
          `default_model:` in fledge.yaml or FLEDGE_MODEL; `cassette/<path>` replays recorded answers without a key)"
     )]
     NoModel,
-    /// There is no folder for fledge's state.
+    /// No folder for fledge's state exists.
     #[error("no folder for fledge's state (set FLEDGE_STATE_DIR or HOME)")]
     NoStateDir,
 }

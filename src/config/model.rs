@@ -240,8 +240,8 @@ pub fn resolve_model(
     };
     // A provider's key is for that provider's address. A model elsewhere has its own key, or none.
     let is_foreign = !entry.is_at_home();
-    let said = entry.provider.url_variable().filter(|_| entry.base_url.is_none());
-    if let Some((variable, url)) = said.and_then(|variable| Some((variable, environment.get(variable)?))) {
+    let message = entry.provider.url_variable().filter(|_| entry.base_url.is_none());
+    if let Some((variable, url)) = message.and_then(|variable| Some((variable, environment.get(variable)?))) {
         if let Some(why) = url_fault(url) {
             return Err(ConfigError::Variable { name: variable.into(), why });
         }

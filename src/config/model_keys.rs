@@ -116,8 +116,9 @@ fn key_place(
     let variable = key_variable(table, provider, owner, problems).map(KeyPlace::Variable);
     let file = file_of(table, "api_key_file", problems).map(KeyPlace::File);
     let command = command(table, "api_key_command", "api_key_ttl", problems);
-    let mut said = ["api_key_env", "api_key_file", "api_key_command"].into_iter().filter_map(|key| table.place_of(key));
-    if let Some(second) = said.nth(1) {
+    let mut given =
+        ["api_key_env", "api_key_file", "api_key_command"].into_iter().filter_map(|key| table.place_of(key));
+    if let Some(second) = given.nth(1) {
         let twice = Problem::at(second, "the key has more than one source");
         problems.push(twice.hint("keep one of `api_key_env`, `api_key_file` and `api_key_command`"));
     }

@@ -166,8 +166,8 @@ mod tests {
             if matches!(word, Free) {
                 continue;
             }
-            let said = format!("{key}: {}", dangerous(key));
-            let text = if is_top { said } else { format!("models:\n  m: {{ provider: openai, model: x, {said} }}") };
+            let entry = format!("{key}: {}", dangerous(key));
+            let text = if is_top { entry } else { format!("models:\n  m: {{ provider: openai, model: x, {entry} }}") };
             let place = if is_top { "fledge.yaml:1:1: " } else { "fledge.yaml:2:" };
             let message = parse(&text, "fledge.yaml", Owner::Project).unwrap_err().to_string();
             assert!(message.starts_with(place) && message.contains("--trust-project"), "{key}: {message}");

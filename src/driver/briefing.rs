@@ -227,11 +227,11 @@ fn with_definition<T>(
     call(definition, lanes_at).map_err(|fault| {
         let has_none = matches!(&fault, GateError::UnknownLane { known, .. } if known.is_empty());
         let way_out = if has_none { "\n  or skip verification with `lane: false` or --no-verify" } else { "" };
-        let (mut said, rev) = (chain(&fault), settings.lanes_from.as_deref().unwrap_or_default());
+        let (mut problem, rev) = (chain(&fault), settings.lanes_from.as_deref().unwrap_or_default());
         if let Some(at) = lanes_at {
-            said = said.replace(&at.display().to_string(), &format!("`{rev}`"));
+            problem = problem.replace(&at.display().to_string(), &format!("`{rev}`"));
         }
-        let unplanned = PlanError::new(fault.reason(), format!("{said}{way_out}"));
+        let unplanned = PlanError::new(fault.reason(), format!("{problem}{way_out}"));
         let unplanned = match &fault {
             GateError::UnknownLane { lane, .. } => unplanned.of_value("lane", lane),
             _ => unplanned,

@@ -218,8 +218,8 @@ impl EffectRunner {
         let Some(ready) = self.ready.get() else { return };
         let aside = self.run_dir.path().join("set-aside/git");
         let aside = (self.task.on_tamper == task::OnTamper::Restore).then_some(aside);
-        for told in ready.seal.clone().close_git(ready.ground.sandbox.kind(), aside).await {
-            tracing::warn!("{told}");
+        for reported in ready.seal.clone().close_git(ready.ground.sandbox.kind(), aside).await {
+            tracing::warn!("{reported}");
         }
     }
 
@@ -263,7 +263,7 @@ async fn patch(
     let repository = UserRepository::around(trees, env, stop).await?;
     let (author, difference) = match &repository {
         Some(repository) => (repository.author(stop).await?, repository.patch(base, tree, stop).await?),
-        None => (delivery::nobody(), delivery::patch(trees, "", base, tree, stop).await?),
+        None => (delivery::fallback_identity(), delivery::patch(trees, "", base, tree, stop).await?),
     };
     let mail = MailPatch {
         author: &author,

@@ -56,11 +56,11 @@ pub(super) struct RunDrive<'a> {
     /// A digest of the actions after the newest event in the journal.
     asked: Option<RequestedActions>,
     /// The counter of events sent to watchers.
-    pub(super) told: EventCount,
+    pub(super) event_count: EventCount,
     /// The bills of sub-agents that an earlier process had under way.
     pub(super) lost: BTreeMap<CallId, RunBill>,
     /// The text of the answer under way, kept in case the run is cancelled before its end.
-    said: String,
+    partial_text: String,
     stop_told: bool,
     /// Calls that should end before a rest: they may have changed something or are paid for.
     grave: BTreeSet<CallId>,
@@ -103,9 +103,9 @@ impl<'a> RunDrive<'a> {
             started: now(),
             since: Elapsed::default(),
             asked: None,
-            told: EventCount::default(),
+            event_count: EventCount::default(),
             lost: BTreeMap::new(),
-            said: String::new(),
+            partial_text: String::new(),
             stop_told: false,
             grave: BTreeSet::new(),
             unsent: BTreeSet::new(),
@@ -120,12 +120,12 @@ impl<'a> RunDrive<'a> {
 
     /// Continues from the point where an earlier process left the run.
     pub(super) fn go_on_from(self, folded: FoldedJournal) -> Self {
-        let (lost, told) = (folded.lost(), EventCount::from(next_life(folded.seq)));
+        let (lost, event_count) = (folded.lost(), EventCount::from(next_life(folded.seq)));
         self.effects.lineage.recall(folded.roster);
         let (run, since, asked, unsent) = (folded.run, folded.at, folded.asked, folded.unsent);
-        let drive = Self { run, since, asked, unsent, told, lost, ..self };
+        let drive = Self { run, since, asked, unsent, event_count, lost, ..self };
         let is_kept = drive.run.state() != StateName::Idle; // else the journal has no record of the resume
-        folded.told.into_iter().for_each(|event| drive.emit(event, is_kept));
+        folded.emitted.into_iter().for_each(|event| drive.emit(event, is_kept));
         if is_kept {
             drive.emit(taken_up(&drive.run), true);
         }
@@ -133,8 +133,8 @@ impl<'a> RunDrive<'a> {
     }
 
     /// Makes this the drive of a sub-agent, which has the time and the event counter of its run.
-    pub(super) fn beside(self, since: Elapsed, told: EventCount) -> Self {
-        Self { since, told, ..self }
+    pub(super) fn beside(self, since: Elapsed, event_count: EventCount) -> Self {
+        Self { since, event_count, ..self }
     }
 
     pub(super) async fn run(&mut self, beginning: DriveStart) {
@@ -142,7 +142,7 @@ impl<'a> RunDrive<'a> {
         match beginning {
             DriveStart::Task(_) if self.stop.token().is_cancelled() => {
                 return self
-                    .handle_event(Event::CancelRequested { cause: self.stop.cause(), said: String::new() })
+                    .handle_event(Event::CancelRequested { cause: self.stop.cause(), partial_text: String::new() })
                     .await;
             }
             DriveStart::Task(spec) => self.handle_event(Event::TaskSubmitted { spec }).await,
@@ -193,7 +193,10 @@ impl<'a> RunDrive<'a> {
             InboxItem::Deadline => Event::DeadlinePassed,
             InboxItem::Stop => {
                 self.stop_told = true;
-                Event::CancelRequested { cause: self.stop.cause(), said: std::mem::take(&mut self.said) }
+                Event::CancelRequested {
+                    cause: self.stop.cause(),
+                    partial_text: std::mem::take(&mut self.partial_text),
+                }
             }
             InboxItem::Rest => return None,
         })
@@ -209,9 +212,9 @@ impl<'a> RunDrive<'a> {
 
     fn receive(&mut self, event: &Event) {
         if let Event::ModelDelta { delta: crate::chat::Delta::Text(text), .. } = event {
-            self.said.push_str(text);
+            self.partial_text.push_str(text);
         } else if matches!(event, Event::ModelCompleted { .. } | Event::ModelFailed { .. }) {
-            self.said.clear();
+            self.partial_text.clear();
         }
     }
 
@@ -229,8 +232,8 @@ impl<'a> RunDrive<'a> {
         if let (Some(error), false) = (&self.broken, is_over) {
             tracing::error!(%error, "cannot write the journal: the run ends");
             let ending = self.decide_unwritten(self.moment(), Event::LimitReached { reason: Reason::IoError });
-            let told = actions.into_iter().filter(|action| matches!(action, Action::Emit { .. }));
-            self.perform(told.chain(ending).collect(), false).await;
+            let event_count = actions.into_iter().filter(|action| matches!(action, Action::Emit { .. }));
+            self.perform(event_count.chain(ending).collect(), false).await;
         } else {
             self.perform(actions, !passes && self.broken.is_none()).await;
         }
@@ -268,8 +271,8 @@ impl<'a> RunDrive<'a> {
     }
 
     fn write(&mut self, at: Elapsed, event: &Event) -> Result<(), StoreError> {
-        let told = self.told.record(whole(self.run.state(), event).len());
-        self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref(), told)?)
+        let event_count = self.event_count.record(whole(self.run.state(), event).len());
+        self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref(), event_count)?)
     }
 
     /// Records the end of the run and syncs the journal. A run without its report has not ended: a
@@ -326,9 +329,9 @@ impl<'a> RunDrive<'a> {
 
     /// Performs the actions in order. Events go first: only the journal accounts for their numbers.
     pub(super) async fn perform(&mut self, actions: Vec<Action>, is_kept: bool) {
-        let (told, actions): (Vec<Action>, Vec<Action>) =
+        let (event_count, actions): (Vec<Action>, Vec<Action>) =
             actions.into_iter().partition(|action| matches!(action, Action::Emit { .. }));
-        self.emit_all(told, is_kept);
+        self.emit_all(event_count, is_kept);
         for action in actions {
             let wants_rest = self.stop.rest().is_cancelled() && self.grave.is_empty();
             match action {
@@ -348,8 +351,8 @@ impl<'a> RunDrive<'a> {
                 late.retain(|event| !matches!(event, Event::BaseJudged { .. })); // nothing depends on the base now
                 for event in late.into_iter().flat_map(|event| self.redactor.redact_event(event)).collect::<Vec<_>>() {
                     let passes = event.is_transient();
-                    let told = self.decide(event); // in Reporting, a late answer is only charged and shown
-                    self.emit_all(told, !passes && self.broken.is_none());
+                    let event_count = self.decide(event); // in Reporting, a late answer is only charged and shown
+                    self.emit_all(event_count, !passes && self.broken.is_none());
                 }
             }
             Action::SaveReport { call } if self.broken.is_some() => {
@@ -375,7 +378,7 @@ impl<'a> RunDrive<'a> {
 
     fn emit(&self, event: AgentEvent, is_kept: bool) {
         // Count without watchers, too: a resume continues these numbers.
-        self.told.next(is_kept, |seq| {
+        self.event_count.next(is_kept, |seq| {
             if self.bus.is_watched() {
                 let of = self.effects.lineage.path();
                 self.bus.publish(EventRecord { of, is_kept, ..EventRecord::now(&self.id, seq, event) });

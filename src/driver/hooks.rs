@@ -121,9 +121,9 @@ impl HookMoment {
             progress.ended = progress.begun;
             let hook = hooks.get(progress.begun - 1);
             let name = hook.map_or("?", |hook| hook.name.as_str());
-            let said = format!("the hook `{name}` was interrupted and does not run again for this turn");
+            let note = format!("the hook `{name}` was interrupted and does not run again for this turn");
             let is_told = hook.is_some_and(|hook| hook.tell_model);
-            if is_told { &mut progress.notes } else { &mut progress.reported }.push(said);
+            if is_told { &mut progress.notes } else { &mut progress.reported }.push(note);
         }
         let input = self.input(&progress).await;
         for hook in hooks.iter().skip(progress.ended) {
@@ -222,15 +222,15 @@ impl HookMoment {
             ProcessEnd::Exceeded(how) => format!("was ended: {how} (`limits`)"),
             ProcessEnd::NotStarted(why) => format!("did not start: {why}"),
         };
-        let (said, output) = (format!("the hook `{}` {how}", hook.name), self.hide(ended.output.text(TOLD)));
+        let (note, output) = (format!("the hook `{}` {how}", hook.name), self.hide(ended.output.text(TOLD)));
         let last = output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim();
         let last: String = last.chars().take(SAID).collect();
         if hook.tell_model {
             let whose = format!("the hook `{}`", hook.name);
             let received = self.ready.host.receive(self.call, &whose, &output, true).content;
-            progress.notes.push(if output.trim().is_empty() { said } else { format!("{said}\n\n{received}") });
+            progress.notes.push(if output.trim().is_empty() { note } else { format!("{note}\n\n{received}") });
         } else {
-            progress.reported.push(if last.is_empty() { said } else { format!("{said}: {last}") });
+            progress.reported.push(if last.is_empty() { note } else { format!("{note}: {last}") });
         }
     }
 

@@ -228,9 +228,9 @@ impl Planner {
                 judged
             }
         };
-        let said = if ruling == Ruling::Passed { "the gate passes on the base" } else { "the gate fails on the base" };
+        let what = if ruling == Ruling::Passed { "the gate passes on the base" } else { "the gate fails on the base" };
         let unmet =
-            |wish: &str| PlanError::bad(format!("{said}, but the task has `expect: {wish}`: there is nothing to do"));
+            |wish: &str| PlanError::bad(format!("{what}, but the task has `expect: {wish}`: there is nothing to do"));
         match (self.task.expect, ruling) {
             (Some(Expect::Failing), Ruling::Passed) => Err(unmet("failing")),
             (Some(Expect::Passing), Ruling::Failed) => Err(unmet("passing")),
@@ -339,7 +339,7 @@ fn tool_host(
 /// lanes of the workspace are used.
 ///
 /// # Errors
-/// [`PlanError`] if there is no repository or no such commit.
+/// [`PlanError`] if the repository or the commit does not exist.
 async fn export_lanes(
     settings: &DriverSettings,
     trees: &Trees,

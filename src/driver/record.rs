@@ -200,7 +200,7 @@ struct Written<'e> {
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<&'e RequestedActions>,
     /// The number of events sent to watchers before it.
-    told: u64,
+    event_count: u64,
 }
 
 /// The fields of a record beside its event.
@@ -209,7 +209,7 @@ pub(super) struct RecordExtras {
     /// The actions after the event before it, if known.
     pub(super) before: Option<RequestedActions>,
     /// The number of events sent to watchers before it.
-    pub(super) told: u64,
+    pub(super) event_count: u64,
 }
 
 /// Reads a record in one pass.
@@ -242,7 +242,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Sieve<A> {
         while let Some(name) = self.fields.next_key::<&'de str>()? {
             match name {
                 "before" => self.beside.before = self.fields.next_value()?,
-                "told" => self.beside.told = self.fields.next_value()?,
+                "event_count" => self.beside.event_count = self.fields.next_value()?,
                 name => return seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some),
             }
         }
@@ -339,8 +339,12 @@ pub(super) fn outcome(result: &TaskResult, ended_at_ms: i64) -> RunOutcome {
 }
 
 /// Formats a record of an event.
-pub(super) fn to_json(event: &Event, before: Option<&RequestedActions>, told: u64) -> Result<String, StoreError> {
-    serde_json::to_string(&Written { event, before, told })
+pub(super) fn to_json(
+    event: &Event,
+    before: Option<&RequestedActions>,
+    event_count: u64,
+) -> Result<String, StoreError> {
+    serde_json::to_string(&Written { event, before, event_count })
         .map_err(|error| StoreError::new("serialize", Path::new(event.name()), io::Error::from(error)))
 }
 
@@ -373,7 +377,7 @@ mod tests {
         let asked = RequestedActions { names: vec!["RunTool".into()], digest: "d".into() };
         for (event, before) in [(&event, Some(&asked)), (&event, None), (&Event::DeadlinePassed, Some(&asked))] {
             let text = to_json(event, before, 3).unwrap();
-            let beside = RecordExtras { before: before.cloned(), told: 3 };
+            let beside = RecordExtras { before: before.cloned(), event_count: 3 };
             assert_eq!(from_json(&text).unwrap(), (event.clone(), beside.clone()));
             let sorted = serde_json::from_str::<serde_json::Value>(&text).unwrap().to_string();
             assert_eq!(from_json(&sorted).unwrap(), (event.clone(), beside));

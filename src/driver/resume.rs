@@ -225,8 +225,8 @@ impl Agent {
         if state == StateName::Idle && !again.stop {
             effects.correct_report(&folded.run).map_err(|why| ResumeError::Report { run: run.clone(), why })?;
         } else {
-            let told = journal.append(folded.at.0, RESUMED, &ResumedRecord::now(again).to_json());
-            told.and_then(|()| journal.sync()).map_err(ResumeError::from)?;
+            let appended = journal.append(folded.at.0, RESUMED, &ResumedRecord::now(again).to_json());
+            appended.and_then(|()| journal.sync()).map_err(ResumeError::from)?;
         }
         let drive = RunDrive::new(&self.bus, &self.stop, effects, journal, run.clone()).go_on_from(folded);
         match (self.see_through(drive, title, beginning).await, lost) {
@@ -261,7 +261,7 @@ impl Agent {
 
     /// Sends the events of the start and the end of an ended run, and returns its result.
     async fn tell_again(&self, run: &RunId, folded: FoldedJournal) -> Result<TaskResult, RunError> {
-        for (event, seq) in folded.told.into_iter().zip(next_life(folded.seq) + 1..) {
+        for (event, seq) in folded.emitted.into_iter().zip(next_life(folded.seq) + 1..) {
             self.bus.publish(EventRecord::now(run, seq, event));
         }
         self.bus.wait_for_watchers(SETTLE).await;

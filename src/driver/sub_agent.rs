@@ -36,7 +36,7 @@ struct SubAgent {
     bus: EventBus,
     stop: StopToken,
     journal: JournalWriter,
-    told: EventCount,
+    event_count: EventCount,
     since: Elapsed,
     /// The queue of its parent.
     outbox: InboxSender,
@@ -87,7 +87,7 @@ impl RunDrive<'_> {
             bus: self.bus.clone(),
             stop: effects.stop.by(self.inbox.stop_token()),
             journal: self.journal.for_agent(path),
-            told: self.told.clone(),
+            event_count: self.event_count.clone(),
             since: self.run.now(),
             outbox: self.inbox.outbox(),
             effects: EffectRunner { settings, lineage, ..effects.clone() },
@@ -128,10 +128,10 @@ fn spec(run: RunId, wish: &SpawnRequest, settings: &DriverSettings, parent: &Run
 impl SubAgent {
     /// Runs the sub-agent to its end and returns the answer for its parent.
     async fn work(self) -> Event {
-        let Self { call, spec, effects, bus, stop, journal, told, since, outbox } = self;
+        let Self { call, spec, effects, bus, stop, journal, event_count, since, outbox } = self;
         let (run, ready) = (spec.run.clone(), effects.ready.get().cloned());
         let path = effects.lineage.path().unwrap_or_default();
-        let drive = RunDrive::new(&bus, &stop, effects, journal, run).beside(since, told);
+        let drive = RunDrive::new(&bus, &stop, effects, journal, run).beside(since, event_count);
         let mut unheard = UndeliveredEvents { drive, call, outbox: Some(outbox) };
         let drive = &mut unheard.drive;
         let went = AssertUnwindSafe(drive.run(DriveStart::Task(Box::new(spec)))).catch_unwind().await;
@@ -147,13 +147,13 @@ impl SubAgent {
         let is_error = result.reason != Reason::Skipped;
         let report = cut(result.summary.trim());
         let id = drive.effects.lineage.outside(CallId(0));
-        let said = match ready {
+        let text = match ready {
             Some(ready) if !report.is_empty() => {
                 ready.host.receive(id, &format!("the sub-agent {path}"), &report, is_error).content
             }
             Some(_) | None => "(no report)".to_owned(),
         };
-        let content = format!("{}{said}\n\n{}", opening(&result), closing(&bill));
+        let content = format!("{}{text}\n\n{}", opening(&result), closing(&bill));
         let outcome = if is_error { ToolOutcome::error(content) } else { ToolOutcome::ok(content) };
         finished(call, outcome, bill)
     }
@@ -214,12 +214,12 @@ fn opening(result: &TaskResult) -> String {
 }
 
 /// Cuts the report of the sub-agent to the length that its parent gets.
-fn cut(said: &str) -> String {
-    if said.len() <= REPORT {
-        return said.to_owned();
+fn cut(text: &str) -> String {
+    if text.len() <= REPORT {
+        return text.to_owned();
     }
-    let kept = &said[..said.floor_char_boundary(REPORT)];
-    format!("{kept}\n[… {} bytes left out: the report is too long]", said.len() - kept.len())
+    let kept = &text[..text.floor_char_boundary(REPORT)];
+    format!("{kept}\n[… {} bytes left out: the report is too long]", text.len() - kept.len())
 }
 
 /// Returns the changed files and the costs, as fledge counted them.

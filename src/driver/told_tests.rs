@@ -64,13 +64,13 @@ fn from_journal(home: &Path, run: &RunId, after: u64) -> Vec<EventRecord> {
 }
 
 /// Returns what the agents said and called, as JSON. Pieces of one text are joined.
-fn said(events: &[EventRecord]) -> Vec<(Option<String>, String)> {
-    let mut said: Vec<(Option<String>, String)> = Vec::new();
+fn texts_and_calls(events: &[EventRecord]) -> Vec<(Option<String>, String)> {
+    let mut message: Vec<(Option<String>, String)> = Vec::new();
     let mut was_text = false;
     for EventRecord { of, event, .. } in events {
         let text = match event {
             AgentEvent::Text(text) if was_text => {
-                said.last_mut().unwrap().1.push_str(text);
+                message.last_mut().unwrap().1.push_str(text);
                 continue;
             }
             AgentEvent::Text(text) | AgentEvent::Thinking(text) => text.clone(),
@@ -81,9 +81,9 @@ fn said(events: &[EventRecord]) -> Vec<(Option<String>, String)> {
             }
         };
         was_text = matches!(event, AgentEvent::Text(_));
-        said.push((of.clone(), text));
+        message.push((of.clone(), text));
     }
-    said
+    message
 }
 
 #[tokio::test]
@@ -92,8 +92,8 @@ async fn what_was_told_in_pieces_is_whole_in_the_journal_behind_the_numbers_of_t
     let (ended, received) = receive(home.path(), "state", StopToken::default(), None).await;
     let run = ended.unwrap().run;
     let all = from_journal(home.path(), &run, 0);
-    assert_eq!(said(&all), said(&received));
-    assert_eq!(said(&all).len(), 10, "{:?}", said(&all));
+    assert_eq!(texts_and_calls(&all), texts_and_calls(&received));
+    assert_eq!(texts_and_calls(&all).len(), 10, "{:?}", texts_and_calls(&all));
     assert!(all.is_sorted_by(|a, b| a.seq < b.seq), "{all:#?}");
     let is_piece = |record: &&EventRecord| {
         matches!(record.event, AgentEvent::Text(_) | AgentEvent::Thinking(_) | AgentEvent::ToolCall { .. })

@@ -113,7 +113,7 @@ pub async fn ground_at(
 /// Checks that the repository of a folder has a commit with this name.
 ///
 /// # Errors
-/// [`PlanError`] if there is no such commit or no repository.
+/// [`PlanError`] if the commit or the repository does not exist.
 pub async fn commit_at(folder: &Path, name: &str, env: &[(String, String)], scratch: &Path) -> Result<(), PlanError> {
     let worktree = Worktree::choose(&scratch.join(FOLDER), &RunId::new("dry"), "", Some(name), folder, folder);
     worktree.commit(env, scratch, &CancellationToken::new()).await.map(drop).map_err(unplanned)

@@ -194,8 +194,8 @@ async fn tests_inside(
     }
     let new: Vec<&str> = after.iter().filter(|source| source.is_new).map(|source| source.path).collect();
     let packages = packages_of(gate, site, &new, stop).await?;
-    let told = |path: &str| format!("{path} changed: tests inside it, or code that they use, differ from the base");
-    Ok(inside::changed(&before, &after, &packages).into_iter().map(told).collect())
+    let reported = |path: &str| format!("{path} changed: tests inside it, or code that they use, differ from the base");
+    Ok(inside::changed(&before, &after, &packages).into_iter().map(reported).collect())
 }
 
 /// Returns the Cargo packages of the base. Reads only the manifests above these new files.

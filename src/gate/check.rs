@@ -110,10 +110,10 @@ impl CheckFinding {
                 Err(fault) => problems.extend(fault.remarks()),
             }
         }
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         problems.retain(|problem| {
-            let is_new = !told.contains(problem);
-            told.extend(is_new.then(|| problem.clone()));
+            let is_new = !reported.contains(problem);
+            reported.extend(is_new.then(|| problem.clone()));
             is_new
         });
         warnings.extend(lanes.iter().flat_map(|lane| lacks(&self.project, lane, lane_files, path)));

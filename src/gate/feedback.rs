@@ -46,11 +46,11 @@ fn of_step(step: &StepReport, share: usize) -> String {
     }
     let output = excerpt(&step.excerpt, room - names.len());
     let gap = if names.is_empty() || output.is_empty() { "" } else { "\n" };
-    let said = format!("{names}{gap}{output}");
-    let fence = fence_for(&said);
+    let shown = format!("{names}{gap}{output}");
+    let fence = fence_for(&shown);
     // The output may have so many backticks that longer fences leave less room.
-    let said = keep_start(said.trim_end(), share.saturating_sub(head.len() + 2 * fence.len() + 3));
-    format!("{head}{fence}\n{said}\n{fence}\n")
+    let shown = keep_start(shown.trim_end(), share.saturating_sub(head.len() + 2 * fence.len() + 3));
+    format!("{head}{fence}\n{shown}\n{fence}\n")
 }
 
 fn show_counts(counts: TestCounts) -> String {

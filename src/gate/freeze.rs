@@ -198,8 +198,8 @@ pub fn freeze(from: GateDefinition<'_>, lanes_at: Option<&Path>) -> Result<Gate,
     let scope = is_clean.then_some(from.paths);
     let seal = Seal::capture(root, policy.protection().clone(), scope).map_err(GateError::Seal)?;
     let mut notes = notes.concat();
-    let mut told = BTreeSet::new();
-    notes.retain(|note| told.insert(note.clone())); // lanes of one file share its remarks
+    let mut reported = BTreeSet::new();
+    notes.retain(|note| reported.insert(note.clone())); // lanes of one file share its remarks
     Ok(Gate {
         lanes,
         held_out,

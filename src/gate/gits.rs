@@ -135,9 +135,9 @@ impl Seal {
             let findings = self.caused_in(sandbox, self.inspect_in(&[]));
             let left = backup.as_ref().map(|backup| self.restore(&findings, backup));
             let done = if left.is_some() { "and was put back" } else { "and was not put back" };
-            let told =
+            let reported =
                 findings.iter().map(|it| format!("`{}` was {} in this run {done}: {}", it.path, it.change, it.rule));
-            told.chain(left.into_iter().flatten()).collect()
+            reported.chain(left.into_iter().flatten()).collect()
         };
         let panicked = |_| vec!["the check of git directories panicked".to_owned()];
         tokio::task::spawn_blocking(work).await.unwrap_or_else(panicked)
@@ -261,8 +261,8 @@ mod tests {
         assert_eq!(seal.clone().close_git(SandboxKind::Bubblewrap, None).await, [""; 0]);
         let left = seal.clone().close_git(SandboxKind::Landlock, None).await;
         assert_eq!(left, [format!("`.git/config` was added in this run and was not put back: {WHY}")]);
-        let told = seal.close_git(SandboxKind::Landlock, Some(backup.path().join("a"))).await;
-        assert_eq!(told, [format!("`.git/config` was added in this run and was put back: {WHY}")]);
+        let reported = seal.close_git(SandboxKind::Landlock, Some(backup.path().join("a"))).await;
+        assert_eq!(reported, [format!("`.git/config` was added in this run and was put back: {WHY}")]);
         assert!(!dir.path().join(".git").exists() && backup.path().join("a/.git.new/HEAD").exists());
     }
 }

@@ -200,8 +200,8 @@ impl Found {
             self.modules.extend(path.or(name));
         }
         let is_test = attributes.iter().any(|attribute| attribute.is_test || attribute.is_for_tests());
-        let said: Vec<&str> = attributes.iter().map(|attribute| attribute.text.as_str()).collect();
-        let text = format!("{}{}{}", within.when, said.concat(), words(parts.into_iter().collect()));
+        let message: Vec<&str> = attributes.iter().map(|attribute| attribute.text.as_str()).collect();
+        let text = format!("{}{}{}", within.when, message.concat(), words(parts.into_iter().collect()));
         self.items.insert(text.clone());
         if is_test {
             self.tests.insert(text);
@@ -284,11 +284,11 @@ fn words(code: TokenStream) -> String {
 fn examples(text: &str) -> BTreeSet<String> {
     let (mut all, mut open) = (BTreeSet::new(), None::<(bool, String)>);
     for line in text.lines().map(str::trim_start) {
-        let Some(said) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).map(str::trim) else {
+        let Some(message) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).map(str::trim) else {
             open = None;
             continue;
         };
-        match (said.strip_prefix("```"), &mut open) {
+        match (message.strip_prefix("```"), &mut open) {
             (Some(language), None) => {
                 let is_run = language.split(',').map(str::trim).all(|word| {
                     word.is_empty()
@@ -299,7 +299,7 @@ fn examples(text: &str) -> BTreeSet<String> {
             }
             (Some(_), Some(_)) => all.extend(open.take().filter(|(is_run, _)| *is_run).map(|(_, example)| example)),
             (None, Some((_, example))) => {
-                example.push_str(said);
+                example.push_str(message);
                 example.push('\n');
             }
             (None, None) => {}

@@ -107,7 +107,7 @@ impl GateRun<'_> {
     fn conclude(&self, result: Result<Verdict, EarlyEnd>, record: &JudgeRecord) -> Verdict {
         match result {
             Ok(verdict) => verdict,
-            Err(EarlyEnd::Said(verdict)) => *verdict,
+            Err(EarlyEnd::Ruled(verdict)) => *verdict,
             Err(EarlyEnd::Broken(_)) if self.stop.is_cancelled() => self.errored(record, "the gate was stopped".into()),
             Err(EarlyEnd::Broken(why)) => self.errored(record, why),
         }
@@ -231,30 +231,30 @@ impl GateRun<'_> {
                 }
             }
         }
-        let told = Verdict { failed_before: before, ..self.verdict(Ruling::Failed, record) };
-        if let Some(mut line) = told.told_before() {
+        let labelled = Verdict { failed_before: before, ..self.verdict(Ruling::Failed, record) };
+        if let Some(mut line) = labelled.failed_before_line() {
             line.truncate(line.floor_char_boundary(FEEDBACK_LIMIT / 8));
             known = line + "\n";
         }
         known.push_str(&feedback::unwritable(&record.steps, &record.kept));
         let missing = unfetched::line(&record.steps, &record.added);
         known.extend(missing.iter().map(|line| format!("{line}\n")));
-        if self.site.pages_logs && logs::are_told_in_part(&record.steps) {
+        if self.site.pages_logs && logs::are_shown_in_part(&record.steps) {
             known.push_str("read more of the output with the tool `lane-log`\n");
         }
         limit -= known.len();
         let feedback = feedback::failing_steps(&record.steps, limit) + &known;
         let signature = feedback::signature(&record.steps);
-        let mut verdict = Verdict { feedback, signature, ..told };
-        verdict.notes.extend(verdict.told_before().into_iter().chain(missing));
-        EarlyEnd::Said(Box::new(verdict))
+        let mut verdict = Verdict { feedback, signature, ..labelled };
+        verdict.notes.extend(verdict.failed_before_line().into_iter().chain(missing));
+        EarlyEnd::Ruled(Box::new(verdict))
     }
 
     /// Returns the verdict for work that passed every step but lacks the evidence for a pass.
     fn fell_short(&self, record: &JudgeRecord, why: &str) -> EarlyEnd {
         let signature = format!("evidence: {why}");
         let feedback = format!("every step passed, but that is not enough:\n{why}\n");
-        EarlyEnd::Said(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, record) }))
+        EarlyEnd::Ruled(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, record) }))
     }
 
     fn room_word(&self) -> &'static str {
@@ -270,7 +270,7 @@ impl GateRun<'_> {
             feedback: String::new(),
             signature: String::new(),
             notes: record.notes.clone(),
-            installed: record.installed.as_ref().and_then(|(_, it)| Some(Box::new(it.as_ref()?.told.clone()))),
+            installed: record.installed.as_ref().and_then(|(_, it)| Some(Box::new(it.as_ref()?.report.clone()))),
             failed_before: Vec::new(),
             unchanged_since: None,
             proof: None,

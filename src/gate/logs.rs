@@ -21,7 +21,7 @@ pub(super) fn counted(log: &Path) -> PrintedCounts {
 }
 
 /// Returns whether a failed step printed more than its excerpt contains.
-pub(super) fn are_told_in_part(steps: &[StepReport]) -> bool {
+pub(super) fn are_shown_in_part(steps: &[StepReport]) -> bool {
     let size = |log: &String| fs::metadata(log).map_or(0, |log| log.len());
     let is_longer = |step: &StepReport| step.log.as_ref().map_or(0, size) > step.excerpt.len() as u64 + 1;
     steps.iter().any(|step| step.status.is_failure() && is_longer(step))

@@ -76,12 +76,12 @@ pub async fn unreached<'l>(
     }
     let missing = missing(places.keys(), (sandbox, hidden), &env, stop).await;
     let missing = missing.iter().filter_map(|file| places.get_key_value(file));
-    let told = missing.flat_map(|(file, named)| named.iter().map(move |named| (file, named)));
-    let told = told.map(|(file, named)| {
+    let reported = missing.flat_map(|(file, named)| named.iter().map(move |named| (file, named)));
+    let reported = reported.map(|(file, named)| {
         let (what, cure) = unable::hidden_program(&named.program, file);
         UnreachedProgram { lane: named.lane.name.clone(), step: named.step.to_owned(), what, cure }
     });
-    told.collect()
+    reported.collect()
 }
 
 /// Returns those of the files that a sandbox does not show.

@@ -127,12 +127,12 @@ impl RoomWatcher {
         if let Some(base) = gate.judged.get() {
             seen.retain(|path, (finding, _)| finding.change != "changed" || !base.restless.contains(path));
         }
-        let told = |(mut finding, step): (TamperFinding, String)| {
+        let reported = |(mut finding, step): (TamperFinding, String)| {
             let when = if step.is_empty() { String::new() } else { format!(" after step `{step}`") };
             finding.rule.push_str(&format!("{IN_THE_ROOM}, seen{when} of lane `{}`", lane.name));
             finding
         };
-        Ok(seen.into_values().map(told).collect())
+        Ok(seen.into_values().map(reported).collect())
     }
 }
 

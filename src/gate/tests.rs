@@ -178,13 +178,13 @@ async fn checking_tells_all_problems_of_all_files_and_what_steps_lack_here() {
     fixture.write("fledge.toml", toml);
     let CheckedLanes { lanes, problems, warnings } = check(&fixture.tree(""), PATH);
     assert_eq!(lanes.iter().map(|lane| lane.name.as_str()).collect::<Vec<_>>(), ["good", "ok"]);
-    let told = |remarks: &[crate::lane::LaneRemark]| remarks.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let reported = |remarks: &[crate::lane::LaneRemark]| remarks.iter().map(ToString::to_string).collect::<Vec<_>>();
     let expected = [
         "fledge.toml:1:35: there is no task `b` (did you mean `a`?)",
         "lanes/verify.yaml:1:9: a step that runs nothing (give it `run:` with a command)",
         "lanes/verify.yaml:1:11: unknown key `rnu` in a step (did you mean `run`?)",
     ];
-    assert_eq!(told(&problems), expected);
+    assert_eq!(reported(&problems), expected);
     let expected = [
         "fledge.toml:2:7: lane `ci` has no description (say with `description` what it is for)".to_owned(),
         "fledge.toml:3:7: lane `ok` has no description (say with `description` what it is for)".to_owned(),
@@ -193,7 +193,7 @@ async fn checking_tells_all_problems_of_all_files_and_what_steps_lack_here() {
             "lanes/good.yaml: step `go` of lane `good` cannot run here: there is no program `no-such-program` in PATH ({PATH})"
         ),
     ];
-    assert_eq!(told(&warnings), expected);
+    assert_eq!(reported(&warnings), expected);
 }
 
 #[tokio::test]
@@ -280,8 +280,9 @@ async fn caches_come_from_the_base_and_never_from_the_agent() {
     let fixture = self::fixture(&[("a", "")], &[("verify", lane)], None).await;
     fixture.write("deps/lib", "poisoned");
     let verdict = fixture.judged(OnTamper::Fail).await;
-    let told: Vec<_> = verdict.findings.iter().map(|finding| (finding.path.as_str(), finding.rule.as_str())).collect();
-    assert_eq!(told, [("deps/lib", "it is in a cache of the gate, which only the base fills")]);
+    let reported: Vec<_> =
+        verdict.findings.iter().map(|finding| (finding.path.as_str(), finding.rule.as_str())).collect();
+    assert_eq!(reported, [("deps/lib", "it is in a cache of the gate, which only the base fills")]);
 }
 
 #[tokio::test]

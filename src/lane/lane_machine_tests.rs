@@ -19,8 +19,8 @@ fn of(lane: &Lane, jobs: usize) -> LaneMachine {
 }
 
 /// Returns the orders without those that leave steps out.
-fn orders(told: (StepStatus, RetryDecision, Vec<LaneOrder>)) -> Vec<LaneOrder> {
-    told.2.into_iter().filter(|order| !matches!(order, Leave(..))).collect()
+fn orders(reported: (StepStatus, RetryDecision, Vec<LaneOrder>)) -> Vec<LaneOrder> {
+    reported.2.into_iter().filter(|order| !matches!(order, Leave(..))).collect()
 }
 
 fn course_of(text: &str, jobs: usize) -> LaneMachine {

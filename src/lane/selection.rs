@@ -232,9 +232,9 @@ steps:
         let lane = parse("verify", "verify.yaml", TEXT).unwrap();
         assert_eq!(lane.always_run(), [true, true, true, true, false, false, true]);
         let reasons = lane.left_out(&StepSelection::Only("fmt".into()), &StartFacts::default()).unwrap();
-        let told: Vec<&str> = reasons.iter().map(|reason| reason.as_deref().unwrap_or("runs")).collect();
+        let reported: Vec<&str> = reasons.iter().map(|reason| reason.as_deref().unwrap_or("runs")).collect();
         let (not, needless) = ("not selected", "nothing that needs it runs");
-        assert_eq!(told, ["runs", needless, not, not, needless, not, not]);
+        assert_eq!(reported, ["runs", needless, not, not, needless, not, not]);
     }
 
     #[test]

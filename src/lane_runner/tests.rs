@@ -68,7 +68,7 @@ async fn what_happens_is_told_as_it_happens() {
     };
     let line = |line: &str| StepProgress::Output { lane: "verify".into(), step: "a".into(), line: line.into() };
     let ended = |number: usize| StepProgress::Ended(outcome.steps[number].clone());
-    let told = vec![
+    let reported = vec![
         started("a", "echo one; printf two"),
         line("one"),
         line("two"),
@@ -76,24 +76,24 @@ async fn what_happens_is_told_as_it_happens() {
         started("b", "exit 3"),
         ended(1),
     ];
-    assert_eq!(*events.lock().unwrap(), told);
+    assert_eq!(*events.lock().unwrap(), reported);
     assert_eq!((outcome.ruling, outcome.steps[1].exit_code), (LaneRuling::Failed, Some(3)));
 }
 
 #[tokio::test]
 async fn a_screen_is_told_the_newest_line_now_and_then_and_at_the_end() {
-    let (mut place, told) = (place(), Mutex::new(Vec::new()));
+    let (mut place, reported) = (place(), Mutex::new(Vec::new()));
     place.room.listen = OutputInterest::LastLine;
     let lane = parse("verify", "verify.yaml", "steps: [{run: 'seq 300000; echo end; printf rest'}]").unwrap();
     let on_event = |event| {
         if let StepProgress::Output { line, .. } = event {
-            told.lock().unwrap().push(line);
+            reported.lock().unwrap().push(line);
         }
     };
     let outcome = run_lane(&lane, &place.room, &CancellationToken::new(), &on_event).await;
-    let told = told.into_inner().unwrap();
-    assert_eq!(told.last().unwrap(), "rest");
-    assert!(told.len() as u128 <= outcome.duration.as_millis() / 100 + 3, "{told:?}");
+    let reported = reported.into_inner().unwrap();
+    assert_eq!(reported.last().unwrap(), "rest");
+    assert!(reported.len() as u128 <= outcome.duration.as_millis() / 100 + 3, "{reported:?}");
 }
 
 #[tokio::test]

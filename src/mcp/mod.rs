@@ -53,7 +53,7 @@ pub enum McpAnswer {
         /// True if the server reports an error.
         is_error: bool,
     },
-    /// There is no answer, for this reason.
+    /// The reason why no answer came.
     Failed(String),
 }
 

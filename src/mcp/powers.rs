@@ -151,9 +151,9 @@ mod tests {
                 (open, "it reaches the network, and the agent can write"),
                 (free, "it runs outside the sandbox, and the agent can write"),
             ] {
-                let said = powerful.trespass(&work, &path);
-                assert_eq!(said.is_some(), *is_refused, "{command:?}: {said:?}");
-                assert!(said.is_none_or(|said| said.starts_with(why)), "{command:?}");
+                let message = powerful.trespass(&work, &path);
+                assert_eq!(message.is_some(), *is_refused, "{command:?}: {message:?}");
+                assert!(message.is_none_or(|message| message.starts_with(why)), "{command:?}");
             }
         }
         let loads = [("PYTHONPATH", work.display().to_string()), ("NODE_OPTIONS", format!("--require {w}/a.js"))];

@@ -133,20 +133,20 @@ proptest! {
     ) {
         let monitor = Monitor { margin: Duration::from_secs(margin), max_runtime: None, ..hourly() };
         let start = at("00:30:00");
-        let (mut standing, mut known, mut told) = (MonitorHealth::new(start), BTreeSet::new(), 0);
+        let (mut standing, mut known, mut reported) = (MonitorHealth::new(start), BTreeSet::new(), 0);
         let mut latest = start;
         for (second, checks_in) in looks {
             let now = start + Duration::from_secs(second);
             latest = latest.max(now);
             if checks_in && let Some(due) = expected(&monitor, now, |due| known.contains(&due)) {
                 known.insert(due);
-                told += u64::from(due > start);
+                reported += u64::from(due > start);
             }
             let judged = judge(&monitor, standing, &MonitorHistory { known: known.clone(), open: Vec::new() }, now);
             for missed in &judged.missed {
                 prop_assert!(known.insert(missed.due), "{} is missed and was known", missed.due);
                 prop_assert!(missed.due + monitor.margin <= now);
-                told += missed.count;
+                reported += missed.count;
             }
             standing = judged.standing;
         }
@@ -154,8 +154,8 @@ proptest! {
         // are counted by its number.
         let end = latest + Duration::from_secs(2 * margin + 8000);
         let judged = judge(&monitor, standing, &MonitorHistory { known: known.clone(), open: Vec::new() }, end);
-        told += judged.missed.iter().map(|one| one.count).sum::<u64>();
+        reported += judged.missed.iter().map(|one| one.count).sum::<u64>();
         let due = monitor.schedule.due(start, end - monitor.margin, 1000).newest.len() as u64;
-        prop_assert_eq!(told, due);
+        prop_assert_eq!(reported, due);
     }
 }

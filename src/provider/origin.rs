@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn opaque_blocks_of_a_model_go_back_only_to_that_model_at_its_address() {
         let giver = at(WireFormat::Anthropic, None, "claude-sonnet-4-5-20250929");
-        let said = Block::Text { text: "so".into() };
-        let (content, usage) = (vec![thought(), redacted(), said.clone()], None);
+        let block = Block::Text { text: "so".into() };
+        let (content, usage) = (vec![thought(), redacted(), block.clone()], None);
         let mut reply =
             Reply { content: content.clone(), stop: StopReason::EndTurn, usage, model: "m".into(), lacks_end: false };
         giver.mark(&mut reply);
@@ -117,7 +117,7 @@ mod tests {
             content,
             "the date does not make it another model"
         );
-        let plain = [Block::Thinking { text: "hm".into(), opaque: None }, said];
+        let plain = [Block::Thinking { text: "hm".into(), opaque: None }, block];
         for other in [
             at(WireFormat::Anthropic, Some("https://elsewhere"), "claude-sonnet-4-5"),
             at(WireFormat::Anthropic, None, "claude-opus-4-5"),

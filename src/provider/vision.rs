@@ -73,10 +73,10 @@ mod tests {
         };
         let shown = request(vec![Block::Image(Image::new("image/png", b"png"))]);
         let plain = request(vec![Block::Text { text: "go".into() }]);
-        let note_refusal = |sight: &VisionSupport, status, said: &str, request: &ModelRequest| {
-            sight.note_refusal(ModelError::new(ModelErrorKind::BadRequest, said), status, request).fault
+        let note_refusal = |sight: &VisionSupport, status, body: &str, request: &ModelRequest| {
+            sight.note_refusal(ModelError::new(ModelErrorKind::BadRequest, body), status, request).fault
         };
-        for (status, said) in [
+        for (status, body) in [
             (404, "No endpoints found that support image input"),
             (422, "unknown variant `image_url`, expected `text`"),
             (500, "image input is not supported"),
@@ -84,20 +84,20 @@ mod tests {
             (400, "qwen3 is not a multimodal model"),
         ] {
             let sight = VisionSupport::new(true);
-            assert_eq!(note_refusal(&sight, status, said, &plain), ModelErrorKind::BadRequest, "{said}");
+            assert_eq!(note_refusal(&sight, status, body, &plain), ModelErrorKind::BadRequest, "{body}");
             assert_eq!(
-                (note_refusal(&sight, status, said, &shown), sight.is_there()),
+                (note_refusal(&sight, status, body, &shown), sight.is_there()),
                 (ModelErrorKind::Busy, false),
-                "{said}"
+                "{body}"
             );
-            assert_eq!(note_refusal(&sight, status, said, &shown), ModelErrorKind::BadRequest, "once: {said}");
+            assert_eq!(note_refusal(&sight, status, body, &shown), ModelErrorKind::BadRequest, "once: {body}");
         }
         let sight = VisionSupport::new(true);
-        for (status, said) in [(400, "max_tokens is not supported"), (401, "images are not supported for this key")] {
+        for (status, body) in [(400, "max_tokens is not supported"), (401, "images are not supported for this key")] {
             assert_eq!(
-                (note_refusal(&sight, status, said, &shown), sight.is_there()),
+                (note_refusal(&sight, status, body, &shown), sight.is_there()),
                 (ModelErrorKind::BadRequest, true),
-                "{said}"
+                "{body}"
             );
         }
     }

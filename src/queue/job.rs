@@ -76,7 +76,7 @@ pub struct CancelCount {
     /// Waiting jobs, which never start.
     pub ended: u64,
     /// Running jobs, whose workers learn of the cancellation at the next renewal.
-    pub told: u64,
+    pub running: u64,
 }
 
 /// The result of reviving a job.

@@ -113,8 +113,8 @@ pub enum SceneKind {
     Retry { what: String, tries: u32, wait_ms: u64, error: String },
     /// A limit ended the run.
     Limit { reason: Reason },
-    /// The run was asked to stop. `said` is the unfinished answer of the model.
-    Stopped { cause: StopCause, said: String },
+    /// The run was asked to stop. `partial_text` is the unfinished answer of the model.
+    Stopped { cause: StopCause, partial_text: String },
     /// Memories of earlier runs went into the first message.
     Recalled { ids: Vec<String> },
     /// Another process took up the run.
@@ -270,7 +270,9 @@ impl RunStory {
                 self.gates += 1;
                 SceneKind::Gate { attempt: self.gates, verdict: verdict.clone() }
             }
-            Event::CancelRequested { cause, said } => SceneKind::Stopped { cause: *cause, said: said.clone() },
+            Event::CancelRequested { cause, partial_text } => {
+                SceneKind::Stopped { cause: *cause, partial_text: partial_text.clone() }
+            }
             Event::PlanFailed { .. }
             | Event::ModelDelta { .. }
             | Event::ModelFailed { .. }

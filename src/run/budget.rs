@@ -205,12 +205,12 @@ impl RunContext {
     pub(super) fn book_reply(&mut self, call: CallId, reply: &Reply) {
         self.settle(call);
         let (request, answer) = (self.request_bytes(), bytes_of(&reply.content));
-        let said = reply.usage.clone().filter(|usage| is_plausible(usage, request, answer));
-        if reply.usage.is_some() && said.is_none() {
+        let counted = reply.usage.clone().filter(|usage| is_plausible(usage, request, answer));
+        if reply.usage.is_some() && counted.is_none() {
             self.warn(format!("{} reported an impossible number of tokens: fledge charges an estimate", reply.model));
         }
-        let is_counted = said.is_some();
-        let usage = said.unwrap_or_else(|| estimated(tokens_in(request), tokens_in(answer)));
+        let is_counted = counted.is_some();
+        let usage = counted.unwrap_or_else(|| estimated(tokens_in(request), tokens_in(answer)));
         self.ledger.context_tokens = if is_counted { usage.total() } else { 0 };
         self.ledger.context_bytes = self.transcript.bytes() + answer;
         let usage = self.priced(usage);
@@ -238,11 +238,11 @@ impl RunContext {
     /// refused or never arrived, and costs nothing.
     pub(super) fn book_failure(&mut self, call: CallId, spent: Option<&Spent>) {
         let aside = self.settle(call);
-        let Some(Spent { model, usage, bytes, said: _ }) = spent else { return };
+        let Some(Spent { model, usage, bytes, partial: _ }) = spent else { return };
         let heard = bytes.div_ceil(BYTES_PER_TOKEN as u64);
         let length = usize::try_from(*bytes).unwrap_or(usize::MAX);
         let usage = match usage.clone().filter(|usage| is_plausible(usage, self.request_bytes(), length)) {
-            Some(said) => self.priced(Usage { output_tokens: said.output_tokens.max(heard), ..said }),
+            Some(counted) => self.priced(Usage { output_tokens: counted.output_tokens.max(heard), ..counted }),
             None => self.set_aside(Reserve { output_tokens: aside.output_tokens.max(heard), ..aside }),
         };
         let name = self.spec.models.get(self.model).map_or("", String::as_str);

@@ -34,7 +34,7 @@ pub(super) struct RunContext {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) raised: bool,
     /// Tamper findings that the model already knows.
-    pub(super) told: Vec<TamperFinding>,
+    pub(super) known_findings: Vec<TamperFinding>,
     /// The newest final answer that fits the task's schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) answer: Option<Value>,
@@ -89,7 +89,7 @@ impl RunContext {
             attempt: 0,
             model: 0,
             raised: false,
-            told: Vec::new(),
+            known_findings: Vec::new(),
             answer: None,
             is_base_judged: false,
             delivery: None,

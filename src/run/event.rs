@@ -105,8 +105,8 @@ pub enum Event {
     BaseJudged { result: Result<Vec<String>, String> },
     /// A component outside the run found that a limit was reached.
     LimitReached { reason: Reason },
-    /// A stop of the run was requested. `said` is the model's text in an unfinished answer.
-    CancelRequested { cause: StopCause, said: String },
+    /// A stop of the run was requested. `partial_text` is the model's text in an unfinished answer.
+    CancelRequested { cause: StopCause, partial_text: String },
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]

@@ -44,7 +44,7 @@ pub(super) enum LoopOpinion {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LoopWatch {
     recent: VecDeque<Seen>,
-    told: bool,
+    warned: bool,
     /// Recent calls that belong to the current turn.
     fresh: usize,
     /// Counts of each transition of the files from one state to another.
@@ -103,8 +103,8 @@ impl LoopWatch {
         }
         if alike >= threshold {
             LoopOpinion::Loop
-        } else if alike >= threshold.div_ceil(2) && !self.told {
-            self.told = true;
+        } else if alike >= threshold.div_ceil(2) && !self.warned {
+            self.warned = true;
             LoopOpinion::Repetitive
         } else {
             LoopOpinion::Fine
@@ -321,8 +321,8 @@ mod tests {
     fn it_is_told_once_and_an_attempt_begins_anew() {
         let mut watch = LoopWatch::default();
         let note = |watch: &mut LoopWatch, a: u64| watch.note("t", &json!({"a": a}), "same", false, 4);
-        let told = [1, 1, 2, 2].map(|a| note(&mut watch, a));
-        assert_eq!(told.iter().filter(|opinion| **opinion == LoopOpinion::Repetitive).count(), 1);
+        let warned = [1, 1, 2, 2].map(|a| note(&mut watch, a));
+        assert_eq!(warned.iter().filter(|opinion| **opinion == LoopOpinion::Repetitive).count(), 1);
         watch.forget();
         assert_eq!([1, 1].map(|a| note(&mut watch, a)), [LoopOpinion::Fine, LoopOpinion::Repetitive]);
     }

@@ -124,7 +124,7 @@ impl Run {
 }
 
 fn task_result(ended: &EndedRun, cx: &RunContext) -> TaskResult {
-    let said = Some(ended.said.clone()).filter(|said| !said.trim().is_empty());
+    let partial_text = Some(ended.partial_text.clone()).filter(|partial_text| !partial_text.trim().is_empty());
     TaskResult {
         run: cx.spec.run.clone(),
         title: cx.spec.title.clone(),
@@ -136,7 +136,7 @@ fn task_result(ended: &EndedRun, cx: &RunContext) -> TaskResult {
         cancelled: ended.is_cancelled(),
         stopped_by: ended.stopped_by,
         message: ended.message.clone(),
-        summary: said.or_else(|| cx.transcript.last_said()).unwrap_or_default(),
+        summary: partial_text.or_else(|| cx.transcript.last_said()).unwrap_or_default(),
         answer: cx.answer.clone(),
         attempts: cx.ledger.attempts.clone(),
         turns: cx.ledger.turns.saturating_add(cx.ledger.child_turns),

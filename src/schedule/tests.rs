@@ -138,11 +138,11 @@ fn what_is_wrong_with_a_schedule_is_said() {
         ("@daily", Some("")),
         ("@daily", Some("../etc/passwd")),
     ];
-    let said = all.map(|(text, zone)| match Schedule::parse(text, zone) {
+    let message = all.map(|(text, zone)| match Schedule::parse(text, zone) {
         Ok(schedule) => format!("{text:?} {zone:?} is taken as {schedule}"),
         Err(fault) => format!("{fault} - {}", fault.hint()),
     });
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(message.join("\n"));
 }
 
 #[test]

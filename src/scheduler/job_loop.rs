@@ -188,8 +188,8 @@ impl JobLoop {
             let done = done.unwrap_or_else(|_| Err(JobError::Final("the job panicked".into())));
             match done {
                 Err(JobError::Retryable(why)) if tries < TRIES => {
-                    let said = why.clone();
-                    self.shared.ledger.with(move |store| store.note_job(no, tries, Some(&said), None)).await?;
+                    let message = why.clone();
+                    self.shared.ledger.with(move |store| store.note_job(no, tries, Some(&message), None)).await?;
                     tokio::select! {
                         biased;
                         () = self.shared.stop.cancelled() => break Err(JobError::Resting),
@@ -211,10 +211,10 @@ impl JobLoop {
         }
     }
 
-    async fn end(&self, no: i64, state: &'static str, tries: u32, said: Option<String>) -> Result<(), JobError> {
+    async fn end(&self, no: i64, state: &'static str, tries: u32, message: Option<String>) -> Result<(), JobError> {
         let ended_ms = self.shared.clock.now().as_millisecond();
         let end = move |store: &crate::store::Store| {
-            store.end_job(no, &StoredJobEnd { ended_ms, state, tries, said: said.as_deref() })
+            store.end_job(no, &StoredJobEnd { ended_ms, state, tries, message: message.as_deref() })
         };
         self.shared.ledger.with(end).await?;
         self.shared.publish(SchedulerUpdate::Job { name: self.name.clone(), state: state.into() });

@@ -22,7 +22,7 @@ const LONGEST_ID: usize = 64;
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum MonitorError {
-    /// There is no monitor of this name.
+    /// No monitor has this name.
     #[error("there is no monitor `{slug}`")]
     Unknown { slug: String },
     /// The stored schedule cannot be parsed.
@@ -177,8 +177,8 @@ fn weigh(store: &Store, slug: &str, said: Option<&CheckIn>, now: Timestamp) -> R
             (Ok(MonitorUpdate { health: health(&row.health), change: None, added: 0 }), Vec::new())
         }
         Ok(monitor) => {
-            let (heard, changes) = decide(&monitor, row, view, said, now);
-            (Ok(heard), changes)
+            let (record_check_in, changes) = decide(&monitor, row, view, said, now);
+            (Ok(record_check_in), changes)
         }
         Err(fault) => (Err(fault), Vec::new()),
     });
@@ -218,7 +218,7 @@ fn decide(
     seen.open.retain(|(no, _)| timed_out.iter().all(|one| one.no != *no));
     let added = changes.len();
     if let Some(said) = said
-        && let Some(change) = heard(monitor, view, &mut seen, said, now)
+        && let Some(change) = record_check_in(monitor, view, &mut seen, said, now)
     {
         stands.base = stands.base.after(said.status);
         changes.push(change);
@@ -242,7 +242,7 @@ fn decide(
 }
 
 /// Returns the change that a check-in makes; `None` for a repetition.
-fn heard(
+fn record_check_in(
     monitor: &Monitor,
     view: &MonitorView,
     seen: &mut MonitorHistory,

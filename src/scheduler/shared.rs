@@ -194,14 +194,15 @@ impl Scheduler {
         tracing::warn!("cannot run the scheduled task `{name}`: {fault}");
         if shows {
             let (name, fault, now) = (name.to_owned(), fault.to_owned(), self.shared.clock.now().as_millisecond());
-            let said = name.clone();
+            let message = name.clone();
             let write = move |store: &crate::store::Store| {
                 let Some(no) = store.begin_job(&name, None, now)? else { return Ok(()) };
-                let end = crate::store::StoredJobEnd { ended_ms: now, state: "failed", tries: 0, said: Some(&fault) };
+                let end =
+                    crate::store::StoredJobEnd { ended_ms: now, state: "failed", tries: 0, message: Some(&fault) };
                 store.end_job(no, &end)
             };
             self.shared.ledger.with(write).await?;
-            self.shared.publish(SchedulerUpdate::Job { name: said, state: "failed".into() });
+            self.shared.publish(SchedulerUpdate::Job { name: message, state: "failed".into() });
         }
         Ok(())
     }

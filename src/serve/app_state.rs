@@ -62,7 +62,7 @@ pub struct AppState {
     /// Open stores that are not in use.
     stores: Mutex<Vec<Store>>,
     /// The last reported change of each monitor.
-    told: Mutex<BTreeMap<String, HealthChange>>,
+    reported: Mutex<BTreeMap<String, HealthChange>>,
 }
 
 impl AppState {
@@ -83,7 +83,7 @@ impl AppState {
             desks: Arc::new(Semaphore::new(DESKS)),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
             stores: Mutex::default(),
-            told: Mutex::default(),
+            reported: Mutex::default(),
         })
     }
 
@@ -119,8 +119,8 @@ impl AppState {
             }
             SchedulerUpdate::Monitor(change) => {
                 {
-                    let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-                    if told.insert(change.monitor.clone(), change.clone()).as_ref() == Some(&change) {
+                    let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+                    if reported.insert(change.monitor.clone(), change.clone()).as_ref() == Some(&change) {
                         return; // this change was already reported
                     }
                 }

@@ -241,13 +241,13 @@ impl Store {
         (no, delivery): (i64, &str),
         now_ms: i64,
         again_ms: Option<i64>,
-        said: Option<&str>,
+        message: Option<&str>,
     ) -> Result<(), StoreError> {
         // A row's number may be reused after a monitor is removed; a delivery's id is not.
         let sql = "UPDATE monitor_news SET tries = tries + 1, said = ?4, next = coalesce(?3, next), ended = iif(?3 IS NULL, ?2, NULL)
              WHERE no = ?1 AND delivery = ?5";
         self.alter("monitor", |db| {
-            db.execute(sql, params![no, now_ms, again_ms, said, delivery])?;
+            db.execute(sql, params![no, now_ms, again_ms, message, delivery])?;
             db.execute("DELETE FROM monitor_news WHERE ended IS NOT NULL AND no <= ?1 - ?2", params![no, KEPT])
                 .map(drop)
         })

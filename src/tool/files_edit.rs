@@ -52,11 +52,11 @@ fn run(context: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     ledger.check(call.id, place.real(), &before)?;
     let text = str::from_utf8(&before).map_err(|_| ToolError::NotUtf8 { path: place.real().clone() })?;
     let (after, count) = replace(place.real(), text, &arguments)?;
-    let said = match count {
+    let message = match count {
         1 => format!("edited `{}`", place.real()),
         count => format!("edited `{}`: {count} replacements", place.real()),
     };
-    context.put(call.id, &mut ledger, &place, Some(&before), after.as_bytes(), said)
+    context.put(call.id, &mut ledger, &place, Some(&before), after.as_bytes(), message)
 }
 
 /// Returns the text after the edit and the number of replacements.

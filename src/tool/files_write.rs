@@ -45,6 +45,6 @@ fn run(context: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
         Some(Err(_)) | None => content,
     };
     let verb = if before.is_some() { "replaced" } else { "created" };
-    let said = format!("{verb} `{}`: {} lines, {} bytes", place.real(), after.lines().count(), after.len());
-    context.put(call.id, &mut ledger, &place, before.as_deref(), after.as_bytes(), said)
+    let message = format!("{verb} `{}`: {} lines, {} bytes", place.real(), after.lines().count(), after.len());
+    context.put(call.id, &mut ledger, &place, before.as_deref(), after.as_bytes(), message)
 }

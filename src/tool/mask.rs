@@ -51,11 +51,11 @@ pub struct SecretMask {
 /// Secrets that become known after masks that share this set were created, such as keys that a
 /// program prints.
 #[derive(Clone, Default)]
-pub struct LateSecrets(Arc<RwLock<Heard>>);
+pub struct LateSecrets(Arc<RwLock<LateSecretSet>>);
 
 /// The secrets added so far, and a mask for them.
 #[derive(Default)]
-struct Heard {
+struct LateSecretSet {
     secrets: Vec<String>,
     mask: Option<Arc<SecretMask>>,
 }

@@ -35,11 +35,11 @@ pub(super) fn nearest(text: &str, old: &str) -> String {
         true => "it differs only in white space".to_owned(),
         false => format!("{:.0} % alike", likeness * 100.0),
     };
-    let mut said = format!("; the nearest text is in lines {}-{} ({how}):", first + 1, first + height);
+    let mut message = format!("; the nearest text is in lines {}-{} ({how}):", first + 1, first + height);
     for (offset, line) in found.iter().take(SHOWN).enumerate() {
-        said.push_str(&format!("\n{:>6}\t{}", first + offset + 1, bound::line(line, 300)));
+        message.push_str(&format!("\n{:>6}\t{}", first + offset + 1, bound::line(line, 300)));
     }
-    said
+    message
 }
 
 /// Returns the first lines of the places that share the maximum number of words with `old`, in one

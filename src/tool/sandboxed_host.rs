@@ -236,9 +236,9 @@ impl Session {
 
     /// Sends the opening and waits until the host is ready.
     async fn open(&self, opening: HostOpening) -> Result<(), String> {
-        let said = self.say(&HostOrder::Open(Box::new(opening))).await;
+        let message = self.say(&HostOrder::Open(Box::new(opening))).await;
         match self.receive(LONGEST).await {
-            Ok(HostMessage::Ready) => said,
+            Ok(HostMessage::Ready) => message,
             Ok(HostMessage::Refused(why)) | Err(why) => Err(why),
             Ok(HostMessage::Progress(..) | HostMessage::Done(..) | HostMessage::Closed(_)) => {
                 Err("unexpected first message from the tool host".into())
@@ -265,16 +265,16 @@ impl Session {
             let answer = tokio::select! {
                 biased;
                 answer = waiting.answers.recv() => answer.unwrap_or_else(|| Answer::Lost("fledge ended the tool host".into())),
-                said = &mut saying, if !is_said => {
+                message = &mut saying, if !is_said => {
                     is_said = true;
-                    said.unwrap_or_else(|why| self.lose(&why));
+                    message.unwrap_or_else(|why| self.lose(&why));
                     continue;
                 }
                 () = stop.cancelled(), if !is_told => {
                     is_told = true;
                     let cancel = HostOrder::Cancel(call);
-                    let told = tokio::time::timeout(STOPPING, self.say(&cancel)).await;
-                    told.unwrap_or_else(|_| Err("the tool host does not read messages".into())).unwrap_or_else(|why| self.lose(&why));
+                    let reported = tokio::time::timeout(STOPPING, self.say(&cancel)).await;
+                    reported.unwrap_or_else(|_| Err("the tool host does not read messages".into())).unwrap_or_else(|why| self.lose(&why));
                     continue;
                 }
                 () = &mut late => {

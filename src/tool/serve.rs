@@ -46,8 +46,8 @@ pub async fn serve() -> io::Result<()> {
         }
         Ok(())
     };
-    let (said, worked) = tokio::join!(saying, work(&host, &lines, sender));
-    said.and(worked)
+    let (message, worked) = tokio::join!(saying, work(&host, &lines, sender));
+    message.and(worked)
 }
 
 /// Carries out orders. Calls run in parallel. Calls that are unfinished at the end are dropped

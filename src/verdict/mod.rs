@@ -319,7 +319,7 @@ pub enum StepProgress {
 
 impl Verdict {
     /// Lists the failures from before any change, in one line. `None` if there were none.
-    pub fn told_before(&self) -> Option<String> {
+    pub fn failed_before_line(&self) -> Option<String> {
         let (named, more) = self.failed_before.split_at(self.failed_before.len().min(BEFORE_NAMED));
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         (!named.is_empty()).then(|| format!("failed before any change, too: {}{more}", named.join(", ")))

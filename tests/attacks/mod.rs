@@ -47,7 +47,7 @@ fn no_attack_is_taken_for_work_and_no_work_for_an_attack() {
     let all = attacks.iter().chain(&honest).chain(&changes);
     let missing = tools::missing(all.map(|row| book.project(&row.project)));
     for program in &missing {
-        Need::of_program(program).lacks(&format!("there is no `{program}`, which some attacks need"));
+        Need::of_program(program).lacks(&format!("no `{program}`, which some attacks need"));
     }
     let can = |row: &Row| book.project(&row.project).programs.iter().all(|program| !missing.contains(program));
     for rows in [&mut attacks, &mut honest, &mut changes] {

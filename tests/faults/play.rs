@@ -134,7 +134,7 @@ impl Stage {
 
     fn cancel(&mut self) -> Event {
         self.cancelled = Some(Instant::now());
-        Event::CancelRequested { cause: StopCause::Token, said: String::new() }
+        Event::CancelRequested { cause: StopCause::Token, partial_text: String::new() }
     }
 
     async fn perform(&mut self, action: Action, case: &Case) {

@@ -32,7 +32,7 @@ fn a_run_that_is_killed_during_a_fault_repeats_its_request_and_pays_once() {
 fn a_wall_clock_that_jumps_by_days_changes_no_pause() {
     let folder = crate::support::temp_dir();
     let Some(shim) = jumping_clock(folder.path()) else {
-        return Need::CCompiler.lacks("there is no `cc`");
+        return Need::CCompiler.lacks("no `cc`");
     };
     std::thread::scope(|scope| {
         for wire in WIRES {

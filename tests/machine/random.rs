@@ -98,7 +98,7 @@ fn live(seed: u64, wild: bool, mut intrusions: Vec<Intrusion>) -> Result<(), Str
 /// Checks law 8 from any state: after a cancel and the answer of the report, the run is over.
 fn put_to_rest(run: &mut Run, court: &mut Court) -> Result<(), String> {
     let cause = fledge::verdict::StopCause::Token;
-    court.handle(run, Elapsed(0), Event::CancelRequested { cause, said: String::new() })?;
+    court.handle(run, Elapsed(0), Event::CancelRequested { cause, partial_text: String::new() })?;
     if run.label() == "Delivering" {
         let call = run.awaited().first().copied().unwrap_or(CallId(0));
         court.handle(run, Elapsed(0), Event::Delivered { call, result: Err("lost".into()), ways: None })?;

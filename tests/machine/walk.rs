@@ -130,8 +130,8 @@ pub(crate) fn replies(stop: StopReason, content: Vec<Block>) -> impl FnOnce(Call
     move |call| Event::ModelCompleted { call, reply: Box::new(reply) }
 }
 
-pub(crate) fn says(stop: StopReason, said: &str) -> impl FnOnce(CallId) -> Event + use<> {
-    replies(stop, text(said))
+pub(crate) fn says(stop: StopReason, content: &str) -> impl FnOnce(CallId) -> Event + use<> {
+    replies(stop, text(content))
 }
 
 /// Returns an answer with calls, given by id and tool. The argument of each call is its id.
@@ -228,20 +228,20 @@ pub(crate) fn delivered(result: Result<(), &str>) -> impl FnOnce(CallId) -> Even
 }
 
 pub(crate) fn cancel() -> Event {
-    Event::CancelRequested { cause: StopCause::Interrupt, said: String::new() }
+    Event::CancelRequested { cause: StopCause::Interrupt, partial_text: String::new() }
 }
 
-pub(crate) fn text(said: &str) -> Vec<Block> {
-    vec![Block::Text { text: said.into() }]
+pub(crate) fn text(content: &str) -> Vec<Block> {
+    vec![Block::Text { text: content.into() }]
 }
 
 /// Returns the results and texts in the newest message to the model.
 pub(crate) fn heard(run: &Run) -> Vec<String> {
     let newest = run.conversation().iter().rev().find(|message| message.role == Role::User);
-    let said = |block: &Block| match block {
+    let text_of = |block: &Block| match block {
         Block::Text { text } => Some(text.clone()),
         Block::ToolResult(result) => Some(result.content.clone()),
         Block::Thinking { .. } | Block::Image(_) | Block::ToolUse(_) | Block::Opaque { .. } => None,
     };
-    newest.into_iter().flat_map(|message| &message.content).filter_map(said).collect()
+    newest.into_iter().flat_map(|message| &message.content).filter_map(text_of).collect()
 }

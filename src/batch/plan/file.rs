@@ -233,7 +233,7 @@ fn clone_first(address: &str) -> String {
 fn defaults(node: &YamlNode, problems: &mut Problems) -> (TaskDefaults, Vec<String>) {
     let Some(mut table) = TableReader::open(node, "`defaults`", problems) else { return Default::default() };
     let small = |int: Option<i64>| int.and_then(|int| u32::try_from(int).ok());
-    let said = TaskDefaults {
+    let defaults = TaskDefaults {
         lanes: table.text_or_texts("lane", problems),
         max_retries: small(table.int("max_retries", 0..=100, problems)),
         on_tamper: table.one_of("on_tamper", &OnTamper::WORDS, problems),
@@ -245,7 +245,7 @@ fn defaults(node: &YamlNode, problems: &mut Problems) -> (TaskDefaults, Vec<Stri
     };
     let models = table.text_or_texts("model", problems).unwrap_or_default();
     table.finish(problems);
-    (said, models)
+    (defaults, models)
 }
 
 #[cfg(test)]
@@ -286,7 +286,7 @@ mod tests {
             "tasks: a\ndefaults: { lanes: verify, max_retries: many }",
             "tasks: [a",
         ];
-        let said = |text: &&str| format!("{text}\n{}\n", parse(text, "batch.yaml").unwrap_err());
-        insta::assert_snapshot!(texts.iter().map(said).collect::<Vec<_>>().join("\n"));
+        let shown_error = |text: &&str| format!("{text}\n{}\n", parse(text, "batch.yaml").unwrap_err());
+        insta::assert_snapshot!(texts.iter().map(shown_error).collect::<Vec<_>>().join("\n"));
     }
 }

@@ -4,7 +4,9 @@ use super::super::project::adding;
 use super::{HealthCheck, room};
 use crate::error_chain::chain;
 use crate::store::is_inside;
-use crate::workspace::delivery::{DeliveryError, RepositoryCondition, UserRepository, listed, nobody, refusal};
+use crate::workspace::delivery::{
+    DeliveryError, RepositoryCondition, UserRepository, fallback_identity, listed, refusal,
+};
 use crate::workspace::trees::{Trees, TreesError};
 use std::path::Path;
 use tempfile::TempDir;
@@ -91,7 +93,7 @@ fn checks(it: &RepositoryCondition) -> Vec<HealthCheck> {
         warning("repository", says, "`git add -A && git commit -m first`".into())
     });
     let identity = (!it.knows_committer).then(|| {
-        let says = format!("git has no user name or email: commits get {} as their author", nobody());
+        let says = format!("git has no user name or email: commits get {} as their author", fallback_identity());
         warning("identity", says, "`git config --global user.name NAME && git config --global user.email MAIL`".into())
     });
     let unfinished = it.unfinished.map(|what| {

@@ -47,7 +47,7 @@ struct Unasked {
 /// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// When the lane is unknown or invalid, or there is no place for logs.
+/// When the lane is unknown or invalid, or logs cannot be stored.
 pub(super) fn run(verb: LanesVerb, project: &ProjectArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let root = project.root(environment)?;
     configured::restore_configuration(environment, &root);

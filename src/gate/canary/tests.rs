@@ -76,13 +76,13 @@ fn it_is_planted_wherever_the_runner_looks_for_tests_under_a_name_like_any_other
             planted.iter().flat_map(PlantedFile::plants).map(|plant| plant.key.as_str()).collect();
         assert_eq!(keys.len(), planted.iter().flat_map(PlantedFile::plants).count(), "each is known by its key");
     }
-    for (canary, paths, said) in [
+    for (canary, paths, message) in [
         (CanaryTerms::CargoTest, &["Cargo.toml"][..], "the base does not have a Cargo.toml with a package"),
         (CanaryTerms::GoTest, &["a.c"], "the base does not have a Go file"),
         (CanaryTerms::Junit, &["A.java"], "the base does not have a JUnit or TestNG test class"),
         (CanaryTerms::CppTest, &["tests/a.cc"], "the base does not have a test file for GoogleTest, Catch2 or doctest"),
     ] {
-        assert_eq!(plant_files(&canary, paths).unwrap_err(), said);
+        assert_eq!(plant_files(&canary, paths).unwrap_err(), message);
     }
 }
 

@@ -77,7 +77,7 @@ impl CleanRoom {
         let Some(home) = home else { return Ok(()) };
         // An installation fills only its programs' caches. Other caches stay unchanged.
         let commands: Option<Vec<&str>> = match (caches, wanted.dependencies) {
-            (None, RoomDependencies::Installed(it)) => Some(it.told.commands.iter().map(String::as_str).collect()),
+            (None, RoomDependencies::Installed(it)) => Some(it.report.commands.iter().map(String::as_str).collect()),
             (None, RoomDependencies::Awaited(_)) => {
                 Some(wanted.lane.steps.iter().map(|step| step.run.as_str()).collect())
             }

@@ -31,14 +31,16 @@ impl Gate {
             return Ok(None);
         }
         begins()?;
-        let told: Vec<String> = commands.iter().map(typed).collect();
-        let told = told.join(", ");
+        let reported: Vec<String> = commands.iter().map(typed).collect();
+        let reported = reported.join(", ");
         let ran = self.run_in_line(site, &commands, stop).await;
         // This also runs after a stop, because the workspace must have the verified files.
         let kept = self.keep_manifests(site, tree, &CancellationToken::new()).await.map_err(|fault| chain(&fault));
         match ran.and(kept) {
-            Ok(()) => Ok(Some(format!("fledge updated your installed dependencies with {told}"))),
-            Err(why) => Err(format!("your installed dependencies may be partly updated; run {told} yourself: {why}")),
+            Ok(()) => Ok(Some(format!("fledge updated your installed dependencies with {reported}"))),
+            Err(why) => {
+                Err(format!("your installed dependencies may be partly updated; run {reported} yourself: {why}"))
+            }
         }
     }
 

@@ -41,7 +41,7 @@ pub(in crate::gate) async fn allow_vendored_folders(
             continue;
         }
         let is_below = |path: &str| is_in(&vendor, path);
-        let told = command.shown().to_owned();
+        let reported = command.shown().to_owned();
         let made = differing(gate, site, tree, &command, stop).await;
         let mut say = |more: String, is_said: &dyn Fn(&str) -> bool| {
             let meant = findings.iter_mut().filter(|finding| is_meant(finding) && is_said(&finding.path));
@@ -50,15 +50,15 @@ pub(in crate::gate) async fn allow_vendored_folders(
         match made {
             Ok(differ) if !differ.iter().any(|path| is_below(path)) => {
                 findings.retain(|finding| !is_below(&finding.path));
-                notes.push(format!("{vendor} equals the output of `{told}` for the work's modules"));
+                notes.push(format!("{vendor} equals the output of `{reported}` for the work's modules"));
                 allowed.push(vendor);
             }
-            Ok(differ) => say(format!("; `{told}` output differs"), &|path| differ.contains(path)),
+            Ok(differ) => say(format!("; `{reported}` output differs"), &|path| differ.contains(path)),
             Err(fault) if stop.is_cancelled() || matches!(fault, BaseError::Stopped) => {
                 tracing::debug!(why = %chain(&fault), "stopped while a vendor folder was made again");
                 return Err(TreesError::Stopped);
             }
-            Err(fault) => say(format!("; `{told}` cannot run here: {}", chain(&fault)), &|path| is_below(path)),
+            Err(fault) => say(format!("; `{reported}` cannot run here: {}", chain(&fault)), &|path| is_below(path)),
         }
     }
     Ok(allowed)

@@ -50,9 +50,9 @@ impl GateRun<'_> {
             step.log = self.copy_log(step);
         }
         match self.failed(&record).await {
-            EarlyEnd::Said(said) => {
-                let mut verdict = self.repeat(0, &said);
-                verdict.notes.extend(said.notes);
+            EarlyEnd::Ruled(failure) => {
+                let mut verdict = self.repeat(0, &failure);
+                verdict.notes.extend(failure.notes);
                 Ok(Some(verdict))
             }
             broken => Err(broken),
@@ -80,7 +80,7 @@ impl GateRun<'_> {
 
     /// Records a tree that has failed, unless a lane runs in the workspace.
     fn keep_failure(&self, tree: TreeId, result: &Result<Verdict, EarlyEnd>) {
-        if let Err(EarlyEnd::Said(verdict)) = result
+        if let Err(EarlyEnd::Ruled(verdict)) = result
             && verdict.ruling == Ruling::Failed
             && verdict.steps.iter().any(|step| step.status == StepStatus::Failed)
             && self.gate.is_clean()

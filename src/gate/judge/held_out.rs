@@ -81,7 +81,7 @@ impl GateRun<'_> {
         let feedback =
             "every check of the project passed, but a hold-out check failed: the work is not correct in general";
         let verdict = self.verdict(Ruling::Failed, record);
-        EarlyEnd::Said(Box::new(Verdict { feedback: feedback.into(), signature: "hold-out".into(), ..verdict }))
+        EarlyEnd::Ruled(Box::new(Verdict { feedback: feedback.into(), signature: "hold-out".into(), ..verdict }))
     }
 }
 

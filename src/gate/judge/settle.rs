@@ -42,7 +42,9 @@ impl GateRun<'_> {
                     Ok(Some(after)) => (tree, writer, is_settled) = (after, lane.name.clone(), false),
                     // On the base, the remaining lanes run too, to report as many failures as
                     // possible.
-                    Err(EarlyEnd::Said(said)) if self.is_base && said.ruling == Ruling::Failed => failed.push(*said),
+                    Err(EarlyEnd::Ruled(verdict)) if self.is_base && verdict.ruling == Ruling::Failed => {
+                        failed.push(*verdict)
+                    }
                     Err(early) => return Err(early),
                 }
             }
@@ -104,7 +106,7 @@ impl GateRun<'_> {
         );
         let feedback = "Code that the checks ran wrote these paths.\n";
         let verdict = self.verdict(Ruling::Tampered, &JudgeRecord::default());
-        EarlyEnd::Said(Box::new(Verdict { findings, feedback: feedback.into(), notes: vec![note], ..verdict }))
+        EarlyEnd::Ruled(Box::new(Verdict { findings, feedback: feedback.into(), notes: vec![note], ..verdict }))
     }
 
     /// Returns the verdict for a lane that changed files of the tree without `writes: true`.
@@ -227,11 +229,11 @@ impl GateRun<'_> {
             self.site.trees.changes(candidate, tree, self.stop).await?.into_iter().map(|change| change.path).collect();
         let (count, lanes) = (paths.len(), record.writers.iter().map(|lane| format!("`{lane}`")).collect::<Vec<_>>());
         let (s, lane) = (if count == 1 { "" } else { "s" }, if lanes.len() == 1 { "lane" } else { "lanes" });
-        let said = format!("{lane} {} changed {count} file{s} of the work: {}", lanes.join(", "), named(&paths));
-        record.notes.retain(|note| *note != said);
+        let message = format!("{lane} {} changed {count} file{s} of the work: {}", lanes.join(", "), named(&paths));
+        record.notes.retain(|note| *note != message);
         record.notes.push(match self.site.trees.put_back(tree, Some(&paths), self.stop).await {
-            Ok(_) => said,
-            Err(fault) => format!("{said}; cannot bring these changes into the workspace: {}", chain(&fault)),
+            Ok(_) => message,
+            Err(fault) => format!("{message}; cannot bring these changes into the workspace: {}", chain(&fault)),
         });
         Ok(())
     }

@@ -69,18 +69,18 @@ impl GateRun<'_> {
         let has_failed = record.steps.iter().any(|step| is_failure(step.status));
         let mut verdict = self.verdict(Ruling::Failed, record);
         if has_failed {
-            let EarlyEnd::Said(said) = self.failed(record).await else {
+            let EarlyEnd::Ruled(failure) = self.failed(record).await else {
                 return EarlyEnd::Broken("the gate was stopped".into());
             };
-            (verdict.feedback, verdict.signature) = (said.feedback, feedback::signature(&record.steps));
+            (verdict.feedback, verdict.signature) = (failure.feedback, feedback::signature(&record.steps));
         }
         // These lanes failed although every step passed.
-        for short in failed.into_iter().filter(|said| !said.steps.iter().any(|step| is_failure(step.status))) {
+        for short in failed.into_iter().filter(|verdict| !verdict.steps.iter().any(|step| is_failure(step.status))) {
             verdict.feedback.push_str(&short.feedback);
             if verdict.signature.is_empty() {
                 verdict.signature = short.signature;
             }
         }
-        EarlyEnd::Said(Box::new(verdict))
+        EarlyEnd::Ruled(Box::new(verdict))
     }
 }

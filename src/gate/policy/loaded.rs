@@ -180,9 +180,9 @@ fn in_tables(text: &str) -> Vec<String> {
 
 /// Returns the modules that a Python file names as plugins.
 fn plugins(text: &str) -> Vec<&str> {
-    let said = text.split(PLUGINS).skip(1).filter_map(|rest| rest.trim_start().strip_prefix(['=', ':', '+']));
+    let message = text.split(PLUGINS).skip(1).filter_map(|rest| rest.trim_start().strip_prefix(['=', ':', '+']));
     let ends = |rest: &str| rest.find([']', ')']).or_else(|| rest.find('\n')).unwrap_or(rest.len());
-    said.flat_map(|rest| quoted(&rest[..ends(rest)])).collect()
+    message.flat_map(|rest| quoted(&rest[..ends(rest)])).collect()
 }
 
 /// Returns whether a line of a configuration imports a file of the product. The tests import the

@@ -11,7 +11,7 @@ fn lane(keys: &str, runs: &[&str]) -> String {
     format!("{keys}\nsteps:\n{}", steps.concat())
 }
 
-fn told(verdict: &Verdict) -> Vec<(String, String)> {
+fn paths_and_rules(verdict: &Verdict) -> Vec<(String, String)> {
     verdict.findings.iter().map(|finding| (finding.path.clone(), finding.rule.clone())).collect()
 }
 
@@ -36,7 +36,7 @@ async fn what_a_lane_has_written_is_held_against_the_rules_too() {
         ("Cargo.toml".to_owned(), by("[profile.test] added: it controls how the tests are built")),
         ("out".to_owned(), by("a link that leads out of the workspace")),
     ];
-    assert_eq!(told(&verdict), expected);
+    assert_eq!(paths_and_rules(&verdict), expected);
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn what_is_protected_is_written_by_no_step_in_a_room_not_even_for_a_while(
         ("pytest.ini".to_owned(), seen("it controls how tests run")),
         ("tests/check.sh".to_owned(), seen("it is a test of the base (new tests may be added)")),
     ];
-    assert_eq!(told(&verdict), expected);
+    assert_eq!(paths_and_rules(&verdict), expected);
     assert_eq!(fs::read_to_string(fixture.tree("tests/check.sh")).unwrap(), "false\n");
 }
 
@@ -132,7 +132,7 @@ async fn no_step_writes_a_manifest_for_a_while_unless_it_does_so_on_the_base() {
     let verdict = fixture.judged(OnTamper::Restore).await;
     let rule = "it defines what the checks run; written in the room, seen after step `s0` of lane `verify`";
     assert_eq!(
-        (verdict.ruling, told(&verdict)),
+        (verdict.ruling, paths_and_rules(&verdict)),
         (Ruling::Tampered, vec![("package.json".to_owned(), rule.to_owned())])
     );
 
@@ -261,8 +261,8 @@ async fn where_lock_files_differ_what_makes_the_room_ready_runs_again_on_them_al
     fixture.write("Cargo.lock", "version = 4 # broken\n");
     let verdict = fixture.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
-    let said = "the work changed the dependencies, and with them the setup of lane `verify` failed: step `get`";
-    assert!(verdict.feedback.starts_with(said), "{}", verdict.feedback);
+    let message = "the work changed the dependencies, and with them the setup of lane `verify` failed: step `get`";
+    assert!(verdict.feedback.starts_with(message), "{}", verdict.feedback);
 }
 
 #[tokio::test]

@@ -269,14 +269,14 @@ impl Sandbox {
 
     /// Returns why a program was not started, if one line that says so is its whole output.
     fn claimed(&self, ended: &EndedProcess) -> Option<String> {
-        let said: &[&[u8]] = match (self.kind(), &ended.end) {
+        let message: &[&[u8]] = match (self.kind(), &ended.end) {
             (SandboxKind::Bubblewrap, ProcessEnd::Exited(1)) => &[b"bwrap: "],
             (SandboxKind::Bubblewrap | SandboxKind::Landlock, ProcessEnd::Exited(126 | 127)) => {
                 &[restrictions::SAYS, view::SAYS]
             }
             _ => return None,
         };
-        let line = said.iter().find_map(|said| ended.output.head.strip_prefix(*said))?.strip_suffix(b"\n")?;
+        let line = message.iter().find_map(|message| ended.output.head.strip_prefix(*message))?.strip_suffix(b"\n")?;
         let is_all = ended.output.total == ended.output.head.len() as u64 && !line.contains(&b'\n');
         is_all.then(|| String::from_utf8_lossy(line).into_owned())
     }

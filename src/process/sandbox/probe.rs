@@ -38,7 +38,7 @@ enum Stands {
 /// The alternative that is always possible, appended to a remedy.
 pub const WITHOUT: &str = ", or run without a sandbox: `--sandbox off`";
 
-/// The reason why there is no sandbox: what was tried, why each attempt failed, and the remedy.
+/// The reason why no sandbox works: what was tried, why each attempt failed, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .tried.join("; "))]
 pub struct NoSandbox {
@@ -147,16 +147,16 @@ async fn check_sandbox(sandbox: &Sandbox, path: &str) -> Result<(), String> {
     };
     let ended = sandbox.run_at(None, &PathRules::default(), trial, &CancellationToken::new(), &|_| {}).await;
     let EndedProcess { end, output, .. } = ended;
-    let said = output.text(400).trim().lines().next().unwrap_or_default().to_owned();
+    let message = output.text(400).trim().lines().next().unwrap_or_default().to_owned();
     match end {
         ProcessEnd::Exited(42) => Ok(()),
         ProcessEnd::NotStarted(why) => Err(why),
         ProcessEnd::TimedOut => Err("a test program did not end".into()),
         ProcessEnd::Exceeded(how) => Err(format!("a test program exceeded a limit: {how}")),
-        ProcessEnd::Exited(_) | ProcessEnd::Signalled(_) | ProcessEnd::Stopped if said.is_empty() => {
+        ProcessEnd::Exited(_) | ProcessEnd::Signalled(_) | ProcessEnd::Stopped if message.is_empty() => {
             Err("a test program failed".into())
         }
-        ProcessEnd::Exited(_) | ProcessEnd::Signalled(_) | ProcessEnd::Stopped => Err(said),
+        ProcessEnd::Exited(_) | ProcessEnd::Signalled(_) | ProcessEnd::Stopped => Err(message),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Verifying: the frozen gate judges the work. There is no model call, and no agent process is
+//! Verifying: the frozen gate judges the work. No model is called, and no agent process is
 //! alive.
 
 use super::NextState;
@@ -137,12 +137,12 @@ fn passed(verdict: &Verdict, cx: &RunContext) -> NextState {
 /// Decides about changed protected paths. The run ends by policy, after a repeated finding, or
 /// without retries left; otherwise the model tries again.
 fn tampered(verdict: &Verdict, retries_left: u32, cx: &mut RunContext) -> NextState {
-    let again = verdict.findings.iter().any(|finding| cx.told.contains(finding));
+    let again = verdict.findings.iter().any(|finding| cx.known_findings.contains(finding));
     if cx.spec.on_tamper == OnTamper::Fail || again || retries_left == 0 {
         let names: Vec<&str> = verdict.findings.iter().map(|finding| finding.path.as_str()).collect();
         return NextState::end(Reason::GateTampered, format!("protected paths were changed: {}", names.join(", ")));
     }
-    cx.told.extend(verdict.findings.iter().cloned());
+    cx.known_findings.extend(verdict.findings.iter().cloned());
     cx.transcript.say(prompt::tampered(&verdict.findings, &verdict.feedback, retries_left - 1));
     NextState::Begin
 }
@@ -180,7 +180,8 @@ fn why(verdict: &Verdict) -> String {
     match failed_steps(verdict) {
         steps if steps.is_empty() => verdict.feedback.split_whitespace().collect::<Vec<_>>().join(" "),
         steps => {
-            let before = verdict.told_before().map(|told| format!("; {told}")).unwrap_or_default();
+            let before =
+                verdict.failed_before_line().map(|known_findings| format!("; {known_findings}")).unwrap_or_default();
             format!("failed: {}{before}", steps.join(", "))
         }
     }

@@ -73,7 +73,7 @@ async fn next(follower: Option<Follower>) -> Option<(Vec<FollowMessage>, Option<
 
 fn event(message: FollowMessage) -> Event {
     match message {
-        FollowMessage::Told(told) => Event::default().id(told.cursor.to_string()).data(&*told.json),
+        FollowMessage::Told(reported) => Event::default().id(reported.cursor.to_string()).data(&*reported.json),
         FollowMessage::End(cursor, data) => Event::default().id(cursor.to_string()).event("end").data(data.to_string()),
     }
 }
@@ -82,8 +82,8 @@ async fn news(State(app_state): State<Arc<AppState>>) -> Response {
     let subscription = app_state.broadcaster.listen();
     let news = unfold(subscription, async |mut subscription| {
         let news = subscription.next_item().await?;
-        let said = serde_json::to_string(&news).unwrap_or_default();
-        Some((Event::default().data(said), subscription))
+        let text = serde_json::to_string(&news).unwrap_or_default();
+        Some((Event::default().data(text), subscription))
     });
     stream(&app_state, news)
 }

@@ -186,9 +186,9 @@ async fn add_check_in(
     let status = new
         .status
         .ok_or_else(|| HttpProblem::unprocessable("missing `status`: expected `in_progress`, `ok` or `error`"))?;
-    let said = CheckIn { id: new.id, duration: new.duration_ms.map(Duration::from_millis), ..CheckIn::new(status) };
+    let message = CheckIn { id: new.id, duration: new.duration_ms.map(Duration::from_millis), ..CheckIn::new(status) };
     let wanted = slug.clone();
-    let list_check_ins = app_state.stored(move |store| match check_in(store, &wanted, &said, now()) {
+    let list_check_ins = app_state.stored(move |store| match check_in(store, &wanted, &message, now()) {
         Err(MonitorError::Store(error)) => Err(error),
         list_check_ins => Ok(list_check_ins),
     });

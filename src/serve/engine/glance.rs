@@ -1,6 +1,6 @@
 //! One run as data. A request that waits or never began has the same form as a run.
 
-use super::work::said;
+use super::work::error_line;
 use super::{Engine, EngineError, RunRequest, now_ms};
 use crate::driver::{JOURNAL_SCHEMA_VERSION, story};
 use crate::duration::milliseconds;
@@ -174,6 +174,6 @@ pub(super) fn as_json(store: &Store, row: &RunRow) -> Result<Value, StoreError> 
 impl EngineError {
     /// Returns the error and its causes in one line.
     pub fn error_line(&self) -> String {
-        said(self)
+        error_line(self)
     }
 }

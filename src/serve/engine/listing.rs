@@ -61,7 +61,7 @@ impl Place {
         }
     }
 
-    fn said(&self) -> String {
+    fn describe(&self) -> String {
         let request = self.request.map(|request| request.to_string()).unwrap_or_default();
         format!("{request}~{}", self.run.as_ref().map(RunId::as_str).unwrap_or_default())
     }
@@ -127,7 +127,7 @@ impl Engine {
                 Listed::Run { id, .. } => place.run = Some(id.clone()),
             }
         }
-        let next = has_more.then(|| place.said());
+        let next = has_more.then(|| place.describe());
         let runs = all.into_iter().map(|listed| match listed {
             Listed::Wish { data, .. } => data,
             Listed::Run { id, data, .. } => self.with_now(&id, data),

@@ -35,7 +35,7 @@ pub use asking::PendingQuestion;
 pub use follow::{FollowMessage, Follower};
 pub(in crate::serve) use leftovers::LARGEST;
 pub use listing::{RunFilter, RunListing, RunPage};
-pub use log::{CursorError, EventCursor, ToldRecord};
+pub use log::{CursorError, EventCursor, FollowedRecord};
 pub use run_request::{
     Overrides, ParamChoice, RunChoices, RunRefusal, RunRequest, RunRequestBody, TaskChoice, TaskFlaw, TaskOrigin,
     TaskSource, UnfitTask,

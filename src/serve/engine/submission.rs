@@ -64,7 +64,7 @@ pub enum CancelOutcome {
     /// This server does not drive the run. It holds the other process that does, or `None` if the
     /// run was interrupted.
     Foreign(Option<String>),
-    /// There is no such run.
+    /// The run does not exist.
     Unknown,
 }
 

@@ -54,7 +54,7 @@ impl RequestOutcome {
 
 impl From<EngineError> for RequestOutcome {
     fn from(fault: EngineError) -> Self {
-        Self::Refused(RunRefusal { reason: Reason::IoError, message: said(&fault) })
+        Self::Refused(RunRefusal { reason: Reason::IoError, message: error_line(&fault) })
     }
 }
 
@@ -72,7 +72,7 @@ impl EngineShared {
         let (found, request) =
             match (state(engine_state, &run).await, serde_json::from_str::<RunRequest>(&lease.payload)) {
                 (Ok(found), Ok(request)) => (found, request),
-                (Err(fault), _) => return RequestOutcome::Later { why: said(&fault), after: PAUSE },
+                (Err(fault), _) => return RequestOutcome::Later { why: error_line(&fault), after: PAUSE },
                 (_, Err(source)) => return EngineError::Unclear { run, source }.into(),
             };
         let live = engine_state.take_on(&run, lease.token, found.is_none());
@@ -184,7 +184,7 @@ fn came(ended: Result<TaskResult, RunError>, live: &LiveRun) -> RequestOutcome {
         (RunError::Rests, _) => RequestOutcome::Rests,
         (_, Some(result)) => RequestOutcome::ended(result),
         (_, None) => {
-            let message = said(&error);
+            let message = error_line(&error);
             tracing::warn!(run = %live.run, "{message}");
             RequestOutcome::Refused(RunRefusal { reason: error.reason(), message })
         }
@@ -230,7 +230,7 @@ async fn state(engine_state: &Arc<EngineState>, run: &RunId) -> Result<Option<St
 }
 
 /// Formats an error and its causes in one line.
-pub(super) fn said(error: &dyn std::error::Error) -> String {
+pub(super) fn error_line(error: &dyn std::error::Error) -> String {
     let (mut text, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {
         text = format!("{text}: {error}");

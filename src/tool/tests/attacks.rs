@@ -181,11 +181,13 @@ async fn no_path_leads_any_tool_outside() {
             let outcome = fixture.call(tool, input).await;
             // An outcome may repeat the requested path, and a listing shows the target of a link.
             // Neither reveals anything.
-            let told: Vec<String> = outcome.content.lines().map(|line| line.replace(&path, "")).collect();
-            let listed = told.iter().any(|line| !outcome.is_error && line.contains(SECRET) && !line.contains(" -> "));
-            let read = told.iter().any(|line| [CANARY, "root:x:0", "PATH="].iter().any(|secret| line.contains(secret)));
-            assert!(!listed && !read, "{tool} {path:?}: {told:?}");
-            assert!(!outcome.content.contains("internal error"), "{tool} {path:?}: {told:?}");
+            let reported: Vec<String> = outcome.content.lines().map(|line| line.replace(&path, "")).collect();
+            let listed =
+                reported.iter().any(|line| !outcome.is_error && line.contains(SECRET) && !line.contains(" -> "));
+            let read =
+                reported.iter().any(|line| [CANARY, "root:x:0", "PATH="].iter().any(|secret| line.contains(secret)));
+            assert!(!listed && !read, "{tool} {path:?}: {reported:?}");
+            assert!(!outcome.content.contains("internal error"), "{tool} {path:?}: {reported:?}");
             assert_eq!(outside(fixture.home.path()), before, "{tool} {path:?}");
             calls_made += 1;
         }

@@ -8,13 +8,13 @@ use std::os::unix::fs::symlink;
 async fn a_file_is_read_in_pages_that_say_how_to_go_on() {
     let fixture = ToolFixture::new();
     fixture.file("a", "one\r\ntwo\nthree\n");
-    assert_eq!(fixture.said("files-read", json!({"path": "a"})).await, "     1\tone\n     2\ttwo\n     3\tthree\n");
+    assert_eq!(fixture.output("files-read", json!({"path": "a"})).await, "     1\tone\n     2\ttwo\n     3\tthree\n");
     assert_eq!(
-        fixture.said("files-read", json!({"path": "./x/../a", "offset": 2, "limit": 1})).await,
+        fixture.output("files-read", json!({"path": "./x/../a", "offset": 2, "limit": 1})).await,
         "     2\ttwo\n[lines 2-2 of 3; continue with offset 3]\n"
     );
     let absolute = fixture.tree().join("a");
-    assert_eq!(fixture.said("files-read", json!({"path": absolute, "offset": 3})).await, "     3\tthree\n");
+    assert_eq!(fixture.output("files-read", json!({"path": absolute, "offset": 3})).await, "     3\tthree\n");
     assert_eq!(
         fixture.call("files-read", json!({"path": "a", "offset": 4})).await,
         ToolOutcome::error("`a` has 3 lines; line 4 is past its end")
@@ -28,7 +28,7 @@ async fn pages_together_are_the_whole_file() {
     fixture.file("long", lines.join("\n"));
     let (mut read, mut offset) = (Vec::new(), 1);
     while offset <= lines.len() {
-        let page = fixture.said("files-read", json!({"path": "long", "offset": offset})).await;
+        let page = fixture.output("files-read", json!({"path": "long", "offset": offset})).await;
         assert!(page.len() <= 4096);
         let page: Vec<&str> = page.lines().filter_map(|line| line.split_once('\t')).map(|(_, line)| line).collect();
         offset += page.len();
@@ -42,10 +42,10 @@ async fn a_picture_is_shown_whatever_its_name() {
     let fixture = ToolFixture::new();
     for (media_type, bytes) in crate::tool::picture::tests::pixels() {
         fixture.file("notes.txt", &bytes);
-        let said = format!("`notes.txt` is a picture: {media_type}, 1 x 1 pixels, {} bytes", bytes.len());
+        let output = format!("`notes.txt` is a picture: {media_type}, 1 x 1 pixels, {} bytes", bytes.len());
         assert_eq!(
             fixture.call("files-read", json!({"path": "notes.txt"})).await,
-            ToolOutcome { images: vec![crate::chat::Image::new(media_type, &bytes)], ..ToolOutcome::ok(said) }
+            ToolOutcome { images: vec![crate::chat::Image::new(media_type, &bytes)], ..ToolOutcome::ok(output) }
         );
     }
 }
@@ -57,7 +57,7 @@ async fn what_is_no_text_is_named_and_not_shown() {
     fixture.file("latin", b"gr\xfcn\n");
     fixture.file("empty", "");
     fixture.file("dir/file", "");
-    for (path, said) in [
+    for (path, output) in [
         ("a.png", "`a.png` is a PNG image of 8 bytes, which can't be shown as text"),
         ("latin", "     1\tgr\u{fffd}n\n[not UTF-8: invalid bytes are shown as \u{fffd}]\n"),
         ("empty", "(the file is empty)"),
@@ -67,7 +67,7 @@ async fn what_is_no_text_is_named_and_not_shown() {
         ("@output/77", "there is no stored output `@output/77`"),
         ("@output/../a", "there is no stored output `@output/../a`"),
     ] {
-        assert_eq!(fixture.said("files-read", json!({"path": path})).await, said);
+        assert_eq!(fixture.output("files-read", json!({"path": path})).await, output);
     }
 }
 
@@ -132,7 +132,7 @@ async fn an_edit_keeps_line_ends_byte_order_mark_and_mode() {
 async fn an_edit_that_does_not_match_once_says_why() {
     let fixture = ToolFixture::new();
     fixture.file("a", "let x = 1;\nlet y = 2;\nlet x = 1;\n");
-    for (old, new, said) in [
+    for (old, new, output) in [
         (
             "let x = 1;",
             "let x = 3;",
@@ -148,11 +148,11 @@ async fn an_edit_that_does_not_match_once_says_why() {
     ] {
         assert_eq!(
             fixture.call("files-edit", json!({"path": "a", "old": old, "new": new})).await,
-            ToolOutcome::error(said)
+            ToolOutcome::error(output)
         );
     }
     let all = json!({"path": "a", "old": "x = 1", "new": "x = 3", "replace_all": true});
-    assert_eq!(fixture.said("files-edit", all).await, "edited `a`: 2 replacements");
+    assert_eq!(fixture.output("files-edit", all).await, "edited `a`: 2 replacements");
     assert_eq!(fixture.text("a"), "let x = 3;\nlet y = 2;\nlet x = 3;\n");
 }
 
@@ -161,12 +161,12 @@ async fn a_delete_takes_the_file_or_the_link_but_no_directory() {
     let fixture = ToolFixture::new();
     fixture.file("dir/a", "1\n2\n");
     symlink("dir/a", fixture.tree().join("link")).unwrap();
-    assert_eq!(fixture.said("files-delete", json!({"path": "link"})).await, "deleted `link`");
+    assert_eq!(fixture.output("files-delete", json!({"path": "link"})).await, "deleted `link`");
     let deleted = fixture.call("files-delete", json!({"path": "dir/a"})).await;
     let change = FileChange { path: "dir/a".into(), kind: FileChangeKind::Deleted, added: 0, removed: 2 };
     assert_eq!(deleted.change, Some(change));
-    assert_eq!(fixture.said("files-delete", json!({"path": "dir"})).await, "`dir` is a directory, not a file");
-    assert_eq!(fixture.said("files-delete", json!({"path": "link"})).await, "`link` does not exist");
+    assert_eq!(fixture.output("files-delete", json!({"path": "dir"})).await, "`dir` is a directory, not a file");
+    assert_eq!(fixture.output("files-delete", json!({"path": "link"})).await, "`link` does not exist");
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn protected_paths_are_refused_by_every_name_they_have() {
     let lane =
         "`lanes/verify.yaml` is protected (it defines the gate); do not change it, and solve the task in other files";
     let git = |path: &str| format!("`{path}` belongs to git's own files, which tools do not change");
-    for (path, said) in [
+    for (path, output) in [
         ("lanes/verify.yaml", lane.to_owned()),
         ("x/../lanes//verify.yaml", lane.to_owned()),
         ("alias/verify.yaml", lane.to_owned()),
@@ -191,11 +191,11 @@ async fn protected_paths_are_refused_by_every_name_they_have() {
         ("meta/config", git(".git/config")),
         ("vendor/sub/.git", git("vendor/sub/.git")),
     ] {
-        assert_eq!(fixture.said("files-write", json!({"path": path, "content": "x"})).await, said);
-        assert_eq!(fixture.said("files-edit", json!({"path": path, "old": "steps", "new": "x"})).await, said);
+        assert_eq!(fixture.output("files-write", json!({"path": path, "content": "x"})).await, output);
+        assert_eq!(fixture.output("files-edit", json!({"path": path, "old": "steps", "new": "x"})).await, output);
     }
-    assert_eq!(fixture.said("files-delete", json!({"path": "alias/verify.yaml"})).await, lane);
-    assert_eq!(fixture.said("files-read", json!({"path": "file"})).await, "     1\tsteps\n");
+    assert_eq!(fixture.output("files-delete", json!({"path": "alias/verify.yaml"})).await, lane);
+    assert_eq!(fixture.output("files-read", json!({"path": "file"})).await, "     1\tsteps\n");
     assert!(!fixture.call("files-write", json!({"path": "lanes/free.yaml", "content": "x"})).await.is_error);
     assert_eq!(fixture.text("lanes/verify.yaml"), "steps\n");
 }
@@ -211,7 +211,7 @@ async fn a_task_that_names_its_files_gets_no_others() {
         );
     }
     assert_eq!(
-        fixture.said("files-delete", json!({"path": "a.toml"})).await,
+        fixture.output("files-delete", json!({"path": "a.toml"})).await,
         "`a.toml` is not among the files that this task may change (src, *.md)"
     );
 }

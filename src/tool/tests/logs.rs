@@ -31,27 +31,27 @@ async fn the_end_of_what_failed_is_given_first_and_any_page_of_it_when_asked_for
         (2, "fmt", StepStatus::Passed, b"fine\n"),
         (2, "test", StepStatus::Failed, &numbers(1000)),
     ]);
-    let end = fixture.said("lane-log", json!({"limit": 2})).await;
+    let end = fixture.output("lane-log", json!({"limit": 2})).await;
     let head = "step `test` of lane `verify`, attempt 2: failed, 1000 lines\n";
     let expected =
         format!("{head}   999\tline 999\n  1000\tline 1000\n[lines 999-1000; use `offset` for earlier lines]\n");
     assert_eq!(end, expected);
-    let page = fixture.said("lane-log", json!({"step": "test", "offset": 7, "limit": 1})).await;
+    let page = fixture.output("lane-log", json!({"step": "test", "offset": 7, "limit": 1})).await;
     assert_eq!(page, format!("{head}     7\tline 7\n[continue with offset 8]\n"));
-    let found = fixture.said("lane-log", json!({"step": "test", "pattern": "line 9+$"})).await;
+    let found = fixture.output("lane-log", json!({"step": "test", "pattern": "line 9+$"})).await;
     assert_eq!(found, format!("{head}     9\tline 9\n    99\tline 99\n   999\tline 999\n"));
-    let found = fixture.said("lane-log", json!({"step": "test", "pattern": "line 9+$", "limit": 1})).await;
+    let found = fixture.output("lane-log", json!({"step": "test", "pattern": "line 9+$", "limit": 1})).await;
     assert_eq!(found, format!("{head}     9\tline 9\n[continue with offset 10]\n"));
-    let none = fixture.said("lane-log", json!({"step": "test", "pattern": "^9"})).await;
+    let none = fixture.output("lane-log", json!({"step": "test", "pattern": "^9"})).await;
     assert_eq!(none, format!("{head}[no line matches]\n"));
-    let older = fixture.said("lane-log", json!({"step": "test", "attempt": 1})).await;
+    let older = fixture.output("lane-log", json!({"step": "test", "attempt": 1})).await;
     assert_eq!(older, "step `test` of lane `verify`, attempt 1: failed, 1 line\n     1\tthe first time\n");
-    let passed = fixture.said("lane-log", json!({"step": "fmt"})).await;
+    let passed = fixture.output("lane-log", json!({"step": "fmt"})).await;
     assert_eq!(passed, "step `fmt` of lane `verify`, attempt 2: passed, 1 line\n     1\tfine\n");
     // A page never exceeds the limit of a result, and loses lines at its far end.
-    let long = fixture.said("lane-log", json!({"limit": 2000})).await;
+    let long = fixture.output("lane-log", json!({"limit": 2000})).await;
     assert!(long.len() <= 4096 && long.contains("  1000\tline 1000\n[lines "), "{long}");
-    let long = fixture.said("lane-log", json!({"offset": 1, "limit": 2000})).await;
+    let long = fixture.output("lane-log", json!({"offset": 1, "limit": 2000})).await;
     assert!(long.len() <= 4096 && long.starts_with(&format!("{head}     1\tline 1\n")), "{long}");
     let next: usize = long.trim_end_matches("]\n").rsplit(' ').next().unwrap().parse().unwrap();
     assert!(long.contains(&format!("\tline {}\n[continue", next - 1)), "{long}");
@@ -69,20 +69,20 @@ async fn which_log_is_meant_is_asked_where_it_is_not_clear() {
     ]);
     let all = "step `test` of lane `verify`, attempt 1: failed\nstep `test` of lane `docs`, attempt 1: timed out\n\
         step `lint` of lane `verify`, attempt 1: allowed failure\n";
-    assert_eq!(fixture.said("lane-log", json!({})).await, all);
-    let two = fixture.said("lane-log", json!({"step": "test"})).await;
+    assert_eq!(fixture.output("lane-log", json!({})).await, all);
+    let two = fixture.output("lane-log", json!({"step": "test"})).await;
     assert_eq!(two, all.lines().take(2).map(|line| format!("{line}\n")).collect::<String>());
-    let one = fixture.said("lane-log", json!({"step": "test", "lane": "docs"})).await;
+    let one = fixture.output("lane-log", json!({"step": "test", "lane": "docs"})).await;
     assert_eq!(one, "step `test` of lane `docs`, attempt 1: timed out, 1 line\n     1\tb\n");
-    let before = fixture.said("lane-log", json!({"attempt": 0})).await;
+    let before = fixture.output("lane-log", json!({"attempt": 0})).await;
     assert_eq!(before, "step `test` of lane `verify`, before any change: failed, 1 line\n     1\tbefore\n");
-    let silent = fixture.said("lane-log", json!({"step": "lint"})).await;
+    let silent = fixture.output("lane-log", json!({"step": "lint"})).await;
     assert_eq!(silent, "step `lint` of lane `verify`, attempt 1: allowed failure\n[no output]\n");
     let unknown = fixture.call("lane-log", json!({"step": "tets"})).await;
     assert!(unknown.is_error, "{unknown:?}");
-    let said =
+    let output =
         "no such log (did you mean `test`?); known logs:\nstep `test` of lane `verify`, before any change: failed\n";
-    assert!(unknown.content.starts_with(said), "{unknown:?}");
+    assert!(unknown.content.starts_with(output), "{unknown:?}");
     let past = fixture.call("lane-log", json!({"step": "test", "lane": "verify", "offset": 9})).await;
     assert_eq!(past, ToolOutcome::error("`the log of test` has 1 lines; line 9 is past its end"));
     let wrong = fixture.call("lane-log", json!({"step": "test", "lane": "verify", "pattern": "("})).await;
@@ -96,7 +96,7 @@ async fn whatever_bytes_a_step_prints_the_page_is_text_of_bounded_lines() {
     printed.extend(vec![b'x'; 300_000]);
     printed.extend(b"\nno end");
     let fixture = with(&[(1, "test", StepStatus::Failed, &printed)]);
-    let page = fixture.said("lane-log", json!({})).await;
+    let page = fixture.output("lane-log", json!({})).await;
     let lines: Vec<&str> = page.lines().collect();
     assert_eq!(lines[1..3], ["     1\t100%", "     2\tturned"], "{page}");
     assert_eq!(lines[3], format!("     3\t{} [… 298000 bytes more]", "x".repeat(2000)));

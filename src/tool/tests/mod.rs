@@ -67,7 +67,7 @@ impl ToolFixture {
         self.host.call(request, &CancellationToken::new(), &|_| {}).await
     }
 
-    async fn said(&self, name: &str, input: Value) -> String {
+    async fn output(&self, name: &str, input: Value) -> String {
         self.call(name, input).await.content
     }
 }
@@ -96,18 +96,18 @@ async fn every_tool_takes_the_arguments_of_its_schema_and_no_others() {
             };
             input.insert(name.clone(), value);
         }
-        let said = fixture.said(tool.name, input.clone().into()).await;
-        assert!(!said.contains("; expected {"), "{said}");
+        let output = fixture.output(tool.name, input.clone().into()).await;
+        assert!(!output.contains("; expected {"), "{output}");
         input.insert("extra".into(), json!(1));
-        let said = fixture.said(tool.name, input.into()).await;
-        assert!(said.starts_with(&format!("{}: unknown field `extra`", tool.name)), "{said}");
+        let output = fixture.output(tool.name, input.into()).await;
+        assert!(output.starts_with(&format!("{}: unknown field `extra`", tool.name)), "{output}");
     }
 }
 
 #[tokio::test]
 async fn wrong_arguments_are_explained() {
     let fixture = ToolFixture::new();
-    for (name, input, said) in [
+    for (name, input, output) in [
         (
             "files-edit",
             json!({"path": "a", "new": "b"}),
@@ -121,11 +121,11 @@ async fn wrong_arguments_are_explained() {
         ("files-delete", json!({"path": 7}), "files-delete: `path` must be a string, found 7; expected {path: string}"),
         ("files-delete", json!("a"), "files-delete: expected a JSON object, found string; expected {path: string}"),
     ] {
-        assert_eq!(fixture.call(name, input).await, ToolOutcome::error(said));
+        assert_eq!(fixture.call(name, input).await, ToolOutcome::error(output));
     }
     assert!(
         fixture
-            .said("files-move", json!({}))
+            .output("files-move", json!({}))
             .await
             .starts_with("there is no tool `files-move`; there are files-delete, ")
     );
@@ -138,10 +138,10 @@ async fn a_long_result_is_cut_and_kept_for_paging() {
     for name in &names {
         fixture.file(name, "");
     }
-    let cut = fixture.said("files-glob", json!({"pattern": "**"})).await;
+    let cut = fixture.output("files-glob", json!({"pattern": "**"})).await;
     assert!(cut.len() <= 4096 && cut.starts_with(&names[0]) && cut.ends_with("0499\n"), "{cut}");
     assert!(cut.contains("bytes left out; all of it: files-read @output/1 …]\n"), "{cut}");
-    let page = fixture.said("files-read", json!({"path": "@output/1", "offset": 300, "limit": 1})).await;
+    let page = fixture.output("files-read", json!({"path": "@output/1", "offset": 300, "limit": 1})).await;
     assert_eq!(page, format!("   300\t{}\n[lines 300-300 of 500; continue with offset 301]\n", names[299]));
     let kept = fs::metadata(fixture.home.path().join("outputs/1.txt")).unwrap();
     assert_eq!(kept.permissions().mode() & 0o777, 0o600);

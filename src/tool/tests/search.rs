@@ -10,9 +10,9 @@ async fn a_directory_is_listed_with_sizes() {
     fixture.file("a/x", "");
     fixture.file(".hidden", "");
     symlink("b.txt", fixture.tree().join("c")).unwrap();
-    assert_eq!(fixture.said("files-list", json!({})).await, ".hidden  0\na/\nb.txt  5\nc -> b.txt\n");
-    assert_eq!(fixture.said("files-list", json!({"path": "b.txt"})).await, "`b.txt` is a file, not a directory");
-    assert_eq!(fixture.said("files-list", json!({"path": "no"})).await, "`no` does not exist");
+    assert_eq!(fixture.output("files-list", json!({})).await, ".hidden  0\na/\nb.txt  5\nc -> b.txt\n");
+    assert_eq!(fixture.output("files-list", json!({"path": "b.txt"})).await, "`b.txt` is a file, not a directory");
+    assert_eq!(fixture.output("files-list", json!({"path": "no"})).await, "`no` does not exist");
 }
 
 /// Creates a tree with ignore files at several levels.
@@ -59,7 +59,7 @@ async fn a_glob_finds_what_ignore_files_leave() {
         (json!({"pattern": ".github/**"}), ".github/ci.yml\n"),
         (json!({"pattern": ".git/**"}), "no matching files\n"),
     ] {
-        assert_eq!(fixture.said("files-glob", input.clone()).await, found, "{input}");
+        assert_eq!(fixture.output("files-glob", input.clone()).await, found, "{input}");
     }
 }
 
@@ -87,9 +87,9 @@ async fn a_search_shows_lines_and_heeds_ignore_files() {
         (json!({"pattern": "haystack"}), "no matches\n"),
         (json!({"pattern": "needle", "path": "binary"}), "no matches\n"),
     ] {
-        assert_eq!(fixture.said("search-grep", input.clone()).await, found, "{input}");
+        assert_eq!(fixture.output("search-grep", input.clone()).await, found, "{input}");
     }
-    let long = fixture.said("search-grep", json!({"pattern": "needle", "path": "long"})).await;
+    let long = fixture.output("search-grep", json!({"pattern": "needle", "path": "long"})).await;
     assert_eq!(long, format!("long:1:needle{} [… 406 bytes more]\n", "é".repeat(197)));
     let bad = fixture.call("search-grep", json!({"pattern": "a("})).await;
     assert!(bad.is_error && bad.content.starts_with("invalid pattern `a(`: regex parse error"), "{}", bad.content);

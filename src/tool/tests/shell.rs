@@ -29,10 +29,10 @@ async fn a_command_that_takes_too_long_is_killed() {
 #[tokio::test]
 async fn long_output_of_a_command_can_be_paged() {
     let fixture = ToolFixture::new();
-    let ran = fixture.said("shell-exec", json!({"command": "seq 1 5000"})).await;
+    let ran = fixture.output("shell-exec", json!({"command": "seq 1 5000"})).await;
     assert!(ran.len() <= 4096 && ran.starts_with("exit code 0\n1\n2\n"), "{ran}");
     assert!(ran.ends_with("[23893 bytes in all: files-read @output/1]"), "{ran}");
-    let page = fixture.said("files-read", json!({"path": "@output/1", "offset": 4321, "limit": 1})).await;
+    let page = fixture.output("files-read", json!({"path": "@output/1", "offset": 4321, "limit": 1})).await;
     assert_eq!(page, "  4321\t4321\n[lines 4321-4321 of 5000; continue with offset 4322]\n");
     assert_eq!(fs::metadata(fixture.home.path().join("outputs/1.txt")).unwrap().permissions().mode() & 0o777, 0o600);
 }
@@ -40,15 +40,15 @@ async fn long_output_of_a_command_can_be_paged() {
 #[tokio::test]
 async fn progress_comes_in_whole_lines() {
     let fixture = ToolFixture::new();
-    let heard = Mutex::new(String::new());
+    let received = Mutex::new(String::new());
     let request = ToolRequest {
         call: CallId(1),
         name: "shell-exec".into(),
         input: json!({"command": "printf '\\303'; printf '\\274\\nend'"}),
     };
-    let listen = |text: String| heard.lock().unwrap().push_str(&text);
+    let listen = |text: String| received.lock().unwrap().push_str(&text);
     fixture.host.call(request, &CancellationToken::new(), &listen).await;
-    assert_eq!(heard.into_inner().unwrap(), "ü\nend");
+    assert_eq!(received.into_inner().unwrap(), "ü\nend");
 }
 
 #[tokio::test]

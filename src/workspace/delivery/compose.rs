@@ -112,7 +112,7 @@ impl UserRepository<'_> {
         let args = ["rev-list", "--objects", "--verify-objects", "--missing=allow-any", "--quiet", tree.as_str()];
         let answer = self.git.run(&args, b"", 0, stop).await?;
         // `rev-list` reports each mismatch and continues.
-        let wrong = answer.said.lines().filter_map(|line| line.split_once("mismatch ")?.1.split_whitespace().next());
+        let wrong = answer.stderr.lines().filter_map(|line| line.split_once("mismatch ")?.1.split_whitespace().next());
         let objects: Vec<String> = wrong.map(str::to_owned).collect();
         match objects.is_empty() {
             false => Err(DeliveryError::Forged { objects }),

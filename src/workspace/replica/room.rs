@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// The date of the commit if there is no base commit to take one from.
+/// The date of the commit without a base commit.
 const DATE: &str = "1000000000 +0000";
 const WHO: &str = "fledge <fledge@localhost>";
 /// The git configuration of a room: an author, and nothing that starts a program.

@@ -135,7 +135,7 @@ impl Trees {
     /// its settings. `path` is the search path for git; folders in the workspace are left out.
     ///
     /// # Errors
-    /// [`TreesError`] if there is no sufficiently new git, or one of the folders cannot be used.
+    /// [`TreesError`] if git is missing or too old, or one of the folders cannot be used.
     pub async fn open(git_dir: &Path, root: &Path, path: &str, stop: &CancellationToken) -> Result<Self, TreesError> {
         let opened = |path: &Path| path.canonicalize().map_err(TreesError::io("open", path));
         let root = opened(root)?;

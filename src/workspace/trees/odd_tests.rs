@@ -80,7 +80,7 @@ async fn a_file_that_is_too_large_is_named_before_it_is_read() {
     let trees = project.open().await;
     fs::File::create(project.at("huge")).unwrap().set_len(1 << 40).unwrap();
     let fault = trees.take(&project.stop).await.unwrap_err();
-    let told = "`huge` has 1099511627776 bytes, more than the limit of 200000000 for a file \
+    let reported = "`huge` has 1099511627776 bytes, more than the limit of 200000000 for a file \
         (move it away, or let git ignore it)";
-    assert_eq!(fault.to_string(), told);
+    assert_eq!(fault.to_string(), reported);
 }

@@ -221,7 +221,7 @@ impl Worktree {
             match answer.code {
                 0 => break,
                 // Another process has half made or half removed a worktree.
-                _ if tries < TRIES && answer.said.contains("worktrees/") => tries += 1,
+                _ if tries < TRIES && answer.stderr.contains("worktrees/") => tries += 1,
                 _ => return Err(answer.fault(&["worktree add"]).into()),
             }
         }

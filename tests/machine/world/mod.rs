@@ -176,7 +176,7 @@ impl World {
 
     fn meddle(&mut self) -> Event {
         match self.dice.weigh(&[30, 20, 30, 20, 20]) {
-            0 => Event::CancelRequested { cause: nature::any_cause(&mut self.dice), said: "half a".into() },
+            0 => Event::CancelRequested { cause: nature::any_cause(&mut self.dice), partial_text: "half a".into() },
             1 => Event::LimitReached { reason: nature::any_reason(&mut self.dice) },
             2 => nature::base_judged(&mut self.dice),
             3 => self.stale.clone().unwrap_or(Event::DeadlinePassed),

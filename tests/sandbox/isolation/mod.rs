@@ -271,7 +271,7 @@ async fn nothing_gets_through_bubblewrap_as_the_user_who_runs_it() {
 async fn nothing_gets_through_bubblewrap_as_an_ordinary_user() {
     long_test!();
     if !is_root() || !has_other_users() {
-        Need::Root.lacks("there is no ordinary user to change to");
+        Need::Root.lacks("no ordinary user to change to");
         return;
     }
     let Some((sandbox, _copy)) = wall_for_others(SandboxKind::Bubblewrap).await else { return };

@@ -175,7 +175,7 @@ fn a_go_test_fails_in_each_way_that_those_of_its_package_do() {
 
 #[test]
 fn a_planted_java_test_uses_the_junit_version_and_assertions_of_its_neighbours() {
-    for (like, said) in [
+    for (like, message) in [
         (
             "package a.b;\nimport org.junit.jupiter.api.Test;\n",
             "package a.b;\npublic class KaduTest {\n    @org.junit.jupiter.api.Test\n    public void fimo() throws Exception {\n        org.junit.jupiter.api.Assertions.assertEquals(\"tula\", \"\");",
@@ -191,7 +191,7 @@ fn a_planted_java_test_uses_the_junit_version_and_assertions_of_its_neighbours()
         ("import org.testng.annotations.Test;\n", "\npublic class KaduTest {\n    @org.testng.annotations.Test"),
     ] {
         let text = whole(&junit("", &[("ATest.java", like)]));
-        assert!(text.starts_with(said), "{text}");
+        assert!(text.starts_with(message), "{text}");
     }
     let others = "import org.junit.jupiter.api.Test;\nimport static org.assertj.core.api.Assertions.*;\nimport org.hamcrest.*;\nassertThat(a).isTrue(); Assertions.assertNull(b);";
     let draft = junit("", &[("ATest.java", others)]);

@@ -34,7 +34,7 @@ impl RunningHooks {
         checkpoint: Option<TreeId>,
         cx: &mut RunContext,
     ) -> NextState {
-        reported.into_iter().for_each(|said| cx.warn(said));
+        reported.into_iter().for_each(|partial_text| cx.warn(partial_text));
         for note in notes {
             cx.warn(note.lines().next().unwrap_or_default().to_owned());
             cx.ledger.hook_said(&note);

@@ -25,9 +25,12 @@ pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut RunContext) -> Ne
     cx.streaks.queries = 0;
     match reply.stop {
         StopReason::Refusal => {
-            let said = text_of(&reply.content);
+            let message = text_of(&reply.content);
             keep_words(reply, cx);
-            NextState::end(Reason::Refused, if said.trim().is_empty() { "the model refused".into() } else { said })
+            NextState::end(
+                Reason::Refused,
+                if message.trim().is_empty() { "the model refused".into() } else { message },
+            )
         }
         StopReason::OutputLimit | StopReason::Pause => {
             let is_raised = reply.stop == StopReason::OutputLimit && may_be_longer(cx);

@@ -235,7 +235,7 @@ impl ToolTurn {
 
     /// Records the outcome of a running call. An outcome for any other call is ignored.
     pub(in crate::run::state) fn end(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut RunContext) {
-        let told = self.told_bytes();
+        let messages = self.told_bytes();
         let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_running(call)) else { return };
         let ToolOutcome { content, is_error, transient: _, change, detail, images } = outcome;
         let duration_ms = match slot.stage {
@@ -252,7 +252,7 @@ impl ToolTurn {
             cx.ledger.refused(path, rule);
         }
         let content = match cx.room_for_results() {
-            Some(room) => shortened(content, room.saturating_sub(told)),
+            Some(room) => shortened(content, room.saturating_sub(messages)),
             None => content,
         };
         let opinion = note(&slot.tool, &content, change.is_some(), cx);
@@ -319,8 +319,8 @@ impl ToolTurn {
         };
         let call = cx.call();
         let input = self.run(place, call, cx).tool.input.to_value();
-        let said = |key: &str| input[key].as_str().map(str::trim).filter(|text| !text.is_empty());
-        let note = said("title").or_else(|| said("task")).unwrap_or_default().to_owned();
+        let shown = |key: &str| input[key].as_str().map(str::trim).filter(|text| !text.is_empty());
+        let note = shown("title").or_else(|| shown("task")).unwrap_or_default().to_owned();
         cx.emit(AgentEvent::Subagent { finished: false, note });
         cx.reserve(call, aside);
         cx.ask(Action::RunChild { call, input, limits });
