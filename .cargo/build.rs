@@ -1,4 +1,5 @@
-//! The build script: a debug binary that is started thousands of times by the tests starts in half the time when it is linked for a fixed address.
+//! The build script: a debug binary that is started thousands of times by the tests starts in half
+//! the time when it is linked for a fixed address.
 
 #![expect(clippy::disallowed_methods, reason = "cargo speaks to a build script by its environment")]
 

@@ -105,7 +105,7 @@ fn settings(home: &Path, url: &str) -> DriverSettings {
         jobs: 1,
         memory: None,
         baseline: Baseline::Never,
-        wall: SandboxChoice::Off,
+        sandbox: SandboxChoice::Off,
         ..DriverSettings::new(workspace.canonicalize().unwrap(), home.join("state"))
     }
 }

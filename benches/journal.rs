@@ -49,7 +49,7 @@ async fn run(place: &Path) -> Duration {
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         step_env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         memory: None,
-        wall: fledge::process::sandbox::SandboxChoice::Off,
+        sandbox: fledge::process::sandbox::SandboxChoice::Off,
         jobs: 1,
         ..DriverSettings::new(&workspace, state.path())
     });

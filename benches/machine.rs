@@ -55,8 +55,8 @@ fn converse(turns: u64) -> u64 {
         run.awaited().first().copied().unwrap_or(CallId(0))
     };
     let limits = Limits { turns: turns + 1, ..Limits::default() };
-    let charter = RunSpec { limits, ..RunSpec::new(RunId::new("bench"), "title", "prompt") };
-    let call = feed(Event::TaskSubmitted { charter: Box::new(charter) });
+    let spec = RunSpec { limits, ..RunSpec::new(RunId::new("bench"), "title", "prompt") };
+    let call = feed(Event::TaskSubmitted { spec: Box::new(spec) });
     let mut call = feed(Event::PlanReady { call, plan: Box::new(world::nature::plan()) });
     for turn in 0..turns {
         for _ in 0..20 {

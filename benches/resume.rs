@@ -71,8 +71,8 @@ fn write(home: &Path, events: u64) -> usize {
         run.awaited().first().copied().unwrap_or(CallId(0))
     };
     let limits = Limits { turns: u64::MAX, time_ms: u64::MAX, ..Limits::default() };
-    let charter = RunSpec { limits, ..RunSpec::new(RunId::new("long"), "title", "prompt") };
-    let call = feed(0, Event::TaskSubmitted { charter: Box::new(charter) });
+    let spec = RunSpec { limits, ..RunSpec::new(RunId::new("long"), "title", "prompt") };
+    let call = feed(0, Event::TaskSubmitted { spec: Box::new(spec) });
     let rule = ToolRule { name: "files-read".into(), access: ToolAccess::Allowed, role: ToolRole::Reader };
     let plan = RunPlan { messages: vec![Message::user("do it")], rules: vec![rule], ..RunPlan::default() };
     let mut call = feed(1, Event::PlanReady { call, plan: Box::new(plan) });

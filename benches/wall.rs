@@ -32,7 +32,7 @@ struct Walled {
 }
 
 impl Walled {
-    async fn new(name: &'static str, wall: Sandbox) -> Self {
+    async fn new(name: &'static str, sandbox: Sandbox) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join("w");
         std::fs::create_dir(&root).unwrap();
@@ -50,7 +50,7 @@ impl Walled {
         };
         let mut holes = PathRules::of_workspace(&root);
         holes.writable.push(settings.outputs_dir.clone());
-        let host = ToolHost::behind(settings, None, wall, holes).unwrap();
+        let host = ToolHost::behind(settings, None, sandbox, holes).unwrap();
         let mut walled = Self { name, host, first: Duration::ZERO, _folder: folder };
         walled.first = walled.call("files-read", json!({ "path": "file" })).await;
         walled
@@ -69,12 +69,12 @@ impl Walled {
 async fn measure(calls: u64) {
     let helper = Path::new(env!("CARGO_BIN_EXE_fledge"));
     let mut hosts = vec![Walled::new("off", Sandbox::off()).await];
-    for (name, wall) in [
-        ("bubblewrap", Sandbox::raise(SandboxChoice::Required, Some(helper), PATH).await),
+    for (name, sandbox) in [
+        ("bubblewrap", Sandbox::find(SandboxChoice::Required, Some(helper), PATH).await),
         ("landlock", Sandbox::landlock(helper, PATH).await),
     ] {
-        match wall {
-            Ok(wall) => hosts.push(Walled::new(name, wall).await),
+        match sandbox {
+            Ok(sandbox) => hosts.push(Walled::new(name, sandbox).await),
             Err(none) => println!("{name}: not here: {none}"),
         }
     }

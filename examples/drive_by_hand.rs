@@ -15,7 +15,7 @@ use fledge::verdict::{Ruling, Verdict};
 fn main() {
     let mut run = Run::new();
     let mut clock = Elapsed(0);
-    let mut event = Event::TaskSubmitted { charter: Box::new(RunSpec::new(RunId::new("by-hand"), "Example", "Do it")) };
+    let mut event = Event::TaskSubmitted { spec: Box::new(RunSpec::new(RunId::new("by-hand"), "Example", "Do it")) };
     let mut attempt = 0;
     loop {
         clock = Elapsed(clock.0 + 100);

@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         models: vec![DriverModel::new(Cassette::parse(ANSWERS, "answers")?)],
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         step_env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
-        wall: fledge::process::sandbox::SandboxChoice::Off,
+        sandbox: fledge::process::sandbox::SandboxChoice::Off,
         ..DriverSettings::new(workspace.path().canonicalize()?, state.path())
     })
     .with_cancellation(token.clone());

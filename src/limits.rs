@@ -69,10 +69,10 @@ pub const LEAST_ANSWER: u64 = 1024;
 /// The fewest tokens of a summary that are worth a call, reasoning included. In runs of older
 /// programs, the most.
 pub const SUMMARY_ANSWER: u64 = 4096;
-/// The most tokens of a first summary, reasoning included. Also used if the model has no known
-/// maximum.
+/// The maximum number of tokens of a first summary, reasoning included. Also used if the model has
+/// no known maximum.
 pub const SUMMARY_ROOM: u64 = 16_384;
-/// The most tokens of a summary that is requested again after one was cut off.
+/// The maximum number of tokens of a summary that is requested again after one was cut off.
 pub const SUMMARY_MOST: u64 = 65_536;
 /// Bytes of one tool result that the model gets.
 pub const MAX_RESULT: usize = 30 * 1024;
@@ -107,7 +107,7 @@ pub const SILENCE: Duration = Duration::from_secs(5 * 60);
 pub const EPHEMERAL_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The default number of tokens of memories in a first message.
 pub const RECALL_TOKENS: usize = 500;
-/// The most bytes of one memory.
+/// The maximum number of bytes of one memory.
 pub const MAX_NOTE: usize = 2000;
 /// The largest task, lane, parameter or configuration file that fledge reads, in bytes.
 pub const MAX_SOURCE: usize = 1024 * 1024;

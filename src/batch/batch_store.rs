@@ -46,7 +46,7 @@ pub enum BatchStoreError {
     /// Another process works on this job.
     #[error("another process is working on `{job}`")]
     Held { job: String },
-    /// There is no batch of these tasks.
+    /// No batch of these tasks exists.
     #[error("no unfinished batch of these tasks to resume")]
     None,
 }

@@ -7,7 +7,8 @@ use crate::report::junit::{self, JunitCase, JunitElement};
 use crate::report::lane::markdown::{cell, code};
 use crate::report::{money, seconds};
 
-/// The most rows in the table of the page. A job summary on GitHub is limited to 1 MiB.
+/// The maximum number of rows in the table of the page. A job summary on GitHub is limited to 1
+/// MiB.
 const ROWS: usize = 500;
 /// The title for a batch in which no job began.
 const UNBEGUN: &str = "the batch did not begin";

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The bounds of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchLimits {
-    /// The most runs in parallel.
+    /// The maximum number of runs in parallel.
     pub jobs: usize,
     /// True if the first job that is not verified ends the batch.
     pub fail_fast: bool,
@@ -77,9 +77,9 @@ pub enum SchedulerStep {
 #[derive(Debug)]
 pub struct BatchScheduler {
     bounds: BatchLimits,
-    seats: Vec<JobSlot>,
+    slots: Vec<JobSlot>,
     states: Vec<SlotState>,
-    purses: BudgetPool,
+    budgets: BudgetPool,
     /// The reason for jobs not to begin, once no further job may begin.
     closed: Option<NotRunReason>,
     steps: Vec<SchedulerStep>,
@@ -88,28 +88,28 @@ pub struct BatchScheduler {
 #[derive(Debug)]
 enum SlotState {
     Waiting { tries: u32, not_before: Elapsed, cost: u64 },
-    Running { tries: u32, aside: u64, cost: u64, is_stopped: bool },
+    Running { tries: u32, reserved: u64, cost: u64, is_stopped: bool },
     Over(Box<FinishedJob>),
 }
 
 impl BatchScheduler {
     /// Creates a course. Jobs that ended earlier keep their outcomes, and all earlier costs count
     /// as spent.
-    pub fn new(bounds: BatchLimits, seats: Vec<JobSlot>, mut before: impl FnMut(usize) -> KnownJob) -> Self {
-        let mut purses = BudgetPool::new(bounds.usd_micros, &seats);
+    pub fn new(bounds: BatchLimits, slots: Vec<JobSlot>, mut before: impl FnMut(usize) -> KnownJob) -> Self {
+        let mut budgets = BudgetPool::new(bounds.usd_micros, &slots);
         let mut state = |job: usize| {
             let (cost, outcome) = match before(job) {
                 KnownJob::Nothing => (0, None),
                 KnownJob::Paid(cost) => (cost, None),
                 KnownJob::Over(outcome) => (outcome.usd_micros, Some(outcome)),
             };
-            purses.spend(seats[job].race, cost);
+            budgets.spend(slots[job].race, cost);
             outcome.map_or(SlotState::Waiting { tries: 0, not_before: Elapsed::default(), cost }, SlotState::Over)
         };
-        let states = (0..seats.len()).map(&mut state).collect();
-        let mut course = Self { bounds, seats, states, purses, closed: None, steps: Vec::new() };
-        (0..course.seats.len()).for_each(|job| course.heed(job));
-        course
+        let states = (0..slots.len()).map(&mut state).collect();
+        let mut scheduler = Self { bounds, slots, states, budgets, closed: None, steps: Vec::new() };
+        (0..scheduler.slots.len()).for_each(|job| scheduler.apply_end(job));
+        scheduler
     }
 
     /// Returns the steps to carry out at this time.
@@ -137,10 +137,11 @@ impl BatchScheduler {
     /// Records the end of a run. `outcome` describes this run alone, with its cost since it was
     /// started or resumed.
     pub fn ended(&mut self, job: usize, outcome: FinishedJob, now: Elapsed) {
-        let Some(SlotState::Running { tries, aside, cost, is_stopped }) = self.states.get(job) else { return };
-        let (tries, aside, cost, is_stopped) = (*tries, *aside, cost.saturating_add(outcome.usd_micros), *is_stopped);
-        self.purses.settle(self.seats[job].race, aside, outcome.usd_micros);
-        let has_lost = (0..self.seats.len()).any(|other| {
+        let Some(SlotState::Running { tries, reserved, cost, is_stopped }) = self.states.get(job) else { return };
+        let (tries, reserved, cost, is_stopped) =
+            (*tries, *reserved, cost.saturating_add(outcome.usd_micros), *is_stopped);
+        self.budgets.settle_reserve(self.slots[job].race, reserved, outcome.usd_micros);
+        let has_lost = (0..self.slots.len()).any(|other| {
             let is_won = || self.outcome(other).is_some_and(FinishedJob::is_verified);
             other != job && self.is_same_race(job, other) && is_won()
         });
@@ -153,7 +154,7 @@ impl BatchScheduler {
             return;
         }
         self.states[job] = SlotState::Over(Box::new(outcome));
-        self.heed(job);
+        self.apply_end(job);
     }
 
     /// Stops the batch: no further job begins. The caller stops the running jobs.
@@ -196,10 +197,10 @@ impl BatchScheduler {
     }
 
     /// Applies the consequences of an ended job for other jobs.
-    fn heed(&mut self, job: usize) {
+    fn apply_end(&mut self, job: usize) {
         let SlotState::Over(outcome) = &self.states[job] else { return };
         if outcome.is_verified() && !outcome.beaten {
-            let rivals = (0..self.seats.len()).filter(|other| *other != job && self.is_same_race(job, *other));
+            let rivals = (0..self.slots.len()).filter(|other| *other != job && self.is_same_race(job, *other));
             for rival in rivals.collect::<Vec<_>>() {
                 self.call_off(rival, NotRunReason::Lost);
                 if let SlotState::Over(beaten) = &mut self.states[rival] {
@@ -208,7 +209,7 @@ impl BatchScheduler {
             }
         } else if self.bounds.fail_fast && self.closed.is_none() && self.has_failed(job) {
             self.closed = Some(NotRunReason::FailFast);
-            for other in 0..self.seats.len() {
+            for other in 0..self.slots.len() {
                 self.call_off(other, NotRunReason::FailFast);
             }
         }
@@ -217,14 +218,14 @@ impl BatchScheduler {
     /// Returns true if the job and all of its race ended without a verified one. Until then, the
     /// failure of a candidate does not count.
     fn has_failed(&self, job: usize) -> bool {
-        (0..self.seats.len()).filter(|other| self.is_same_race(job, *other)).all(|other| match &self.states[other] {
+        (0..self.slots.len()).filter(|other| self.is_same_race(job, *other)).all(|other| match &self.states[other] {
             SlotState::Over(outcome) => !outcome.is_verified(),
             SlotState::Waiting { .. } | SlotState::Running { .. } => false,
         })
     }
 
     fn is_same_race(&self, one: usize, other: usize) -> bool {
-        one == other || (self.seats[one].race.is_some() && self.seats[one].race == self.seats[other].race)
+        one == other || (self.slots[one].race.is_some() && self.slots[one].race == self.slots[other].race)
     }
 
     fn call_off(&mut self, job: usize, why: NotRunReason) {
@@ -241,7 +242,7 @@ impl BatchScheduler {
     /// Ends a waiting job without a run.
     fn leave(&mut self, job: usize, why: NotRunReason) {
         let SlotState::Waiting { tries, cost, .. } = self.states[job] else { return };
-        let JobSlot { name, title, .. } = &self.seats[job];
+        let JobSlot { name, title, .. } = &self.slots[job];
         let (job_name, title, end) = (name.clone(), title.clone(), JobEnding::NotRun(why));
         let outcome = FinishedJob { job: job_name, title, tries, usd_micros: cost, beaten: false, end };
         self.states[job] = SlotState::Over(Box::new(outcome.clone()));
@@ -250,7 +251,7 @@ impl BatchScheduler {
 
     /// Ends the waiting jobs that can no longer begin.
     fn leave_out(&mut self) {
-        for job in 0..self.seats.len() {
+        for job in 0..self.slots.len() {
             if !matches!(self.states[job], SlotState::Waiting { .. }) {
                 continue;
             }
@@ -271,14 +272,14 @@ impl BatchScheduler {
             })
         };
         let lost: Vec<String> =
-            self.seats[job].needs.iter().filter(is_lost).flatten().map(|need| self.seats[*need].name.clone()).collect();
+            self.slots[job].needs.iter().filter(is_lost).flatten().map(|need| self.slots[*need].name.clone()).collect();
         (!lost.is_empty()).then_some(lost)
     }
 
     fn start_ready_jobs(&mut self, now: Elapsed) {
         let running = self.counts().1;
         let mut free = self.bounds.jobs.saturating_sub(running);
-        let ready: Vec<usize> = (0..self.seats.len()).filter(|job| self.is_ready(*job, now)).collect();
+        let ready: Vec<usize> = (0..self.slots.len()).filter(|job| self.is_ready(*job, now)).collect();
         let mut left = ready.len();
         for job in ready {
             if free == 0 {
@@ -286,11 +287,15 @@ impl BatchScheduler {
             }
             let SlotState::Waiting { tries, cost, .. } = self.states[job] else { continue };
             let rivals = self.rivals_that(job, |state| matches!(state, SlotState::Waiting { .. }));
-            match self.purses.reserve(&self.seats[job], free.min(left), rivals) {
-                Some(aside) => {
-                    self.states[job] =
-                        SlotState::Running { tries: tries + 1, aside: aside.unwrap_or(0), cost, is_stopped: false };
-                    self.steps.push(SchedulerStep::Start { job, tries: tries + 1, usd_micros: aside });
+            match self.budgets.reserve(&self.slots[job], free.min(left), rivals) {
+                Some(reserved) => {
+                    self.states[job] = SlotState::Running {
+                        tries: tries + 1,
+                        reserved: reserved.unwrap_or(0),
+                        cost,
+                        is_stopped: false,
+                    };
+                    self.steps.push(SchedulerStep::Start { job, tries: tries + 1, usd_micros: reserved });
                     (free, left) = (free - 1, left.saturating_sub(1));
                 }
                 // Money reserved for running jobs may be released.
@@ -302,13 +307,13 @@ impl BatchScheduler {
 
     /// Returns the number of jobs of the same race, including this one, in a given state.
     fn rivals_that(&self, job: usize, is: fn(&SlotState) -> bool) -> usize {
-        (0..self.seats.len()).filter(|other| self.is_same_race(job, *other) && is(&self.states[*other])).count()
+        (0..self.slots.len()).filter(|other| self.is_same_race(job, *other) && is(&self.states[*other])).count()
     }
 
     /// Returns true if a running job may release money that this job needs.
     fn may_come_back(&self, job: usize) -> bool {
         let runs = |state: &SlotState| matches!(state, SlotState::Running { .. });
-        if self.purses.is_race_dry(self.seats[job].race) {
+        if self.budgets.is_race_dry(self.slots[job].race) {
             self.rivals_that(job, runs) > 0
         } else {
             self.states.iter().any(runs)
@@ -320,7 +325,7 @@ impl BatchScheduler {
         let is_met = |group: &Vec<usize>| {
             group.iter().any(|need| matches!(&self.states[*need], SlotState::Over(outcome) if outcome.is_verified()))
         };
-        self.closed.is_none() && *not_before <= now && self.seats[job].needs.iter().all(is_met)
+        self.closed.is_none() && *not_before <= now && self.slots[job].needs.iter().all(is_met)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::id::RunId;
 use crate::verdict::{Reason, Verification};
 use std::collections::BTreeMap;
 
-fn seat(name: &str, needs: &[usize]) -> JobSlot {
+fn slot(name: &str, needs: &[usize]) -> JobSlot {
     JobSlot {
         name: name.into(),
         title: name.into(),
@@ -55,12 +55,12 @@ fn over(outcome: Option<FinishedJob>) -> KnownJob {
     outcome.map_or(KnownJob::Nothing, |outcome| KnownJob::Over(Box::new(outcome)))
 }
 
-fn course(bounds: BatchLimits, seats: Vec<JobSlot>) -> BatchScheduler {
-    BatchScheduler::new(bounds, seats, |_| KnownJob::Nothing)
+fn scheduler(bounds: BatchLimits, slots: Vec<JobSlot>) -> BatchScheduler {
+    BatchScheduler::new(bounds, slots, |_| KnownJob::Nothing)
 }
 
 /// Formats steps: `+0` starts, `-0` cancels, `0:skipped` ended, `0 again`.
-fn said(steps: &[SchedulerStep]) -> Vec<String> {
+fn format_steps(steps: &[SchedulerStep]) -> Vec<String> {
     let one = |step: &SchedulerStep| match step {
         SchedulerStep::Start { job, usd_micros: None, .. } => format!("+{job}"),
         SchedulerStep::Start { job, usd_micros: Some(share), .. } => format!("+{job}/{share}"),
@@ -73,123 +73,128 @@ fn said(steps: &[SchedulerStep]) -> Vec<String> {
 
 #[test]
 fn jobs_begin_in_order_as_places_are_free_and_after_what_they_need() {
-    let mut course = course(
+    let mut scheduler = scheduler(
         BatchLimits { jobs: 2, ..BatchLimits::default() },
-        vec![seat("a", &[]), seat("b", &[0]), seat("c", &[]), seat("d", &[1, 2])],
+        vec![slot("a", &[]), slot("b", &[0]), slot("c", &[]), slot("d", &[1, 2])],
     );
     let now = Elapsed::default();
-    assert_eq!(said(&course.next(now)), ["+0", "+2"]);
-    assert!(course.next(now).is_empty());
-    course.ended(0, ran(Reason::Verified, 0), now);
-    assert_eq!(said(&course.next(now)), ["+1"]);
-    course.ended(2, ran(Reason::Skipped, 0), now);
-    assert!(course.next(now).is_empty(), "it waits for both");
-    course.ended(1, ran(Reason::Verified, 0), now);
-    assert_eq!(said(&course.next(now)), ["+3"]);
-    course.ended(3, ran(Reason::GateFailed, 0), now);
-    assert!(course.next(now).is_empty() && course.is_over());
+    assert_eq!(format_steps(&scheduler.next(now)), ["+0", "+2"]);
+    assert!(scheduler.next(now).is_empty());
+    scheduler.ended(0, ran(Reason::Verified, 0), now);
+    assert_eq!(format_steps(&scheduler.next(now)), ["+1"]);
+    scheduler.ended(2, ran(Reason::Skipped, 0), now);
+    assert!(scheduler.next(now).is_empty(), "it waits for both");
+    scheduler.ended(1, ran(Reason::Verified, 0), now);
+    assert_eq!(format_steps(&scheduler.next(now)), ["+3"]);
+    scheduler.ended(3, ran(Reason::GateFailed, 0), now);
+    assert!(scheduler.next(now).is_empty() && scheduler.is_over());
 }
 
 #[test]
 fn what_needs_an_unverified_job_is_left_out_and_so_is_what_needs_that() {
-    let mut course =
-        course(BatchLimits::default(), vec![seat("a", &[]), seat("b", &[0]), seat("c", &[1]), seat("d", &[])]);
+    let mut scheduler =
+        scheduler(BatchLimits::default(), vec![slot("a", &[]), slot("b", &[0]), slot("c", &[1]), slot("d", &[])]);
     let now = Elapsed::default();
-    assert_eq!(said(&course.next(now)), ["+0"]);
-    course.ended(0, ran(Reason::GateFailed, 0), now);
-    assert_eq!(said(&course.next(now)), ["1:needed but not verified: a", "2:needed but not verified: b", "+3"]);
-    let standings: Vec<JobStatus> = course.outcomes().map(FinishedJob::standing).collect();
+    assert_eq!(format_steps(&scheduler.next(now)), ["+0"]);
+    scheduler.ended(0, ran(Reason::GateFailed, 0), now);
+    assert_eq!(
+        format_steps(&scheduler.next(now)),
+        ["1:needed but not verified: a", "2:needed but not verified: b", "+3"]
+    );
+    let standings: Vec<JobStatus> = scheduler.outcomes().map(FinishedJob::standing).collect();
     assert_eq!(standings, [JobStatus::Failed, JobStatus::Skipped, JobStatus::Skipped]);
 }
 
 #[test]
 fn the_first_failure_ends_a_batch_that_fails_fast() {
     let bounds = BatchLimits { jobs: 2, fail_fast: true, ..BatchLimits::default() };
-    let mut course = course(bounds, vec![seat("a", &[]), seat("b", &[]), seat("c", &[])]);
+    let mut scheduler = scheduler(bounds, vec![slot("a", &[]), slot("b", &[]), slot("c", &[])]);
     let now = Elapsed::default();
-    assert_eq!(said(&course.next(now)), ["+0", "+1"]);
-    course.ended(1, ran(Reason::GateFailed, 0), now);
-    assert_eq!(said(&course.next(now)), ["-0", "2:fail-fast: another job was not verified"]);
-    course.ended(0, ran(Reason::Cancelled, 0), now);
-    assert!(course.next(now).is_empty() && course.is_over());
+    assert_eq!(format_steps(&scheduler.next(now)), ["+0", "+1"]);
+    scheduler.ended(1, ran(Reason::GateFailed, 0), now);
+    assert_eq!(format_steps(&scheduler.next(now)), ["-0", "2:fail-fast: another job was not verified"]);
+    scheduler.ended(0, ran(Reason::Cancelled, 0), now);
+    assert!(scheduler.next(now).is_empty() && scheduler.is_over());
 }
 
 #[test]
 fn only_an_error_is_tried_again_and_not_before_its_time() {
     let bounds = BatchLimits { retries: 1, retry_delay: Duration::from_secs(3), ..BatchLimits::default() };
-    let mut course = course(bounds, vec![seat("a", &[]), seat("b", &[])]);
-    assert_eq!(said(&course.next(Elapsed(0))), ["+0"]);
-    course.ended(0, ran(Reason::ProviderFailed, 5), Elapsed(100));
-    assert_eq!(said(&course.next(Elapsed(100))), ["0 again, 2", "+1"]);
-    course.ended(1, ran(Reason::GateFailed, 0), Elapsed(200));
-    assert!(course.next(Elapsed(200)).is_empty(), "a gate's no is a result");
-    assert_eq!(course.due(Elapsed(200)), Some(Elapsed(3100)));
-    assert_eq!(said(&course.next(Elapsed(3100))), ["+0"]);
-    course.ended(0, ran(Reason::ProviderFailed, 7), Elapsed(3200));
-    assert!(course.next(Elapsed(3200)).is_empty() && course.is_over());
-    let outcome = course.outcome(0).unwrap();
+    let mut scheduler = scheduler(bounds, vec![slot("a", &[]), slot("b", &[])]);
+    assert_eq!(format_steps(&scheduler.next(Elapsed(0))), ["+0"]);
+    scheduler.ended(0, ran(Reason::ProviderFailed, 5), Elapsed(100));
+    assert_eq!(format_steps(&scheduler.next(Elapsed(100))), ["0 again, 2", "+1"]);
+    scheduler.ended(1, ran(Reason::GateFailed, 0), Elapsed(200));
+    assert!(scheduler.next(Elapsed(200)).is_empty(), "a gate's no is a result");
+    assert_eq!(scheduler.due(Elapsed(200)), Some(Elapsed(3100)));
+    assert_eq!(format_steps(&scheduler.next(Elapsed(3100))), ["+0"]);
+    scheduler.ended(0, ran(Reason::ProviderFailed, 7), Elapsed(3200));
+    assert!(scheduler.next(Elapsed(3200)).is_empty() && scheduler.is_over());
+    let outcome = scheduler.outcome(0).unwrap();
     assert_eq!((outcome.tries, outcome.usd_micros), (2, 12), "both runs were paid for");
 }
 
 #[test]
 fn a_job_that_no_money_is_left_for_is_not_begun() {
     let bounds = BatchLimits { jobs: 2, usd_micros: Some(100), ..BatchLimits::default() };
-    let mut course = course(bounds, (0..4).map(|n| seat(&n.to_string(), &[])).collect());
+    let mut scheduler = scheduler(bounds, (0..4).map(|n| slot(&n.to_string(), &[])).collect());
     let now = Elapsed::default();
-    assert_eq!(said(&course.next(now)), ["+0/50", "+1/50"]);
-    course.ended(0, ran(Reason::Verified, 50), now);
-    assert!(course.next(now).is_empty(), "what is set aside for the other may come back");
-    course.ended(1, ran(Reason::Verified, 20), now);
-    assert_eq!(said(&course.next(now)), ["+2/15", "+3/15"]);
-    course.ended(2, ran(Reason::BudgetMoney, 15), now);
-    course.ended(3, ran(Reason::BudgetMoney, 15), now);
-    assert!(course.is_over());
+    assert_eq!(format_steps(&scheduler.next(now)), ["+0/50", "+1/50"]);
+    scheduler.ended(0, ran(Reason::Verified, 50), now);
+    assert!(scheduler.next(now).is_empty(), "what is set aside for the other may come back");
+    scheduler.ended(1, ran(Reason::Verified, 20), now);
+    assert_eq!(format_steps(&scheduler.next(now)), ["+2/15", "+3/15"]);
+    scheduler.ended(2, ran(Reason::BudgetMoney, 15), now);
+    scheduler.ended(3, ran(Reason::BudgetMoney, 15), now);
+    assert!(scheduler.is_over());
     let spent = BatchLimits { usd_micros: Some(100), ..BatchLimits::default() };
-    let mut course = BatchScheduler::new(spent.clone(), vec![seat("a", &[]), seat("b", &[])], |job| {
+    let mut scheduler = BatchScheduler::new(spent.clone(), vec![slot("a", &[]), slot("b", &[])], |job| {
         over((job == 0).then(|| ran(Reason::Verified, 100)))
     });
-    assert_eq!(said(&course.next(now)), ["1:the batch has reached its money limit"]);
+    assert_eq!(format_steps(&scheduler.next(now)), ["1:the batch has reached its money limit"]);
     // The cost of earlier processes counts as spent and is reported. The outcome of the run has
     // only its cost since the resume.
-    let mut course = BatchScheduler::new(spent, vec![seat("a", &[])], |_| KnownJob::Paid(60));
-    assert_eq!(said(&course.next(now)), ["+0/40"]);
-    course.ended(0, ran(Reason::Verified, 30), now);
-    assert_eq!(course.outcome(0).unwrap().usd_micros, 90);
+    let mut scheduler = BatchScheduler::new(spent, vec![slot("a", &[])], |_| KnownJob::Paid(60));
+    assert_eq!(format_steps(&scheduler.next(now)), ["+0/40"]);
+    scheduler.ended(0, ran(Reason::Verified, 30), now);
+    assert_eq!(scheduler.outcome(0).unwrap().usd_micros, 90);
 }
 
 #[test]
 fn the_first_verified_candidate_ends_the_others_which_count_for_nothing() {
-    let candidate = |name: &str| JobSlot { race: Some(0), ..seat(name, &[]) };
-    let after = JobSlot { needs: vec![vec![0, 1, 2]], ..seat("after", &[]) };
+    let candidate = |name: &str| JobSlot { race: Some(0), ..slot(name, &[]) };
+    let after = JobSlot { needs: vec![vec![0, 1, 2]], ..slot("after", &[]) };
     let bounds = BatchLimits { jobs: 2, fail_fast: true, ..BatchLimits::default() };
-    let mut course = course(bounds, vec![candidate("a"), candidate("b"), candidate("c"), after]);
+    let mut scheduler = scheduler(bounds, vec![candidate("a"), candidate("b"), candidate("c"), after]);
     let now = Elapsed::default();
-    assert_eq!(said(&course.next(now)), ["+0", "+1"]);
-    course.ended(0, ran(Reason::GateFailed, 0), now);
-    assert_eq!(said(&course.next(now)), ["+2"], "while others may win nothing has failed");
-    course.ended(2, ran(Reason::Verified, 0), now);
-    assert_eq!(said(&course.next(now)), ["-1", "+3"]);
-    course.ended(1, ran(Reason::Cancelled, 0), now);
-    course.ended(3, ran(Reason::Verified, 0), now);
-    assert!(course.is_over());
-    let codes: Vec<u8> = course.outcomes().map(FinishedJob::exit_code).collect();
+    assert_eq!(format_steps(&scheduler.next(now)), ["+0", "+1"]);
+    scheduler.ended(0, ran(Reason::GateFailed, 0), now);
+    assert_eq!(format_steps(&scheduler.next(now)), ["+2"], "while others may win nothing has failed");
+    scheduler.ended(2, ran(Reason::Verified, 0), now);
+    assert_eq!(format_steps(&scheduler.next(now)), ["-1", "+3"]);
+    scheduler.ended(1, ran(Reason::Cancelled, 0), now);
+    scheduler.ended(3, ran(Reason::Verified, 0), now);
+    assert!(scheduler.is_over());
+    let codes: Vec<u8> = scheduler.outcomes().map(FinishedJob::exit_code).collect();
     assert_eq!(codes, [0, 0, 0, 0]);
 }
 
 #[test]
 fn of_two_candidates_that_are_verified_the_first_one_has_won() {
-    let candidate = |name: &str| JobSlot { race: Some(0), usd_micros: Some(100), ..seat(name, &[]) };
-    let mut course =
-        course(BatchLimits { jobs: 2, ..BatchLimits::default() }, vec![candidate("a"), candidate("b"), candidate("c")]);
+    let candidate = |name: &str| JobSlot { race: Some(0), usd_micros: Some(100), ..slot(name, &[]) };
+    let mut scheduler = scheduler(
+        BatchLimits { jobs: 2, ..BatchLimits::default() },
+        vec![candidate("a"), candidate("b"), candidate("c")],
+    );
     let now = Elapsed::default();
-    assert_eq!(said(&course.next(now)), ["+0/33", "+1/33"], "one task's money is for all of them");
-    course.ended(1, ran(Reason::Verified, 33), now);
-    assert_eq!(said(&course.next(now)), ["-0", "2:another candidate was verified first"]);
-    course.ended(0, ran(Reason::Verified, 33), now);
-    let beaten: Vec<bool> = course.outcomes().map(|outcome| outcome.beaten).collect();
+    assert_eq!(format_steps(&scheduler.next(now)), ["+0/33", "+1/33"], "one task's money is for all of them");
+    scheduler.ended(1, ran(Reason::Verified, 33), now);
+    assert_eq!(format_steps(&scheduler.next(now)), ["-0", "2:another candidate was verified first"]);
+    scheduler.ended(0, ran(Reason::Verified, 33), now);
+    let beaten: Vec<bool> = scheduler.outcomes().map(|outcome| outcome.beaten).collect();
     assert_eq!(beaten[..2], [true, false]);
     // A resumed batch sees the same winner.
-    let before: Vec<FinishedJob> = course.outcomes().cloned().collect();
+    let before: Vec<FinishedJob> = scheduler.outcomes().cloned().collect();
     let again = BatchScheduler::new(BatchLimits::default(), vec![candidate("a"), candidate("b")], |job| {
         over(before.get(job).cloned())
     });
@@ -198,14 +203,14 @@ fn of_two_candidates_that_are_verified_the_first_one_has_won() {
 
 #[test]
 fn a_stop_begins_nothing_more_and_what_runs_is_waited_for() {
-    let mut course = course(BatchLimits::default(), vec![seat("a", &[]), seat("b", &[])]);
+    let mut scheduler = scheduler(BatchLimits::default(), vec![slot("a", &[]), slot("b", &[])]);
     let now = Elapsed::default();
-    course.next(now);
-    course.stop(StopCause::Interrupt);
-    assert_eq!(said(&course.next(now)), ["1:the batch stopped before this job began"]);
-    assert!(!course.is_over());
-    course.ended(0, ran(Reason::ProviderFailed, 0), now);
-    assert!(course.next(now).is_empty() && course.is_over(), "and nothing is tried again");
+    scheduler.next(now);
+    scheduler.stop(StopCause::Interrupt);
+    assert_eq!(format_steps(&scheduler.next(now)), ["1:the batch stopped before this job began"]);
+    assert!(!scheduler.is_over());
+    scheduler.ended(0, ran(Reason::ProviderFailed, 0), now);
+    assert!(scheduler.next(now).is_empty() && scheduler.is_over(), "and nothing is tried again");
 }
 
 /// A pseudo-random sequence.
@@ -226,10 +231,10 @@ fn whatever_happens_the_laws_of_a_batch_hold() {
     for seed in 0..400 {
         let mut dice = Dice(seed);
         let count = 1 + dice.roll(12) as usize;
-        let seats: Vec<JobSlot> = (0..count)
+        let slots: Vec<JobSlot> = (0..count)
             .map(|job| {
                 let needs = (0..job).filter(|_| dice.roll(4) == 0).collect::<Vec<_>>();
-                JobSlot { usd_micros: (dice.roll(3) == 0).then(|| 1 + dice.roll(50)), ..seat(&job.to_string(), &needs) }
+                JobSlot { usd_micros: (dice.roll(3) == 0).then(|| 1 + dice.roll(50)), ..slot(&job.to_string(), &needs) }
             })
             .collect();
         let limit = (dice.roll(2) == 0).then(|| dice.roll(200));
@@ -240,28 +245,28 @@ fn whatever_happens_the_laws_of_a_batch_hold() {
             retry_delay: Duration::from_millis(dice.roll(50)),
             usd_micros: limit,
         };
-        let mut course = course(bounds.clone(), seats.clone());
+        let mut scheduler = scheduler(bounds.clone(), slots.clone());
         let (mut now, mut running, mut spent) = (Elapsed::default(), BTreeMap::new(), 0);
         for round in 0.. {
             assert!(round < 1000, "seed {seed}: it never ends");
-            for step in course.next(now) {
+            for step in scheduler.next(now) {
                 if let SchedulerStep::Start { job, tries, usd_micros } = step {
                     assert!(tries <= bounds.retries + 1, "seed {seed}");
                     assert!(running.insert(job, usd_micros).is_none(), "seed {seed}: job {job} runs twice");
                     let is_met = |need: &Vec<usize>| {
-                        need.iter().any(|need| course.outcome(*need).is_some_and(FinishedJob::is_verified))
+                        need.iter().any(|need| scheduler.outcome(*need).is_some_and(FinishedJob::is_verified))
                     };
-                    assert!(seats[job].needs.iter().all(is_met), "seed {seed}: job {job} began too early");
+                    assert!(slots[job].needs.iter().all(is_met), "seed {seed}: job {job} began too early");
                 }
             }
             assert!(running.len() <= bounds.jobs, "seed {seed}: too many at once");
-            let aside: u64 = running.values().map(|share| share.unwrap_or(0)).sum();
-            assert!(limit.is_none_or(|limit| spent + aside <= limit), "seed {seed}: more money than there is");
+            let reserved: u64 = running.values().map(|share| share.unwrap_or(0)).sum();
+            assert!(limit.is_none_or(|limit| spent + reserved <= limit), "seed {seed}: more money than there is");
             if dice.roll(60) == 0 {
-                course.stop(StopCause::Terminate);
+                scheduler.stop(StopCause::Terminate);
             }
             let Some((&job, &share)) = running.iter().nth(dice.roll(running.len().max(1) as u64) as usize) else {
-                match course.due(now) {
+                match scheduler.due(now) {
                     Some(due) => now = due,
                     None => break,
                 }
@@ -273,10 +278,10 @@ fn whatever_happens_the_laws_of_a_batch_hold() {
             spent += cost;
             let reasons =
                 [Reason::Verified, Reason::Verified, Reason::GateFailed, Reason::ProviderFailed, Reason::Cancelled];
-            course.ended(job, ran(reasons[dice.roll(5) as usize], cost), now);
+            scheduler.ended(job, ran(reasons[dice.roll(5) as usize], cost), now);
         }
-        assert!(course.is_over() && course.outcomes().count() == count, "seed {seed}: not every job has ended");
-        let paid: u64 = course.outcomes().map(|outcome| outcome.usd_micros).sum();
-        assert_eq!(paid, spent, "seed {seed}: what was paid is told");
+        assert!(scheduler.is_over() && scheduler.outcomes().count() == count, "seed {seed}: not every job has ended");
+        let paid: u64 = scheduler.outcomes().map(|outcome| outcome.usd_micros).sum();
+        assert_eq!(paid, spent, "seed {seed}: the paid amount is reported");
     }
 }

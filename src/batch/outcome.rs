@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Characters kept of the model's last text.
 const SUMMARY: usize = 4000;
-/// The most changed paths that are kept.
+/// The maximum number of changed paths that are kept.
 const FILES: usize = 200;
 
 /// A job that has ended.

@@ -65,7 +65,7 @@ pub trait JobSource {
     ///
     /// # Errors
     /// When the job cannot begin. The other jobs continue.
-    fn errand(
+    fn prepare(
         &self,
         job: usize,
         tries: u32,
@@ -103,9 +103,9 @@ pub enum BatchUpdate<'n> {
 pub struct BatchListener(Arc<dyn Fn(BatchUpdate<'_>) + Send + Sync>);
 
 impl BatchListener {
-    /// Creates a receiver that calls `hear` for every report.
-    pub fn new(hear: impl Fn(BatchUpdate<'_>) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(hear))
+    /// Creates a receiver that calls `listener` for every report.
+    pub fn new(listener: impl Fn(BatchUpdate<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(listener))
     }
 
     fn send(&self, news: BatchUpdate<'_>) {
@@ -150,7 +150,7 @@ struct RunningJobs<'f, S> {
 /// # Errors
 /// When the source cannot store an outcome, or its parallel work ends. All runs have ended by then.
 pub async fn run<S: JobSource>(
-    course: &mut BatchScheduler,
+    scheduler: &mut BatchScheduler,
     names: &[(String, String)],
     source: &S,
     stop: &StopToken,
@@ -162,16 +162,16 @@ pub async fn run<S: JobSource>(
     let mut fleet = RunningJobs::new(source, tell, &whole);
     let mut is_stopping = false;
     loop {
-        for step in course.next(now()) {
+        for step in scheduler.next(now()) {
             fleet.perform(step).await;
         }
         if fleet.broken.is_some() && !whole.token().is_cancelled() {
             whole.token().cancel();
         }
-        if fleet.is_idle() && course.is_over() {
+        if fleet.is_idle() && scheduler.is_over() {
             break;
         }
-        let due = course.due(now()).map(|moment| moment.since(now()));
+        let due = scheduler.due(now()).map(|moment| moment.since(now()));
         let pause = async {
             match due {
                 Some(pause) => tokio::time::sleep(pause).await,
@@ -182,7 +182,7 @@ pub async fn run<S: JobSource>(
             biased;
             () = whole.token().cancelled(), if !is_stopping => {
                 is_stopping = true;
-                course.stop(whole.cause());
+                scheduler.stop(whole.cause());
             }
             done = fleet.next() => {
                 let Some(Done { job, end, result, paid }) = done else { continue };
@@ -190,8 +190,8 @@ pub async fn run<S: JobSource>(
                 let (name, title) = names.get(job).cloned().unwrap_or_default();
                 let cost = result.as_ref().and_then(|result| result.usage.total.cost_micros).unwrap_or(0);
                 let usd_micros = cost.saturating_sub(paid);
-                course.ended(job, FinishedJob { job: name, title, tries: 0, usd_micros, beaten: false, end }, now());
-                if let Some(outcome) = course.outcome(job) {
+                scheduler.ended(job, FinishedJob { job: name, title, tries: 0, usd_micros, beaten: false, end }, now());
+                if let Some(outcome) = scheduler.outcome(job) {
                     fleet.finish_job(job, outcome, result.as_ref()).await;
                 }
             }
@@ -268,17 +268,17 @@ impl<'f, S: JobSource> RunningJobs<'f, S> {
                 let (source, tell) = (self.source, self.tell);
                 tell.send(BatchUpdate::Started { job, tries });
                 self.running.push(Box::pin(async move {
-                    let errand = tokio::select! {
+                    let prepare = tokio::select! {
                         biased;
                         () = stop.token().cancelled() => {
                             let end = JobEnding::NotRun(NotRunReason::Stopped(stop.cause()));
                             return Done { job, end, result: None, paid: 0 };
                         }
-                        errand = source.errand(job, tries, usd_micros) => errand,
+                        prepare = source.prepare(job, tries, usd_micros) => prepare,
                     };
-                    match errand {
+                    match prepare {
                         Err(refusal) => refused(job, refusal),
-                        Ok(errand) => done(job, errand, stop, tell.clone()).await,
+                        Ok(prepare) => done(job, prepare, stop, tell.clone()).await,
                     }
                 }));
             }
@@ -309,8 +309,8 @@ fn refused(job: usize, JobRefusal { reason, message }: JobRefusal) -> Done {
 }
 
 /// Runs an agent on a job until it ends.
-async fn done(job: usize, errand: PreparedJob, stop: StopToken, tell: BatchListener) -> Done {
-    let PreparedJob { task, settings, run, paid } = errand;
+async fn done(job: usize, prepare: PreparedJob, stop: StopToken, tell: BatchListener) -> Done {
+    let PreparedJob { task, settings, run, paid } = prepare;
     let mut agent = Agent::new(settings).with_stop(stop.clone()).with_bound(task.budget.usd_micros);
     agent.on_record(move |record| tell.send(BatchUpdate::Record { job, record }));
     if let RunIdentity::New(key) = &run {
@@ -324,7 +324,7 @@ async fn done(job: usize, errand: PreparedJob, stop: StopToken, tell: BatchListe
         };
         // All events of the run are reported before its end, even to a slow reader.
         tokio::select! {
-            () = agent.settle(Duration::MAX) => {}
+            () = agent.wait_for_watchers(Duration::MAX) => {}
             () = in_haste(&stop) => {}
         }
         ended
@@ -354,14 +354,14 @@ mod tests {
     use crate::test_support::PATIENCE;
     use tokio::sync::Mutex;
 
-    /// A source with one lock, which both `errand` and `keep_outcome` need.
+    /// A source with one lock, which both `prepare` and `keep_outcome` need.
     #[derive(Default)]
     struct OneDoor {
         door: Mutex<()>,
     }
 
     impl JobSource for OneDoor {
-        async fn errand(&self, job: usize, _: u32, _: Option<u64>) -> Result<PreparedJob, JobRefusal> {
+        async fn prepare(&self, job: usize, _: u32, _: Option<u64>) -> Result<PreparedJob, JobRefusal> {
             for _ in 0..100 {
                 drop(self.door.lock().await);
                 tokio::task::yield_now().await;
@@ -381,17 +381,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn runs_go_on_while_it_is_kept_what_another_one_came_to() {
-        let seat = |name: &str| JobSlot { name: name.into(), title: name.into(), ..JobSlot::default() };
+        let slot = |name: &str| JobSlot { name: name.into(), title: name.into(), ..JobSlot::default() };
         let names: Vec<(String, String)> = ["a", "b", "c"].map(|name| (name.to_owned(), name.to_owned())).into();
-        let mut course = BatchScheduler::new(
+        let mut scheduler = BatchScheduler::new(
             BatchLimits { jobs: 3, ..BatchLimits::default() },
-            vec![seat("a"), seat("b"), seat("c")],
+            vec![slot("a"), slot("b"), slot("c")],
             |_| KnownJob::Nothing,
         );
         let (stop, tell, source) = (StopToken::default(), BatchListener::new(|_| {}), OneDoor::default());
-        let ran = run(&mut course, &names, &source, &stop, &tell);
+        let ran = run(&mut scheduler, &names, &source, &stop, &tell);
         let ran = tokio::time::timeout(PATIENCE, ran).await;
         assert_eq!(ran, Ok(Ok(())));
-        assert_eq!(course.outcomes().count(), 3);
+        assert_eq!(scheduler.outcomes().count(), 3);
     }
 }

@@ -68,7 +68,7 @@ pub struct Spent {
     /// The partial answer, kept only so that a cassette can replay it. It never becomes part of the
     /// conversation.
     #[serde(default, skip_serializing_if = "<[Block]>::is_empty")]
-    pub said: Box<[Block]>,
+    pub partial: Box<[Block]>,
 }
 
 impl ModelError {

@@ -18,7 +18,7 @@ pub struct Usage {
     /// The part of the output that was reasoning.
     pub reasoning_tokens: u64,
     /// The part of input and output that no provider counted. It is an estimate from the bytes sent
-    /// and received, or the most that the call could use.
+    /// and received, or the maximum that the call could use.
     pub estimated_tokens: u64,
     /// The cost in millionths of a US dollar, if it is known.
     pub cost_micros: Option<u64>,

@@ -5,7 +5,7 @@
 //! as an answer.
 
 use super::failure::CliError;
-use super::live::{cells, pin, settle, unpin};
+use super::live::{cells, forget_question, pin, unpin};
 use super::paint::{self, Tone};
 use crate::driver::{Consent, EventWatcher, Question};
 use crate::duration::milliseconds;
@@ -27,7 +27,7 @@ const LONGEST: usize = 16 * 1024;
 /// forgotten".
 ///
 /// # Errors
-/// When standard input or standard error is no terminal, or the answer cannot be read.
+/// When standard input or standard error is not a terminal, or the answer cannot be read.
 pub(super) fn confirm(what: &str) -> Result<bool, CliError> {
     if !is_somebody_there() {
         let error = anyhow!("{what}: cannot ask for confirmation without a terminal");
@@ -67,7 +67,7 @@ pub(super) fn screen() -> QuestionScreen {
     let show = |shown, _| match shown {
         ScreenThread::Above(text) => paint::log(&text),
         ScreenThread::Question(text, can_move) => pin(&text, can_move),
-        ScreenThread::Answered => settle(),
+        ScreenThread::Answered => forget_question(),
         ScreenThread::Withdrawn => unpin(),
     };
     Arc::new(EventWatcher::new(|_| 1, show))
@@ -102,7 +102,7 @@ pub(super) async fn ask(question: Question, can_move: bool, screen: QuestionScre
         format!("? {} (above): allow this call?\n{prompt}", spelled(&question.tool))
     };
     show(ScreenThread::Question(shown, can_move));
-    screen.settled().await;
+    screen.wait_until_idle().await;
     loop {
         match line(&keys).await {
             Ok(Some(answer)) => {

@@ -1,5 +1,5 @@
-//! The conditions under which a run would judge a lane: the workspace's current tree, a sandbox, and
-//! the environment of a gate.
+//! The conditions under which a run would judge a lane: the workspace's current tree, a sandbox,
+//! and the environment of a gate.
 
 use super::configured;
 use super::failure::CliError;
@@ -35,7 +35,7 @@ impl CleanGate {
     /// Starts the sandbox, takes the tree and freezes the lane on it.
     ///
     /// # Errors
-    /// When there is no sandbox or no git, or the lane cannot be frozen.
+    /// When the sandbox or git is missing, or the lane cannot be frozen.
     pub(super) async fn open(
         root: &Path,
         lane: &str,
@@ -48,10 +48,10 @@ impl CleanGate {
         let set = configured::load_without_models(environment, root).map_err(CliError::input)?;
         let env: Vec<(String, String)> = environment.step_env().into_iter().collect();
         let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
-        let wall =
-            Sandbox::raise(sandbox.unwrap_or(set.sandbox), environment.program(), &process::outside(path, root)).await;
-        let wall = wall.and_then(|wall| wall.stands_outside(root).map(|()| wall));
-        let wall = wall.map_err(|none| CliError::because(Reason::NoSandbox, anyhow!("{none}: {}", none.mend)))?;
+        let sandbox =
+            Sandbox::find(sandbox.unwrap_or(set.sandbox), environment.program(), &process::outside(path, root)).await;
+        let sandbox = sandbox.and_then(|sandbox| sandbox.check_is_outside(root).map(|()| sandbox));
+        let sandbox = sandbox.map_err(|none| CliError::because(Reason::NoSandbox, anyhow!("{none}: {}", none.hint)))?;
         let take = async {
             let trees = Trees::open(&project.join("trees.git"), root, path, token).await?;
             let git = trees.freeze_ignores(&env, token).await?;
@@ -77,13 +77,13 @@ impl CleanGate {
         };
         let mut gate = freeze(definition, None).map_err(failed)?;
         say(&gate.installed.leave_out_made(root, project));
-        let has_layers = wall.has_layers(logs.path()).await;
+        let has_layers = sandbox.has_layers(logs.path()).await;
         let site = GateSite {
             root: root.to_owned(),
             origin: root.to_owned(),
             has_layers,
             trees,
-            wall,
+            sandbox,
             hidden: vec![environment.state_dir().map_err(CliError::input)?],
             env,
             logs: logs.path().to_owned(),
@@ -114,14 +114,14 @@ impl CleanGate {
     /// Returns the room as data. `doubts` are the reasons why the gate would not accept a pass.
     /// `differences` are the reasons why failed steps may pass by hand.
     pub(super) fn data(&self, doubts: &[String], differences: &[String]) -> Value {
-        let (sandbox, tree) = (self.site.wall.kind(), self.gate.base());
+        let (sandbox, tree) = (self.site.sandbox.kind(), self.gate.base());
         json!({ "kind": "clean", "sandbox": sandbox, "tree": tree, "doubts": doubts, "differences": differences })
     }
 
     /// Returns notes to print before anything runs.
     pub(super) fn notes(&self, lane: &Lane) -> Vec<String> {
         let tree: String = self.gate.base().to_string().chars().take(12).collect();
-        let mut notes = vec![format!("tree {tree} in a clean room, sandbox {}", self.site.wall.kind().name())];
+        let mut notes = vec![format!("tree {tree} in a clean room, sandbox {}", self.site.sandbox.kind().name())];
         if lane.room == RoomKind::InPlace {
             notes.push("the lane has `room: in-place`, so as a gate it still runs in the workspace".into());
         }

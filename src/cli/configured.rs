@@ -12,7 +12,7 @@ use std::path::Path;
 /// # Errors
 /// Those of [`config::load`].
 pub(super) fn load(environment: &EnvironmentLayer, workspace: &Path) -> Result<ProjectConfig, ConfigError> {
-    settle(environment, workspace);
+    restore_configuration(environment, workspace);
     config::load(environment, workspace)
 }
 
@@ -25,7 +25,7 @@ pub(super) fn load_without_models(
     environment: &EnvironmentLayer,
     workspace: &Path,
 ) -> Result<ProjectConfig, ConfigError> {
-    settle(environment, workspace);
+    restore_configuration(environment, workspace);
     let (settings, left_out) = config::load_without_models(environment, workspace)?;
     left_out.iter().for_each(|note| warn(note));
     Ok(settings)
@@ -33,8 +33,8 @@ pub(super) fn load_without_models(
 
 /// Restores the configuration and prints a note for each change. For callers that read it, or ask
 /// the user's git, without [`load`].
-pub(super) fn settle(environment: &EnvironmentLayer, workspace: &Path) {
-    for note in settled(environment, workspace) {
+pub(super) fn restore_configuration(environment: &EnvironmentLayer, workspace: &Path) {
+    for note in restored_notes(environment, workspace) {
         warn(&note);
     }
 }
@@ -44,6 +44,6 @@ fn warn(note: &str) {
 }
 
 /// Restores the configuration and returns notes for the user.
-pub(super) fn settled(environment: &EnvironmentLayer, workspace: &Path) -> Vec<String> {
+pub(super) fn restored_notes(environment: &EnvironmentLayer, workspace: &Path) -> Vec<String> {
     environment.state_dir().map_or_else(|_| Vec::new(), |state| settle_configuration(&state, workspace))
 }

@@ -29,7 +29,7 @@ use std::time::Duration;
 pub(super) use again::again;
 use again::place_of;
 
-/// The most bytes of a key in a file.
+/// The maximum number of bytes of a key in a file.
 const LONGEST_KEY: u64 = 16 * 1024;
 
 /// Connected models and those secrets that are in no variable, including secrets fetched later.

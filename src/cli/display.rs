@@ -25,10 +25,10 @@ use gate::GateView;
 use prose::Prose;
 use std::collections::BTreeMap;
 
-/// Columns of a line if standard error is no terminal.
+/// Columns of a line if standard error is not a terminal.
 const PIPE: usize = 160;
 
-/// The most findings to print line by line.
+/// The maximum number of findings to print line by line.
 const FINDINGS: usize = 20;
 /// Lines to show of the reason why a gate did not pass although every step did.
 const REASONS: usize = 8;

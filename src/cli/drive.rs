@@ -102,7 +102,7 @@ impl OutputOptions {
     }
 
     /// Connects the agent's questions and events to the terminal and to standard output.
-    fn hear(&self, agent: &mut Agent, spool: &OutputSpool, display: &Arc<Mutex<RunDisplay>>) {
+    fn listen_to(&self, agent: &mut Agent, spool: &OutputSpool, display: &Arc<Mutex<RunDisplay>>) {
         if let Some(can_move) = self.asks {
             let screen = asking::screen();
             agent.on_confirmation(move |question| asking::ask(question, can_move, screen.clone()));
@@ -153,7 +153,7 @@ pub(super) async fn driven(
     let known = Store::existing(&state_dir, &workspace).ok().flatten().filter(|_| voice.is_live);
     let display = RunDisplay::new(voice.is_live, 0).expecting(known.as_ref().map(expected).unwrap_or_default());
     let display = Arc::new(Mutex::new(display));
-    voice.hear(&mut agent, &spool, &display);
+    voice.listen_to(&mut agent, &spool, &display);
     if let AgentWork::Task(task, key) = &mut work {
         must_begin(&agent, task, &stop).await?;
         agent = agent.with_run_key(key.take());
@@ -173,8 +173,8 @@ pub(super) async fn driven(
     };
     let mut unwritten = Ok(());
     let heard = async {
-        agent.settle(Duration::MAX).await;
-        unwritten = spool.settled().await;
+        agent.wait_for_watchers(Duration::MAX).await;
+        unwritten = spool.wait_until_written().await;
     };
     // A terminal that accepts no output would block the removal of the live lines.
     let mut was_heard = hear_out(&stop, heard).await && hear_out(&stop, close_display(display)).await;

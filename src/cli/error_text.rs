@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use unicode_width::UnicodeWidthChar;
 
-/// The most lines of a file to show, as many as a person reads at once.
+/// The maximum number of lines of a file to show, as many as a person reads at once.
 const MOST_SHOWN: usize = 20;
 
 /// Draws an error about places in files; `None` for any other error.

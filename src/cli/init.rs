@@ -36,8 +36,8 @@ const CONFIG_TEXT: &str = "# Settings for every task of this project. `fledge co
     # Paths that no task may change, besides the checks and their tests:\n# protect: [\"CODEOWNERS\"]\n\
     # memory: { ephemeral_ttl: 7d, recall_tokens: 500 }\n";
 
-/// The most columns of a command in the list of next steps. A longer one moves its reason to the
-/// right.
+/// The maximum number of columns of a command in the list of next steps. A longer one moves its
+/// reason to the right.
 const WIDEST: usize = 40;
 
 #[derive(Debug, Args)]

@@ -44,7 +44,7 @@ impl<'t> LaneTrial<'t> {
     /// Creates a folder for the logs.
     ///
     /// # Errors
-    /// When there is no place for logs.
+    /// When logs cannot be stored.
     pub(super) fn start(
         root: &'t Path,
         environment: &'t EnvironmentLayer,
@@ -64,7 +64,7 @@ impl<'t> LaneTrial<'t> {
         let env = self.environment.own_env().into_iter().collect();
         let room = LaneRoom::new(self.root.to_owned(), env, self.logs.path().join(name), cores());
         let steps = run_lane(&whole(lane), &room, self.stop.token(), &|_| {}).await.steps;
-        self.settle().await?;
+        self.mask_logs().await?;
         Ok(steps)
     }
 
@@ -80,7 +80,7 @@ impl<'t> LaneTrial<'t> {
             true => Err(format!("the state folder {} is inside the project", self.state.display())),
             false => self.clean(whole(lane)).await.map_err(|failure| failure.message()),
         };
-        self.settle().await?;
+        self.mask_logs().await?;
         Ok(ran.unwrap_or_else(|why| RoomResult { steps: Err(why), doubts: Vec::new(), lacked: Vec::new() }))
     }
 
@@ -103,7 +103,7 @@ impl<'t> LaneTrial<'t> {
     ///
     /// # Errors
     /// When the user stopped the trial.
-    async fn settle(&self) -> Result<(), CliError> {
+    async fn mask_logs(&self) -> Result<(), CliError> {
         gate::mask_logs(self.logs.path(), &SecretMask::of(self.environment.secrets())).await;
         match self.stop.token().is_cancelled() {
             true => Err(CliError::stopped(self.stop.cause(), anyhow!("stopped while running the checks"))),

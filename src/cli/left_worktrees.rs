@@ -192,26 +192,26 @@ pub(super) enum Cleaned {
 /// Removes a worktree, unless it holds work that is stored nowhere else, or is newer than
 /// `older_than`. With `discard`, removes its work too. With `dry_run`, removes nothing.
 pub(super) async fn clean_one(
-    yard: &WorktreesContext,
+    context: &WorktreesContext,
     older_than: Option<Duration>,
     dry_run: bool,
     tree: &WorktreeRow,
     discard: bool,
 ) -> Cleaned {
-    let called = tree.called(yard.store.as_ref());
+    let called = tree.called(context.store.as_ref());
     let is_running = matches!(tree.state, WorktreeState::Running(_));
     if let Some(why) = tree.state.keeps(&called).filter(|_| !discard || is_running) {
         return Cleaned::Stays(why);
     }
     let Some(record) = &tree.record else { return Cleaned::Stays("no record of this worktree".into()) };
-    if let Some(older) = older_than.filter(|older| yard.age(tree) < *older && !discard) {
+    if let Some(older) = older_than.filter(|older| context.age(tree) < *older && !discard) {
         return Cleaned::Stays(format!("created less than {} ago", show_duration(older)));
     }
     if dry_run {
         return Cleaned::Removed(None);
     }
     // While this hold exists, no process resumes the run.
-    let _hold: Option<RunHold> = match (&tree.row, &yard.store) {
+    let _hold: Option<RunHold> = match (&tree.row, &context.store) {
         (Some(row), Some(store)) => match store.hold(&row.head.id) {
             Ok(hold) => Some(hold),
             Err(StoreError::Held { holder, .. }) => return Cleaned::Stays(format!("its run is driven by {holder}")),
@@ -219,7 +219,7 @@ pub(super) async fn clean_one(
         },
         (Some(_) | None, _) => None,
     };
-    match record.remove(discard, &yard.env, yard.scratch.path(), &yard.stop).await {
+    match record.remove(discard, &context.env, context.scratch.path(), &context.stop).await {
         Ok(left) => left.stays.map_or(Cleaned::Removed(Some(left.has_branch)), Cleaned::Stays),
         Err(fault) => Cleaned::Failed(error_text(&fault)),
     }

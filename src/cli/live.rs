@@ -105,7 +105,7 @@ pub(super) struct LiveView {
 }
 
 impl LiveView {
-    /// `is_wanted` must be false if standard error is no terminal that can move its cursor.
+    /// `is_wanted` must be false if standard error is not a terminal that can move its cursor.
     pub(super) fn new(is_wanted: bool) -> Self {
         draws(is_wanted);
         Self { is_wanted }
@@ -213,7 +213,7 @@ pub(super) fn pin(text: &str, can_move: bool) {
 }
 
 /// Forgets the question after an answer, which has ended the line.
-pub(super) fn settle() {
+pub(super) fn forget_question() {
     let mut screen = lock(&SCREEN);
     screen.question = None;
     screen.rows.clear();

@@ -173,13 +173,13 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let error = slips::named(error, Arguments::command());
             let code = u8::try_from(error.exit_code()).unwrap_or(2);
-            ColorWhen::of_line(internal::command_line()).settle(&EnvironmentLayer::capture());
+            ColorWhen::of_line(internal::command_line()).apply(&EnvironmentLayer::capture());
             let _nobody_reads = error.print();
             return ExitCode::from(code);
         }
     };
     let environment = EnvironmentLayer::capture().trusting_project(arguments.trust_project);
-    arguments.color.settle(&environment);
+    arguments.color.apply(&environment);
     terminal::recognize(&environment);
     live::give_up_on_panic();
     if paint::is_runner(&environment) {

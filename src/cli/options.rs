@@ -265,7 +265,7 @@ impl RunOptions {
     /// winner's.
     ///
     /// # Errors
-    /// When there is such a flag.
+    /// When the flag exists.
     pub(super) fn must_be_for_many(&self, is_race: bool) -> Result<(), CliError> {
         let flags = [("--patch", self.patch.is_some() && !is_race), ("--record", self.record.is_some())];
         match flags.iter().find(|(_, is_said)| *is_said) {
@@ -343,7 +343,7 @@ impl RunOptions {
             memory: usual.memory.clone().filter(|_| !self.no_memory),
             holdout: self.holdout.as_deref().map(whole),
             lanes_from: self.lanes_from.clone(),
-            wall: self.sandbox.unwrap_or(usual.wall),
+            sandbox: self.sandbox.unwrap_or(usual.sandbox),
             network: self.network.as_ref().map_or(usual.network, |word| word == "allow"),
             ..usual
         }

@@ -42,7 +42,7 @@ impl ColorWhen {
     }
 
     /// Applies the choice to the whole process. Call it before anything is printed.
-    pub(super) fn settle(self, environment: &EnvironmentLayer) {
+    pub(super) fn apply(self, environment: &EnvironmentLayer) {
         let is_set = |name| environment.get(name).is_some_and(|value| !value.is_empty() && value != "0");
         let choice = match self {
             Self::Always => ColorChoice::Always,

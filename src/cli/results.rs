@@ -320,7 +320,7 @@ fn append(path: Option<&Path>, text: &str) -> Result<(), CliError> {
 }
 
 /// Returns the path of the project's root below the checkout of GitHub Actions. Returns an empty
-/// path if there is none.
+/// path if none exists.
 pub(super) fn below_checkout(environment: &EnvironmentLayer, root: &Path) -> PathBuf {
     let below = || {
         let checkout = PathBuf::from(environment.get("GITHUB_WORKSPACE")?).canonicalize().ok()?;

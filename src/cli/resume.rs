@@ -23,8 +23,8 @@ pub(super) fn failed(fault: ResumeError) -> CliError {
     CliError::because(fault.reason(), fault)
 }
 
-/// Resumes a run as the given [`AgentWork`], with the terms of its start and the current keys. `reports`
-/// replace the places of its report, if there are any.
+/// Resumes a run as the given [`AgentWork`], with the terms of its start and the current keys.
+/// `reports` replace the places of its report, if there are any.
 pub(super) fn resume(
     how: fn(RunId) -> AgentWork,
     run: &RunId,
@@ -71,7 +71,7 @@ pub(super) fn settings(
         jobs,
         earlier,
         memory,
-        wall,
+        sandbox,
         network,
         holdout,
         lanes_from,
@@ -86,7 +86,7 @@ pub(super) fn settings(
         jobs,
         earlier,
         memory,
-        wall,
+        sandbox,
         network,
         holdout,
         lanes_from,

@@ -36,7 +36,8 @@ struct WaitingLines {
     written: u64,
     has_printer: bool,
     is_printing: bool,
-    /// True once standard output has failed, with its error until [`OutputSpool::settled`] returns it.
+    /// True once standard output has failed, with its error until
+    /// [`OutputSpool::wait_until_written`] returns it.
     is_broken: bool,
     error: Option<io::Error>,
 }
@@ -66,7 +67,7 @@ impl OutputSpool {
     ///
     /// # Errors
     /// The first error of standard output.
-    pub(super) async fn settled(&self) -> io::Result<()> {
+    pub(super) async fn wait_until_written(&self) -> io::Result<()> {
         loop {
             {
                 let mut waiting = self.lock();
@@ -177,12 +178,12 @@ mod tests {
                 Ok(())
             });
         });
-        spool.settled().await.unwrap();
+        spool.wait_until_written().await.unwrap();
         let all = String::from_utf8(heard.try_iter().collect::<Vec<_>>().concat()).unwrap();
         assert_eq!(all.lines().count(), lines);
         assert!(all.lines().enumerate().all(|(number, said)| said == line(number)));
         spool.push("and on");
-        spool.settled().await.unwrap();
+        spool.wait_until_written().await.unwrap();
         assert_eq!(heard.try_iter().collect::<Vec<_>>().concat(), b"and on\n");
         assert_eq!(spool.lock().written, 0, "the file is empty again");
     }
@@ -195,12 +196,12 @@ mod tests {
         let shared = spool.0.clone();
         std::thread::spawn(move || shared.print(|_| Err(io::Error::other("the disk is full"))));
         let until = async {
-            while spool.settled().await.is_ok() {
+            while spool.wait_until_written().await.is_ok() {
                 tokio::task::yield_now().await;
             }
         };
         tokio::time::timeout(std::time::Duration::from_mins(5), until).await.unwrap();
         spool.push("two");
-        spool.settled().await.unwrap();
+        spool.wait_until_written().await.unwrap();
     }
 }

@@ -14,7 +14,7 @@ use crate::store::{RunListFilter, RunRow, Store, StoredRunState, read_text};
 use crate::verdict::shell_word;
 use std::path::{Path, PathBuf};
 
-/// The most bytes of a task to read.
+/// The maximum number of bytes of a task to read.
 const MOST: usize = 1 << 16;
 
 /// Prints three lines about the project; returns the exit code.
@@ -23,7 +23,7 @@ const MOST: usize = 1 << 16;
 /// When the folder does not exist, or nothing can be printed.
 pub(super) fn say(project: &ProjectArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let root = project.root(environment)?;
-    configured::settle(environment, &root);
+    configured::restore_configuration(environment, &root);
     let lines = match lanes(&root, environment) {
         Some(lanes) => vec![
             format!("Lanes:    {lanes}"),

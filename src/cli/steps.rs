@@ -9,13 +9,13 @@ use crate::verdict::{StepReport, StepStatus};
 
 /// Bytes to show of a failed step's output: its explanation. The log has the rest.
 const SHOWN: usize = 1536;
-/// The most lines of this output.
+/// The maximum number of lines of this output.
 const LINES: usize = 50;
 /// Characters to show of a failing test's message.
 const MESSAGE: usize = 160;
-/// The most failed steps to explain at the end of a lane.
+/// The maximum number of failed steps to explain at the end of a lane.
 const EXPLAINED: usize = 20;
-/// The most failed steps to name in a line.
+/// The maximum number of failed steps to name in a line.
 const NAMED: usize = 10;
 
 /// The pieces of a line.

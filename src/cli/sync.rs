@@ -11,7 +11,7 @@ use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
 use crate::report::count;
 use crate::store::{Store, WhichUnsent};
-use crate::sync::{Said, SyncError};
+use crate::sync::{SendResult, SyncError};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
@@ -42,7 +42,7 @@ pub(super) struct SyncArguments {
 /// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// When there is no server, or its settings are unusable.
+/// When no server exists, or its settings are unusable.
 pub(super) fn run(arguments: &SyncArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let workspace = arguments.project.root(environment)?;
     let set = configured::load_without_models(environment, &workspace).map_err(CliError::input)?;
@@ -65,23 +65,23 @@ pub(super) fn run(arguments: &SyncArguments, environment: &EnvironmentLayer) -> 
             (Some(WhichUnsent::Begun), unsent(WhichUnsent::All)? - begun)
         }
     };
-    let said = block_on(async {
+    let result = block_on(async {
         let sender = plan.sender().await?;
-        let mut said = match which {
-            None => Said::default(),
+        let mut result = match which {
+            None => SendResult::default(),
             Some(which) => sender.send(which).await,
         };
-        if said.runs == 0 && said.faults.is_empty() {
-            said.faults.extend(sender.must_answer().await.err());
+        if result.runs == 0 && result.faults.is_empty() {
+            result.faults.extend(sender.must_answer().await.err());
         }
-        Ok::<_, CliError>(said)
+        Ok::<_, CliError>(result)
     })??;
-    print_sent(&said, unasked, arguments.json)?;
-    Ok(u8::from(said.left > 0 || !said.faults.is_empty()))
+    print_sent(&result, unasked, arguments.json)?;
+    Ok(u8::from(result.left > 0 || !result.faults.is_empty()))
 }
 
-fn print_sent(said: &Said, unasked: u64, is_json: bool) -> Result<(), CliError> {
-    let Said { runs, records, left, faults } = said;
+fn print_sent(result: &SendResult, unasked: u64, is_json: bool) -> Result<(), CliError> {
+    let SendResult { runs, records, left, faults } = result;
     let whys: Vec<String> = faults.iter().map(|fault| paint::one_line(&fault.to_string())).collect();
     if is_json {
         let version = SYNC_SCHEMA_VERSION;

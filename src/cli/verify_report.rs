@@ -115,7 +115,7 @@ async fn reasons(
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let scratch = tempfile::tempdir().context("cannot create a folder").map_err(CliError::own)?;
     let root = arguments.project.root(environment)?;
-    configured::settle(environment, &root);
+    configured::restore_configuration(environment, &root);
     let trees = Trees::open(&scratch.path().join("git"), &root, path, &stop).await.map_err(CliError::input)?;
     let repository = UserRepository::around(&trees, &env, &stop).await.map_err(CliError::input)?;
     let repository = repository.ok_or_else(|| CliError::input(DeliveryError::NoRepository))?;

@@ -106,12 +106,12 @@ mod tests {
 
     #[test]
     fn what_names_no_variable_is_refused_and_nothing_is_shown_of_a_text() {
-        for (text, said) in [
+        for (text, message) in [
             ("Bearer ${TOKEN", "`${` has no closing `}`"),
             ("${token}", "`${token}` is not a valid environment variable"),
             ("${}", "`${}` is not a valid environment variable"),
         ] {
-            assert_eq!(EnvTemplate::read(text), Err(said.to_owned()), "{text}");
+            assert_eq!(EnvTemplate::read(text), Err(message.to_owned()), "{text}");
         }
         assert!(!format!("{:?}", EnvTemplate::read("s3cret ${A}").unwrap()).contains("s3cret"));
     }

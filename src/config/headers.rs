@@ -55,9 +55,9 @@ fn one(name: &str, node: &YamlNode, problems: &mut Problems) -> Option<SentHeade
     let variable = variable(&mut table, problems).map(KeyPlace::Variable);
     let file = file_of(&mut table, "file", problems).map(KeyPlace::File);
     let command = command(&mut table, "command", "ttl", problems);
-    let said = ["env", "file", "command"].into_iter().filter(|way| table.place_of(way).is_some()).count();
-    if said != 1 {
-        let message = format!("the header `{}` has {said} sources, expected exactly 1", excerpt(name));
+    let count = ["env", "file", "command"].into_iter().filter(|way| table.place_of(way).is_some()).count();
+    if count != 1 {
+        let message = format!("the header `{}` has {count} sources, expected exactly 1", excerpt(name));
         problems.push(Problem::at(node.place, message).hint("give one of `env`, `file` and `command`, or a text"));
     }
     table.finish(problems);

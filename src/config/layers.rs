@@ -199,7 +199,7 @@ impl fmt::Debug for EnvironmentLayer {
     }
 }
 
-/// Copies variables, and adds a search path where there is none.
+/// Copies variables, and adds a search path where none exists.
 fn with_path<'v>(vars: impl Iterator<Item = (&'v String, &'v String)>) -> BTreeMap<String, String> {
     let mut vars: BTreeMap<String, String> = vars.map(|(name, value)| (name.clone(), value.clone())).collect();
     vars.entry("PATH".into()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".into());

@@ -4,7 +4,7 @@ use super::parse_size;
 use crate::process::sandbox::SandboxLimits;
 use crate::yaml::{Problem, Problems, TableReader};
 
-/// The fewest processes with which tools work at all, and the most that can be relied on.
+/// The minimum number of processes with which tools work, and the maximum that fledge relies on.
 pub(super) const PROCESSES: std::ops::RangeInclusive<i64> = 16..=1_000_000;
 /// The smallest limit on memory and on the size of a file, in bytes.
 const LEAST: u64 = 16 << 20;

@@ -54,7 +54,7 @@ pub struct ProjectConfig {
     pub baseline: Option<Baseline>,
     /// The lifetime of memories that runs leave.
     pub ephemeral_ttl: Option<Duration>,
-    /// The most tokens of memories in the first message of a run.
+    /// The maximum number of tokens of memories in the first message of a run.
     pub recall_tokens: Option<usize>,
     /// The sandbox of agents.
     pub sandbox: SandboxChoice,
@@ -62,7 +62,7 @@ pub struct ProjectConfig {
     pub network: bool,
     /// The resource limits of agents' tools and of gate steps.
     pub limits: SandboxLimits,
-    /// True if there is no person to ask.
+    /// True if no person can be asked.
     pub non_interactive: bool,
     /// Defaults for tasks that do not set a value.
     pub defaults: TaskDefaults,
@@ -165,7 +165,7 @@ pub enum ConfigError {
          `default_model:` in fledge.yaml or FLEDGE_MODEL; `cassette/<path>` replays recorded answers without a key)"
     )]
     NoModel,
-    /// There is no folder for fledge's state.
+    /// No folder for fledge's state exists.
     #[error("no folder for fledge's state (set FLEDGE_STATE_DIR or HOME)")]
     NoStateDir,
 }
@@ -319,7 +319,7 @@ fn is_trusted(settings: &ProjectConfig, workspace: &Path) -> bool {
     settings.trust.iter().any(|path| real.as_ref().is_ok_and(|real| path.canonicalize().is_ok_and(|own| own == *real)))
 }
 
-/// Reads a file's text; `None` if there is no file. Refuses pipes and devices, which would block.
+/// Reads a file's text; `None` if no file exists. Refuses pipes and devices, which would block.
 fn read(path: &Path) -> Result<Option<String>, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { path: path.into(), source };
     let refused = |why: &str| Err(unreadable(std::io::Error::other(why)));

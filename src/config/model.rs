@@ -103,13 +103,13 @@ pub struct ModelSettings {
     pub tier: Option<Tier>,
     /// The price of its tokens, if set.
     pub price: Option<Price>,
-    /// The most tokens of a conversation, answer included.
+    /// The maximum number of tokens of a conversation, answer included.
     pub max_context_tokens: Option<u64>,
-    /// The most tokens of one answer.
+    /// The maximum number of tokens of one answer.
     pub max_output_tokens: Option<u64>,
-    /// The most requests that begin within a minute.
+    /// The maximum number of requests that begin within a minute.
     pub per_minute: Option<NonZeroU32>,
-    /// The most requests at a time.
+    /// The maximum number of requests at a time.
     pub at_once: Option<NonZeroU32>,
     /// Headers sent with each request.
     pub headers: Headers,
@@ -124,7 +124,7 @@ pub struct ModelSettings {
     pub tools_mode: ToolsMode,
     /// The time limits of a turn.
     pub clocks: TurnTimeouts,
-    /// The most bytes of one answer on the wire; `None` for the default.
+    /// The maximum number of bytes of one answer on the wire; `None` for the default.
     pub max_response: Option<usize>,
     /// The file that configures the model; for a spelled-out name, the name itself.
     pub origin: String,
@@ -155,7 +155,7 @@ impl ModelSettings {
         }
     }
 
-    /// Returns the most tokens of a conversation, if set or published.
+    /// Returns the maximum number of tokens of a conversation, if set or published.
     pub fn window(&self) -> Option<u64> {
         self.max_context_tokens.or_else(|| published(self.provider, &self.model).map(|known| known.window))
     }
@@ -177,7 +177,7 @@ impl ModelSettings {
         self.base_url.as_deref().is_none_or(|url| rest(url).unwrap_or(false))
     }
 
-    /// Returns the most tokens of one answer, if published.
+    /// Returns the maximum number of tokens of one answer, if published.
     pub fn largest_output(&self) -> Option<u64> {
         published(self.provider, &self.model).and_then(|known| known.largest_output())
     }
@@ -240,8 +240,8 @@ pub fn resolve_model(
     };
     // A provider's key is for that provider's address. A model elsewhere has its own key, or none.
     let is_foreign = !entry.is_at_home();
-    let said = entry.provider.url_variable().filter(|_| entry.base_url.is_none());
-    if let Some((variable, url)) = said.and_then(|variable| Some((variable, environment.get(variable)?))) {
+    let message = entry.provider.url_variable().filter(|_| entry.base_url.is_none());
+    if let Some((variable, url)) = message.and_then(|variable| Some((variable, environment.get(variable)?))) {
         if let Some(why) = url_fault(url) {
             return Err(ConfigError::Variable { name: variable.into(), why });
         }
@@ -286,7 +286,7 @@ fn found(
 
 /// Returns the name of the model for a task of this tier that names none. A model named in the
 /// environment comes first. Then follow the default model if it is for this tier, another model for
-/// this tier, and the default model for any tier. If there is none, the key that is set decides. A
+/// this tier, and the default model for any tier. If none exists, the key that is set decides. A
 /// model without a tier is for code.
 ///
 /// # Errors

@@ -116,8 +116,9 @@ fn key_place(
     let variable = key_variable(table, provider, owner, problems).map(KeyPlace::Variable);
     let file = file_of(table, "api_key_file", problems).map(KeyPlace::File);
     let command = command(table, "api_key_command", "api_key_ttl", problems);
-    let mut said = ["api_key_env", "api_key_file", "api_key_command"].into_iter().filter_map(|key| table.place_of(key));
-    if let Some(second) = said.nth(1) {
+    let mut given =
+        ["api_key_env", "api_key_file", "api_key_command"].into_iter().filter_map(|key| table.place_of(key));
+    if let Some(second) = given.nth(1) {
         let twice = Problem::at(second, "the key has more than one source");
         problems.push(twice.hint("keep one of `api_key_env`, `api_key_file` and `api_key_command`"));
     }
@@ -170,7 +171,7 @@ fn clocks(table: &mut TableReader<'_>, problems: &mut Problems) -> TurnTimeouts 
     clocks
 }
 
-/// Parses the most bytes of one answer.
+/// Parses the maximum number of bytes of one answer.
 fn max_response(table: &mut TableReader<'_>, problems: &mut Problems) -> Option<usize> {
     let text = table.text("max_response", problems)?;
     let place = table.take("max_response")?.place;

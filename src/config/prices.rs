@@ -17,7 +17,7 @@ pub const PRICES_READ: &str = "2026-11-22";
 pub struct PublishedPrice {
     /// The provider's name of the model. A name with a date behind it means the same model.
     pub model: &'static str,
-    /// The most tokens of a conversation at `price`.
+    /// The maximum number of tokens of a conversation at `price`.
     pub window: u64,
     /// The price of tokens within that window.
     pub price: Price,
@@ -26,8 +26,8 @@ pub struct PublishedPrice {
 }
 
 impl PublishedPrice {
-    /// Returns the most tokens of one answer, if that is published and more than the default
-    /// request.
+    /// Returns the maximum number of tokens of one answer, if that is published and more than the
+    /// default request.
     pub fn largest_output(&self) -> Option<u64> {
         let name = self.model;
         let is_older = ["claude-opus-4-1", "claude-3"].iter().any(|older| name.starts_with(older));

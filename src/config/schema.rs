@@ -26,7 +26,7 @@ fn means() -> Vec<KeyRow> {
         (
             "recall_tokens",
             int(RECALLED),
-            "The most tokens of memories in the first message, at four bytes per token. Default: 500.",
+            "The maximum number of tokens of memories in the first message, at four bytes per token. Default: 500.",
         ),
     ]);
     vec![
@@ -89,7 +89,7 @@ fn defaults() -> Vec<KeyRow> {
             "The share of the model's context window at which fledge shortens a conversation. Default: 0.7.",
         ),
         ("confirm_within", duration(), "How long fledge waits for a person to approve a call."),
-        ("max_tries", int(MAX_TRIES), "The most tries of one model call. Default: 4."),
+        ("max_tries", int(MAX_TRIES), "The maximum number of tries of one model call. Default: 4."),
         ("max_wait", duration(), "The longest pause that a provider may request. Default: `2m`."),
     ]
 }
@@ -124,11 +124,11 @@ fn safety() -> Vec<KeyRow> {
 
 fn limits() -> Value {
     map([
-        ("processes", int(PROCESSES), "The most processes at once. Default: 4096."),
+        ("processes", int(PROCESSES), "The maximum number of processes at once. Default: 4096."),
         (
             "memory",
             like(text(), "4GiB"),
-            "The most memory of all its processes together. Default: three quarters of the machine's memory.",
+            "The maximum memory of all its processes together. Default: three quarters of the machine's memory.",
         ),
         ("file_size", like(text(), "1GiB"), "The largest file that a process may write. Default: 16GiB."),
     ])
@@ -179,14 +179,18 @@ fn model() -> Value {
             ("api_key_ttl", duration(), "How long a key from `api_key_command` is valid."),
             ("tier", one_of(&Tier::WORDS), "The tier of tasks that use this model if they name none."),
             ("price", price, "US dollars per million tokens."),
-            ("max_context_tokens", int(CONTEXT_TOKENS), "The most tokens of a conversation."),
-            ("max_output_tokens", int(OUTPUT_TOKENS), "The most tokens of one answer."),
+            ("max_context_tokens", int(CONTEXT_TOKENS), "The maximum number of tokens of a conversation."),
+            ("max_output_tokens", int(OUTPUT_TOKENS), "The maximum number of tokens of one answer."),
             (
                 "max_requests_per_minute",
                 int(PER_MINUTE),
-                "The most requests per minute, over all runs of this process.",
+                "The maximum number of requests per minute, over all runs of this process.",
             ),
-            ("max_concurrent", int(AT_ONCE), "The most concurrent requests, over all runs of this process."),
+            (
+                "max_concurrent",
+                int(AT_ONCE),
+                "The maximum number of concurrent requests, over all runs of this process.",
+            ),
             ("headers", headers(), "HTTP headers that are sent with each request."),
             ("ca_file", path("~/.keys/ca.pem"), "Certificates (PEM) that are trusted for the model's server."),
             ("proxy", like(text(), "http://proxy.example:3128"), "The proxy for requests to the model."),
@@ -197,7 +201,7 @@ fn model() -> Value {
                 "How the model calls tools: by the provider's API, or in its text. Default: `native`.",
             ),
             ("timeouts", timeouts, "Time limits of a turn."),
-            ("max_response", like(text(), "16MB"), "The most bytes of one answer, from `4KB` to `1GB`."),
+            ("max_response", like(text(), "16MB"), "The maximum number of bytes of one answer, from `4KB` to `1GB`."),
         ],
     )
 }
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_of_a_configuration_has_the_keys_of_its_reader_and_takes_what_that_takes() {
+    fn the_configuration_schema_has_the_keys_of_the_reader_and_accepts_the_same_values() {
         let schema = schema();
         let of = |path: &str| keys(schema.pointer(&format!("/properties/{path}")).unwrap());
         assert_eq!(keys(&schema), known("@", read));

@@ -279,7 +279,7 @@ fn what_holds_for_all_tasks_comes_from_all_layers_and_a_project_can_only_narrow_
 }
 
 #[test]
-fn a_project_is_trusted_by_a_flag_or_by_the_users_own_configuration_and_by_nothing_else() {
+fn a_project_is_trusted_only_by_a_flag_or_by_the_users_configuration() {
     let folder = crate::test_support::temp_dir();
     let (home, workspace) = (folder.path().join("home"), folder.path().join("workspace"));
     fs::create_dir_all(home.join("fledge")).unwrap();

@@ -160,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_for_everybody_is_refused_from_a_project_and_taken_from_one_that_is_trusted() {
+    fn restricted_keys_are_refused_from_a_project_unless_it_is_trusted() {
         let rows = TOP.iter().map(|row| (row, true)).chain(MODEL.iter().map(|row| (row, false)));
         for ((key, word), is_top) in rows {
             if matches!(word, Free) {
                 continue;
             }
-            let said = format!("{key}: {}", dangerous(key));
-            let text = if is_top { said } else { format!("models:\n  m: {{ provider: openai, model: x, {said} }}") };
+            let entry = format!("{key}: {}", dangerous(key));
+            let text = if is_top { entry } else { format!("models:\n  m: {{ provider: openai, model: x, {entry} }}") };
             let place = if is_top { "fledge.yaml:1:1: " } else { "fledge.yaml:2:" };
             let message = parse(&text, "fledge.yaml", Owner::Project).unwrap_err().to_string();
             assert!(message.starts_with(place) && message.contains("--trust-project"), "{key}: {message}");

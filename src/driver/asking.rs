@@ -62,7 +62,7 @@ struct HumanAsker {
 
 impl fmt::Debug for Asker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_nobody() { "Asker(nobody)" } else { "Asker(somebody)" })
+        f.write_str(if self.has_no_listener() { "Asker(none)" } else { "Asker(some)" })
     }
 }
 
@@ -78,7 +78,7 @@ impl Asker {
     }
 
     /// Returns true if no person can be asked.
-    pub fn is_nobody(&self) -> bool {
+    pub fn has_no_listener(&self) -> bool {
         self.0.is_none()
     }
 
@@ -172,17 +172,17 @@ impl EffectRunner {
 pub(super) fn ask_for(approve: &[String], asker: &Asker, plan: &mut RunPlan) -> Result<(), PlanError> {
     let (commands, tools): (Vec<&String>, Vec<&String>) = approve.iter().partition(|ask| ask.contains(':'));
     let asked = patterns(&tools.into_iter().cloned().collect::<Vec<_>>())?;
-    let nobody = "needs approval, but no person can be asked: fledge denies its calls";
+    let denied = "needs approval, but no person can be asked: fledge denies its calls";
     for rule in plan.rules.iter_mut().filter(|rule| rule.access == ToolAccess::Allowed && asked.is_match(&rule.name)) {
         rule.access = ToolAccess::Ask;
-        if asker.is_nobody() {
-            plan.notes.push(format!("`{}` {nobody}", rule.name));
+        if asker.has_no_listener() {
+            plan.notes.push(format!("`{}` {denied}", rule.name));
         }
     }
     for (tool, command) in commands.into_iter().filter_map(|ask| ask.split_once(':')) {
         let is_offered = plan.rules.iter().any(|rule| rule.name == tool && rule.access == ToolAccess::Allowed);
-        if asker.is_nobody() && is_offered {
-            plan.notes.push(format!("`{command}` {nobody}"));
+        if asker.has_no_listener() && is_offered {
+            plan.notes.push(format!("`{command}` {denied}"));
         }
         plan.ask_commands.push(command.to_owned());
     }
@@ -230,7 +230,7 @@ mod tests {
                     Some("yes") => Consent::Yes,
                     Some("always") => Consent::Always,
                     Some("why") => Consent::No(" too soon\n".into()),
-                    Some("panic") => panic!("nobody can stand this"),
+                    Some("panic") => panic!("the asker panics"),
                     _ => Consent::No(String::new()),
                 }
             }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn questions_come_one_after_the_other_and_the_time_of_each_runs_only_while_it_is_shown() {
+    async fn questions_are_asked_in_turn_and_each_timeout_runs_only_while_shown() {
         let shown = Arc::new(AtomicUsize::new(0));
         let now = shown.clone();
         let asker = Asker::new(move |question| {

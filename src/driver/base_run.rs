@@ -10,7 +10,7 @@ use crate::gate::BaseError;
 use crate::run::{Event, Run};
 use tokio_util::sync::CancellationToken;
 
-/// The most failures to name.
+/// The maximum number of failures to name.
 const NAMED: usize = 20;
 
 /// The gate run on the base. Base and work are judged in the same folder, one after the other.

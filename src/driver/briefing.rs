@@ -48,7 +48,7 @@ pub struct StartingPoint {
     pub git: GitPrograms,
     /// The user's checkout, in which dependencies are installed.
     pub origin: PathBuf,
-    /// The user's repository. `None` if there is none or it was not read yet.
+    /// The user's repository. `None` if none exists or it was not read yet.
     pub repository: Option<SourceRepository>,
 }
 
@@ -188,8 +188,8 @@ pub(super) fn patterns_of(task: &Task, workspace: &Path) -> impl Iterator<Item =
     files.filter_map(move |file| Some(format!("/{}", globset::escape(file.strip_prefix(&root).ok()?.to_str()?))))
 }
 
-/// Checks the input of [`prepare`] that costs little to read: the lanes, the patterns, the tools and
-/// the files that the task names.
+/// Checks the input of [`prepare`] that costs little to read: the lanes, the patterns, the tools
+/// and the files that the task names.
 ///
 /// # Errors
 /// Those of [`prepare`], except for files that only freezing the gate reads.
@@ -227,11 +227,11 @@ fn with_definition<T>(
     call(definition, lanes_at).map_err(|fault| {
         let has_none = matches!(&fault, GateError::UnknownLane { known, .. } if known.is_empty());
         let way_out = if has_none { "\n  or skip verification with `lane: false` or --no-verify" } else { "" };
-        let (mut said, rev) = (chain(&fault), settings.lanes_from.as_deref().unwrap_or_default());
+        let (mut problem, rev) = (chain(&fault), settings.lanes_from.as_deref().unwrap_or_default());
         if let Some(at) = lanes_at {
-            said = said.replace(&at.display().to_string(), &format!("`{rev}`"));
+            problem = problem.replace(&at.display().to_string(), &format!("`{rev}`"));
         }
-        let unplanned = PlanError::new(fault.reason(), format!("{said}{way_out}"));
+        let unplanned = PlanError::new(fault.reason(), format!("{problem}{way_out}"));
         let unplanned = match &fault {
             GateError::UnknownLane { lane, .. } => unplanned.of_value("lane", lane),
             _ => unplanned,

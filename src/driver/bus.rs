@@ -39,8 +39,8 @@ pub struct EventRecord {
     /// The time of the event, as RFC 3339 in UTC with milliseconds.
     pub at: String,
     /// True if the run's journal has the event, so that [`super::events_after`] returns it again
-    /// with this number. False for pieces, which are returned whole if the journal has them, and for
-    /// the progress of steps.
+    /// with this number. False for pieces, which are returned whole if the journal has them, and
+    /// for the progress of steps.
     #[serde(skip)]
     pub is_kept: bool,
     /// The event: `type` and `data`.
@@ -130,12 +130,12 @@ type EventSubscriber = dyn Fn(&EventRecord) + Send + Sync;
 #[derive(Clone, Default)]
 pub(super) struct EventBus {
     watchers: Vec<Arc<EventWatcher<Arc<EventRecord>>>>,
-    ears: Vec<Arc<EventSubscriber>>,
+    listeners: Vec<Arc<EventSubscriber>>,
 }
 
 impl fmt::Debug for EventBus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bus({} watchers, {} ears)", self.watchers.len(), self.ears.len())
+        write!(f, "Bus({} watchers, {} ears)", self.watchers.len(), self.listeners.len())
     }
 }
 
@@ -150,28 +150,28 @@ impl EventBus {
         })));
     }
 
-    /// Calls `ear` with every event on the thread of the sender, who waits for it.
-    pub(super) fn whisper(&mut self, ear: impl Fn(&EventRecord) + Send + Sync + 'static) {
-        self.ears.push(Arc::new(ear));
+    /// Calls `listener` with every event on the thread of the sender, who waits for it.
+    pub(super) fn add_listener(&mut self, listener: impl Fn(&EventRecord) + Send + Sync + 'static) {
+        self.listeners.push(Arc::new(listener));
     }
 
     pub(super) fn is_watched(&self) -> bool {
-        !(self.watchers.is_empty() && self.ears.is_empty())
+        !(self.watchers.is_empty() && self.listeners.is_empty())
     }
 
     pub(super) fn publish(&self, record: EventRecord) {
         let record = Arc::new(record);
-        self.ears.iter().for_each(|ear| ear(&record));
+        self.listeners.iter().for_each(|listener| listener(&record));
         for watcher in &self.watchers {
             watcher.send(record.clone(), piece(&record.event).is_some());
         }
     }
 
     /// Waits until every watcher has handled every event, at most for `patience`.
-    pub(super) async fn settle(&self, patience: Duration) {
+    pub(super) async fn wait_for_watchers(&self, patience: Duration) {
         let seen = async {
             for watcher in &self.watchers {
-                watcher.settled().await;
+                watcher.wait_until_idle().await;
             }
         };
         let _in_time = tokio::time::timeout(patience, seen).await;
@@ -223,8 +223,8 @@ mod tests {
                 event,
             });
         }
-        for heard in [first.1, second.1] {
-            assert_eq!([heard.recv(), heard.recv()], [Ok(1), Ok(2)]);
+        for received in [first.1, second.1] {
+            assert_eq!([received.recv(), received.recv()], [Ok(1), Ok(2)]);
         }
     }
 }

@@ -13,9 +13,9 @@ use crate::store::{RunDir, RunListFilter, RunProperty, Store, write_whole};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The most unfinished runs to check.
+/// The maximum number of unfinished runs to check.
 const MOST: u32 = 100;
-/// The most paths to name.
+/// The maximum number of paths to name.
 const NAMED: usize = 10;
 /// Marks a killed run whose changes were checked. Later changes do not count as its own.
 const SETTLED: &str = "configuration-settled";
@@ -49,9 +49,9 @@ pub fn settle_configuration(state_dir: &Path, workspace: &Path) -> Vec<String> {
         let filter = RunListFilter { limit: MOST, only: Some(only), ..RunListFilter::default() };
         for row in store.runs(&filter).unwrap_or_default() {
             let folder = store.folder(&row.head.id);
-            let settled = folder.path().join(SETTLED);
+            let wait_until_idle = folder.path().join(SETTLED);
             let is_here = row.head.workspace == workspace.display().to_string();
-            if !is_here || (only == RunProperty::Interrupted && settled.exists()) {
+            if !is_here || (only == RunProperty::Interrupted && wait_until_idle.exists()) {
                 continue;
             }
             let Ok((_, terms)) = terms(&store, &row.head.id) else { continue };
@@ -59,7 +59,7 @@ pub fn settle_configuration(state_dir: &Path, workspace: &Path) -> Vec<String> {
             keep(&folder, &put_back);
             notes.extend(put_back.into_iter().map(|note| format!("run {}: {note}", row.head.id)));
             if only == RunProperty::Interrupted {
-                let _it_is_looked_at_again = write_whole(&settled, &[]);
+                let _it_is_looked_at_again = write_whole(&wait_until_idle, &[]);
             }
         }
     }

@@ -125,16 +125,16 @@ async fn head_of(
 }
 
 impl EffectRunner {
-    /// Commits the verified tree. If an earlier process has made the commit, returns that one.
+    /// Commits the verified tree. If an earlier process has made the commit, returns that commit.
     pub(super) fn deliver(&self, call: CallId, tree: TreeId, base: TreeId, run: &Run, inbox: &mut Inbox) {
         let delivered = move |result| Event::Delivered { call, result, ways: None };
         let (Some(head), Some(result)) = (run.head().cloned(), run.result()) else {
             let unknown = "the head of the repository was not recorded".to_owned();
             return inbox.outbox().send(delivered(Err(unknown)));
         };
-        let (hands, stop) = (self.clone(), inbox.stop_token().child_token());
+        let (effects, stop) = (self.clone(), inbox.stop_token().child_token());
         let effect = async move {
-            let made = hands.see_out(&stop, hands.commit(&head, &result, &tree, &base, &stop)).await;
+            let made = effects.see_out(&stop, effects.commit(&head, &result, &tree, &base, &stop)).await;
             match made {
                 Some(Ok(MadeCommit { commit, tree, notes })) => {
                     delivered(Ok(Delivery { commit, branch: head.branch, tree, notes }))
@@ -218,8 +218,8 @@ impl EffectRunner {
         let Some(ready) = self.ready.get() else { return };
         let aside = self.run_dir.path().join("set-aside/git");
         let aside = (self.task.on_tamper == task::OnTamper::Restore).then_some(aside);
-        for told in ready.seal.clone().close_git(ready.ground.wall.kind(), aside).await {
-            tracing::warn!("{told}");
+        for reported in ready.seal.clone().close_git(ready.ground.sandbox.kind(), aside).await {
+            tracing::warn!("{reported}");
         }
     }
 
@@ -263,7 +263,7 @@ async fn patch(
     let repository = UserRepository::around(trees, env, stop).await?;
     let (author, difference) = match &repository {
         Some(repository) => (repository.author(stop).await?, repository.patch(base, tree, stop).await?),
-        None => (delivery::nobody(), delivery::patch(trees, "", base, tree, stop).await?),
+        None => (delivery::fallback_identity(), delivery::patch(trees, "", base, tree, stop).await?),
     };
     let mail = MailPatch {
         author: &author,

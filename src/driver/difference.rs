@@ -109,7 +109,7 @@ fn to_tree(outside: OutsideFiles) -> OutsideTree {
 impl Planner {
     /// Records the state of the repository. A failure only loses the later report.
     pub(super) async fn note_standing(&self, ground: &RunGround) {
-        if ground.wall.kind() == SandboxKind::Bubblewrap {
+        if ground.sandbox.kind() == SandboxKind::Bubblewrap {
             return;
         }
         let noted = async {
@@ -142,11 +142,11 @@ impl EffectRunner {
             repository.ok_or(DeliveryError::NoRepository)?.standing(stop).await
         };
         let delivered = result.and_then(|result| Some((result.commit.as_deref()?, result.branch.as_deref())));
-        let told = match now.await {
+        let reported = match now.await {
             Ok(now) => before.moved(&now, delivered),
             Err(_) if stop.is_cancelled() => Vec::new(),
             Err(fault) => vec![format!("cannot check the repository for changes: {fault}")],
         };
-        told.into_iter().map(|told| format!("the repository changed during the run: {told}")).collect()
+        reported.into_iter().map(|reported| format!("the repository changed during the run: {reported}")).collect()
     }
 }

@@ -48,9 +48,9 @@ pub(super) struct RunDrive<'a> {
     pub(super) run: Run,
     pub(super) bus: &'a EventBus,
     pub(super) stop: &'a StopToken,
-    pub(super) hands: EffectRunner,
+    pub(super) effects: EffectRunner,
     pub(super) inbox: Inbox,
-    pub(super) veil: SecretRedactor,
+    pub(super) redactor: SecretRedactor,
     pub(super) journal: JournalWriter,
     /// The error because of which the journal can no longer be written.
     broken: Option<StoreError>,
@@ -61,11 +61,11 @@ pub(super) struct RunDrive<'a> {
     /// A digest of the actions after the newest event in the journal.
     asked: Option<RequestedActions>,
     /// The counter of events sent to watchers.
-    pub(super) told: EventCount,
+    pub(super) event_count: EventCount,
     /// The bills of sub-agents that an earlier process had under way.
     pub(super) lost: BTreeMap<CallId, RunBill>,
     /// The text of the answer under way, kept in case the run is cancelled before its end.
-    said: String,
+    partial_text: String,
     /// What watchers got in pieces since the last record that repeats them.
     shown: ShownPieces,
     stop_told: bool,
@@ -93,7 +93,7 @@ impl<'a> RunDrive<'a> {
     pub(super) fn new(
         bus: &'a EventBus,
         stop: &'a StopToken,
-        hands: EffectRunner,
+        effects: EffectRunner,
         journal: impl Into<JournalWriter>,
         id: RunId,
     ) -> Self {
@@ -101,18 +101,18 @@ impl<'a> RunDrive<'a> {
             run: Run::new(),
             bus,
             stop,
-            veil: SecretRedactor::new(hands.settings.secrets.clone()),
-            inbox: Inbox::new(hands.lineage.depth()),
-            hands,
+            redactor: SecretRedactor::new(effects.settings.secrets.clone()),
+            inbox: Inbox::new(effects.lineage.depth()),
+            effects,
             journal: journal.into(),
             broken: None,
             id,
             started: now(),
             since: Elapsed::default(),
             asked: None,
-            told: EventCount::default(),
+            event_count: EventCount::default(),
             lost: BTreeMap::new(),
-            said: String::new(),
+            partial_text: String::new(),
             shown: ShownPieces::default(),
             stop_told: false,
             grave: BTreeSet::new(),
@@ -128,12 +128,12 @@ impl<'a> RunDrive<'a> {
 
     /// Continues from the point where an earlier process left the run.
     pub(super) fn go_on_from(self, folded: FoldedJournal) -> Self {
-        let (lost, told) = (folded.lost(), EventCount::from(next_life(folded.seq)));
-        self.hands.lineage.recall(folded.roster);
+        let (lost, event_count) = (folded.lost(), EventCount::from(next_life(folded.seq)));
+        self.effects.lineage.recall(folded.roster);
         let (run, since, asked, sent) = (folded.run, folded.at, folded.asked, folded.sent.into());
-        let drive = Self { run, since, asked, sent, told, lost, ..self };
+        let drive = Self { run, since, asked, sent, event_count, lost, ..self };
         let is_kept = drive.run.state() != StateName::Idle; // else the journal has no record of the resume
-        folded.told.into_iter().for_each(|event| drive.emit(event, is_kept));
+        folded.emitted.into_iter().for_each(|event| drive.emit(event, is_kept));
         if is_kept {
             drive.emit(taken_up(&drive.run), true);
         }
@@ -141,19 +141,19 @@ impl<'a> RunDrive<'a> {
     }
 
     /// Makes this the drive of a sub-agent, which has the time and the event counter of its run.
-    pub(super) fn beside(self, since: Elapsed, told: EventCount) -> Self {
-        Self { since, told, ..self }
+    pub(super) fn beside(self, since: Elapsed, event_count: EventCount) -> Self {
+        Self { since, event_count, ..self }
     }
 
     pub(super) async fn run(&mut self, beginning: DriveStart) {
-        self.hands.judge_base(&self.run, &mut self.inbox); // before a repeated gate run, which waits for it
+        self.effects.judge_base(&self.run, &mut self.inbox); // before a repeated gate run, which waits for it
         match beginning {
             DriveStart::Task(_) if self.stop.token().is_cancelled() => {
                 return self
-                    .handle_event(Event::CancelRequested { cause: self.stop.cause(), said: String::new() })
+                    .handle_event(Event::CancelRequested { cause: self.stop.cause(), partial_text: String::new() })
                     .await;
             }
-            DriveStart::Task(charter) => self.handle_event(Event::TaskSubmitted { charter }).await,
+            DriveStart::Task(spec) => self.handle_event(Event::TaskSubmitted { spec }).await,
             DriveStart::End(reason, actions) => {
                 let lost = actions.iter().filter(|action| costs(action)).filter_map(Action::call);
                 for call in lost.filter(|call| self.sent.has(*call)) {
@@ -168,13 +168,13 @@ impl<'a> RunDrive<'a> {
                         (Some(call), action) if !self.sent.has(call) => self.perform(vec![action], false).await,
                         (Some(call), _) => self.handle_event(Event::Interrupted { call }).await,
                         (None, Action::RunChild { call, input, limits }) => self.run_child_again(call, &input, limits),
-                        (None, action) => self.hands.perform_again(action, &self.run, &mut self.inbox),
+                        (None, action) => self.effects.perform_again(action, &self.run, &mut self.inbox),
                     }
                 }
             }
         }
         while self.run.state() != StateName::Idle {
-            self.hands.judge_base(&self.run, &mut self.inbox);
+            self.effects.judge_base(&self.run, &mut self.inbox);
             let Some(event) = self.next().await else {
                 self.rests = true;
                 return;
@@ -199,7 +199,10 @@ impl<'a> RunDrive<'a> {
                 InboxItem::Deadline => Event::DeadlinePassed,
                 InboxItem::Stop => {
                     self.stop_told = true;
-                    Event::CancelRequested { cause: self.stop.cause(), said: std::mem::take(&mut self.said) }
+                    Event::CancelRequested {
+                        cause: self.stop.cause(),
+                        partial_text: std::mem::take(&mut self.partial_text),
+                    }
                 }
                 InboxItem::Rest if !self.may_rest() => continue, // a request went out meanwhile
                 InboxItem::Rest => return None,
@@ -209,25 +212,25 @@ impl<'a> RunDrive<'a> {
 
     /// Takes an event. Its secrets are hidden here, before fledge writes or shows it.
     async fn handle_event(&mut self, event: Event) {
-        self.hear(&event);
-        for event in self.veil.redact_event(event) {
-            self.heed(event).await;
+        self.receive(&event);
+        for event in self.redactor.redact_event(event) {
+            self.handle(event).await;
         }
     }
 
-    fn hear(&mut self, event: &Event) {
+    fn receive(&mut self, event: &Event) {
         if let Event::ModelDelta { delta: crate::chat::Delta::Text(text), .. } = event {
-            self.said.push_str(text);
+            self.partial_text.push_str(text);
         } else if matches!(event, Event::ModelCompleted { .. } | Event::ModelFailed { .. }) {
-            self.said.clear();
+            self.partial_text.clear();
         }
     }
 
     /// Writes an event down, lets the machine decide, and performs the actions.
-    async fn heed(&mut self, event: Event) {
+    async fn handle(&mut self, event: Event) {
         let passes = event.is_transient();
         let actions = self.decide(event);
-        let has_hooks = !self.hands.settings.hooks.is_empty(); // without hooks, the rest can be repeated
+        let has_hooks = !self.effects.settings.hooks.is_empty(); // without hooks, the rest can be repeated
         let is_done = |action: &Action| match action {
             Action::RunHooks { .. } => has_hooks,
             action => action.is_irrevocable() && !costs(action), // a request is synced when it goes out
@@ -239,8 +242,8 @@ impl<'a> RunDrive<'a> {
         if let (Some(error), false) = (&self.broken, is_over) {
             tracing::error!(%error, "cannot write the journal: the run ends");
             let ending = self.decide_unwritten(self.moment(), Event::LimitReached { reason: Reason::IoError });
-            let told = actions.into_iter().filter(|action| matches!(action, Action::Emit { .. }));
-            self.perform(told.chain(ending).collect(), false).await;
+            let event_count = actions.into_iter().filter(|action| matches!(action, Action::Emit { .. }));
+            self.perform(event_count.chain(ending).collect(), false).await;
         } else {
             self.perform(actions, !passes && self.broken.is_none()).await;
         }
@@ -262,7 +265,7 @@ impl<'a> RunDrive<'a> {
                 event = Event::ReportFailed { call, message: why };
             }
             if let Event::ReportFailed { .. } = event {
-                self.hands.replace_report(&event, &self.run, self.broken.is_none());
+                self.effects.replace_report(&event, &self.run, self.broken.is_none());
             }
         } else if self.broken.is_some() && !event.is_transient() {
             match self.run.state() {
@@ -279,9 +282,9 @@ impl<'a> RunDrive<'a> {
     }
 
     fn write(&mut self, at: Elapsed, event: &Event) -> Result<(), StoreError> {
-        self.shown.flush(self.run.state(), event, (at, &self.told), &self.journal)?;
-        let told = self.told.record(whole(self.run.state(), event).len());
-        self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref(), told)?)
+        self.shown.flush(self.run.state(), event, (at, &self.event_count), &self.journal)?;
+        let event_count = self.event_count.record(whole(self.run.state(), event).len());
+        self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref(), event_count)?)
     }
 
     /// Records the end of the run and syncs the journal. A run without its report has not ended: a
@@ -313,11 +316,11 @@ impl<'a> RunDrive<'a> {
 
     /// Records the outcome. Updates memory only after the sync: it could not be taken back.
     fn finish(&mut self, result: &TaskResult) -> Result<(), StoreError> {
-        if self.hands.lineage.is_child() {
+        if self.effects.lineage.is_child() {
             return Ok(()); // only the run itself has an end in the store
         }
         self.journal.finish(&record::outcome(result, now_ms()))?;
-        self.hands.remember(result);
+        self.effects.remember(result);
         Ok(())
     }
 
@@ -343,9 +346,9 @@ impl<'a> RunDrive<'a> {
 
     /// Performs the actions in order. Events go first: only the journal accounts for their numbers.
     pub(super) async fn perform(&mut self, actions: Vec<Action>, is_kept: bool) {
-        let (told, actions): (Vec<Action>, Vec<Action>) =
+        let (event_count, actions): (Vec<Action>, Vec<Action>) =
             actions.into_iter().partition(|action| matches!(action, Action::Emit { .. }));
-        self.emit_all(told, is_kept);
+        self.emit_all(event_count, is_kept);
         for action in actions {
             let wants_rest = self.stop.rest().is_cancelled() && self.may_rest();
             if !(wants_rest && costs(&action)) {
@@ -362,10 +365,10 @@ impl<'a> RunDrive<'a> {
             Action::AbortInFlight => {
                 let mut late: Vec<Event> = self.inbox.abort().await;
                 late.retain(|event| !matches!(event, Event::BaseJudged { .. })); // nothing depends on the base now
-                for event in late.into_iter().flat_map(|event| self.veil.redact_event(event)).collect::<Vec<_>>() {
+                for event in late.into_iter().flat_map(|event| self.redactor.redact_event(event)).collect::<Vec<_>>() {
                     let passes = event.is_transient();
-                    let told = self.decide(event); // in Reporting, a late answer is only charged and shown
-                    self.emit_all(told, !passes && self.broken.is_none());
+                    let event_count = self.decide(event); // in Reporting, a late answer is only charged and shown
+                    self.emit_all(event_count, !passes && self.broken.is_none());
                 }
             }
             Action::SaveReport { call } if self.broken.is_some() => {
@@ -379,9 +382,9 @@ impl<'a> RunDrive<'a> {
             Action::RunChild { call, input, limits } => self.run_child(call, &input, limits),
             action @ (Action::CallModel { call, .. } | Action::Compact { call, .. }) => {
                 let permit = SendPermit::new(call, &self.sent, &self.journal, (self.since, self.started));
-                self.hands.ask_model(action, permit, &self.run, &mut self.inbox);
+                self.effects.ask_model(action, permit, &self.run, &mut self.inbox);
             }
-            action => self.hands.perform(action, &self.run, &mut self.inbox),
+            action => self.effects.perform(action, &self.run, &mut self.inbox),
         }
     }
 
@@ -395,9 +398,9 @@ impl<'a> RunDrive<'a> {
 
     fn emit(&self, event: AgentEvent, is_kept: bool) {
         // Count without watchers, too: a resume continues these numbers.
-        self.told.next(is_kept, |seq| {
+        self.event_count.next(is_kept, |seq| {
             if self.bus.is_watched() {
-                let of = self.hands.lineage.path();
+                let of = self.effects.lineage.path();
                 self.bus.publish(EventRecord { of, is_kept, ..EventRecord::now(&self.id, seq, event) });
             }
         });
@@ -405,19 +408,19 @@ impl<'a> RunDrive<'a> {
 
     /// Stops the agent's tools, so that no process of it is alive, and keeps its final files.
     pub(super) async fn leave(&mut self) {
-        self.hands.close().await;
-        self.hands.forget_installations().await;
+        self.effects.close().await;
+        self.effects.forget_installations().await;
         // Needed only without a report, or if a process was alive that should not have been.
-        for note in self.hands.put_back_configuration().await {
+        for note in self.effects.put_back_configuration().await {
             self.emit(AgentEvent::Warning(note), false);
         }
-        if self.hands.has_left() {
+        if self.effects.has_left() {
             return;
         }
         if self.run.result().is_some_and(|result| !result.verified) {
-            let _kept = self.hands.keep_state().await;
+            let _kept = self.effects.keep_state().await;
         }
-        self.hands.close_git().await;
+        self.effects.close_git().await;
     }
 
     pub(super) fn moment(&self) -> Elapsed {

@@ -202,7 +202,7 @@ impl EffectRunner {
             return inbox.outbox().send(finished(could_not_judge("there is no frozen gate")));
         };
         let site = ready.ground.site(&self.settings, &self.task, &self.run_dir, run.tools());
-        let (ground, run, hands) = (ready.ground.clone(), self.run_dir.run(), self.clone());
+        let (ground, run, effects) = (ready.ground.clone(), self.run_dir.run(), self.clone());
         let (outbox, stop): (InboxSender, CancellationToken) = (inbox.outbox(), inbox.stop_token());
         ready.unkept.anything();
         let effect = async move {
@@ -212,7 +212,7 @@ impl EffectRunner {
                 if is_output { outbox.pass(event) } else { outbox.send(event) }
             };
             tokio::join!(ready.close(), ready.base_judged()); // no process may change the judged files
-            if let Some(why) = hands.must_not_have_left() {
+            if let Some(why) = effects.must_not_have_left() {
                 return finished(could_not_judge(&why)); // protected files could not be restored
             }
             let mut verdict = gate.judge(&site, attempt, &stop, &on_step).await;
@@ -232,16 +232,16 @@ impl EffectRunner {
             // The result of a sub-agent is the answer to a call.
             return inbox.outbox().send(Event::ReportSaved { call, saved: Box::default() });
         }
-        let (hands, run, stop) = (self.clone(), run.clone(), inbox.stop_token().child_token());
+        let (effects, run, stop) = (self.clone(), run.clone(), inbox.stop_token().child_token());
         let failed = move |message: String| Event::ReportFailed { call, message };
         let effect = async move {
-            hands.close().await; // no process may write while files are restored
-            let mut notes = hands.put_back_configuration().await;
-            let (outside_tree, unseen) = hands.outside_tree(&run, &stop).await; // before fledge itself installs anything
-            notes.extend(unseen.into_iter().chain(hands.moved(run.result().as_ref(), &stop).await));
-            notes.extend(hands.bring_in_line(&run, &stop).await);
+            effects.close().await; // no process may write while files are restored
+            let mut notes = effects.put_back_configuration().await;
+            let (outside_tree, unseen) = effects.outside_tree(&run, &stop).await; // before fledge itself installs anything
+            notes.extend(unseen.into_iter().chain(effects.moved(run.result().as_ref(), &stop).await));
+            notes.extend(effects.bring_in_line(&run, &stop).await);
             let saved = SavedReport { notes: notes.clone(), outside_tree, ..SavedReport::default() };
-            match hands.see_out(&stop, hands.save(&run, saved, &stop)).await {
+            match effects.see_out(&stop, effects.save(&run, saved, &stop)).await {
                 Some(Ok(saved)) => Event::ReportSaved { call, saved: Box::new(saved) },
                 Some(Err(message)) => failed([&[message], notes.as_slice()].concat().join("; ")),
                 None => failed("the report was not written before the run had to stop".into()),

@@ -17,31 +17,31 @@ use std::path::PathBuf;
 ///
 /// # Errors
 /// [`PlanError`] with a way to fix it, if the sandbox is not available.
-pub(super) async fn raise(settings: &DriverSettings) -> Result<Sandbox, PlanError> {
+pub(super) async fn find_sandbox(settings: &DriverSettings) -> Result<Sandbox, PlanError> {
     let path = process::outside(variable(settings, "PATH"), &settings.workspace);
-    let raised = Sandbox::raise(settings.wall, settings.helper.as_deref(), &path).await;
-    raised.map_err(|fault| PlanError::new(Reason::NoSandbox, format!("{fault}: {}", fault.mend)))
+    let raised = Sandbox::find(settings.sandbox, settings.helper.as_deref(), &path).await;
+    raised.map_err(|fault| PlanError::new(Reason::NoSandbox, format!("{fault}: {}", fault.hint)))
 }
 
 /// Returns the rules for tools. They reach the workspace without git's own files, its dependencies,
 /// and the folder for their results.
-pub(super) fn holes(
+pub(super) fn rules(
     settings: &DriverSettings,
     task: &Task,
     run: &RunDir,
     dependencies: &DependencyFolders,
 ) -> PathRules {
-    let mut holes = PathRules::of_workspace(&settings.workspace);
-    holes.read_only.extend(configuration(settings, task));
-    holes.writable.push(run.outputs());
-    holes.hidden.extend(hidden(settings));
-    holes.home = Some(PathBuf::from(variable(settings, "HOME"))).filter(|home| home.is_absolute());
-    holes.network = settings.network;
-    holes.limits = settings.limits;
-    holes.read_only.extend(dependencies.interpreters.iter().cloned());
-    holes.view.clone_from(&dependencies.view);
-    holes.mounts.extend(dependencies.caches.iter().cloned());
-    holes
+    let mut rules = PathRules::of_workspace(&settings.workspace);
+    rules.read_only.extend(configuration(settings, task));
+    rules.writable.push(run.outputs());
+    rules.hidden.extend(hidden(settings));
+    rules.home = Some(PathBuf::from(variable(settings, "HOME"))).filter(|home| home.is_absolute());
+    rules.network = settings.network;
+    rules.limits = settings.limits;
+    rules.read_only.extend(dependencies.interpreters.iter().cloned());
+    rules.view.clone_from(&dependencies.view);
+    rules.mounts.extend(dependencies.caches.iter().cloned());
+    rules
 }
 
 /// Returns the files that configure later runs, if they exist and the task does not open them.
@@ -84,11 +84,11 @@ pub(super) fn must_be_hideable(settings: &DriverSettings) -> Result<(), PlanErro
 ///
 /// # Errors
 /// [`PlanError`] with a way to fix it, if they cannot.
-pub(super) fn must_be_writable(settings: &DriverSettings, wall: &Sandbox) -> Result<(), PlanError> {
-    let is_asked = wall.kind() != SandboxKind::Off;
+pub(super) fn must_be_writable(settings: &DriverSettings, sandbox: &Sandbox) -> Result<(), PlanError> {
+    let is_asked = sandbox.kind() != SandboxKind::Off;
     match process::unwritable(&settings.workspace).filter(|_| is_asked) {
         None => Ok(()),
-        Some(process::Unwritable { why, mend }) => Err(PlanError::new(Reason::NoSandbox, format!("{why}: {mend}"))),
+        Some(process::Unwritable { why, hint }) => Err(PlanError::new(Reason::NoSandbox, format!("{why}: {hint}"))),
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) struct FoldedJournal {
     /// The changes by file tools, in order.
     pub(super) changes: Vec<FileChange>,
     /// The events for a watcher that joins late: the start of the run, and its end.
-    pub(super) told: Vec<AgentEvent>,
+    pub(super) emitted: Vec<AgentEvent>,
     /// The number of events sent to watchers, up to those of the newest record.
     pub(super) seq: u64,
     /// The first place where the machine asks for other actions.
@@ -100,13 +100,13 @@ impl FoldedJournal {
             again.usd_micros.into_iter().for_each(|limit| self.run.may_cost(limit));
             self.seq = next_life(self.seq);
             // The resuming process sends these events again, and the state of the run.
-            let told: Vec<AgentEvent> = self.told.iter().cloned().chain([taken_up(&self.run)]).collect();
-            let said = told.into_iter().map(|event| self.say(event)).collect();
+            let emitted: Vec<AgentEvent> = self.emitted.iter().cloned().chain([taken_up(&self.run)]).collect();
+            let records = emitted.into_iter().map(|event| self.say(event)).collect();
             self.begin_pieces(self.seq + 1);
-            return Ok(said);
+            return Ok(records);
         }
         let (event, beside) = record::from_json(&record.data)?;
-        let mut said = self.say_whole(whole(self.run.state(), &event), beside.told);
+        let mut records = self.say_whole(whole(self.run.state(), &event), beside.event_count);
         if let (Some(then), Some(now), None) = (beside.before, &self.asked, &self.difference)
             && then != *now
         {
@@ -135,9 +135,9 @@ impl FoldedJournal {
                 }
                 (_, Action::Emit { event }) => {
                     if matches!(event, AgentEvent::Started { .. } | AgentEvent::Finished { .. }) {
-                        self.told.push(event.clone());
+                        self.emitted.push(event.clone());
                     }
-                    said.push(self.say(event));
+                    records.push(self.say(event));
                 }
                 (Some(call), action) => drop(self.open.insert(call, action)),
                 (None, _) => {}
@@ -146,7 +146,7 @@ impl FoldedJournal {
         if begins {
             self.pieces_from = self.seq + 1;
         }
-        Ok(said)
+        Ok(records)
     }
 
     /// Sets the smallest number for the next pieces of the run and its sub-agents.
@@ -160,11 +160,11 @@ impl FoldedJournal {
         LastRecord { seq: self.seq, from: None, of: None, event }
     }
 
-    /// Returns whole events for the pieces sent up to number `told`. They get the last numbers of
+    /// Returns whole events for the pieces sent up to number `event_count`. They get the last numbers of
     /// the pieces.
-    fn say_whole(&mut self, whole: Vec<AgentEvent>, told: u64) -> Vec<LastRecord> {
+    fn say_whole(&mut self, whole: Vec<AgentEvent>, event_count: u64) -> Vec<LastRecord> {
         let first = self.pieces_from.clamp(1, self.seq + 1);
-        self.seq = told.max(self.seq + whole.len() as u64);
+        self.seq = event_count.max(self.seq + whole.len() as u64);
         let numbers = self.seq + 1 - whole.len() as u64..;
         whole
             .into_iter()
@@ -185,14 +185,14 @@ impl FoldedJournal {
         let child = self.children.entry(number).or_default();
         let changes = child.changes.len();
         child.seq = self.seq;
-        let mut said = child.push(&JournalRecord { kind, ..record.clone() })?;
-        for said in &mut said {
-            said.of = Some(said.of.take().map_or_else(|| number.to_string(), |of| format!("{number}.{of}")));
+        let mut records = child.push(&JournalRecord { kind, ..record.clone() })?;
+        for records in &mut records {
+            records.of = Some(records.of.take().map_or_else(|| number.to_string(), |of| format!("{number}.{of}")));
         }
         self.seq = child.seq;
         self.changes.extend(child.changes[changes..].iter().cloned());
         self.difference = self.difference.take().or_else(|| child.difference.take());
-        Ok(said)
+        Ok(records)
     }
 
     /// Returns the bills of the sub-agents under way that had begun and so cannot continue.
@@ -314,7 +314,7 @@ impl FoldedJournal {
     fn return_to(&mut self, before: FoldState) {
         let FoldState { run, asked, open } = before;
         if self.run.state() == StateName::Idle {
-            self.told.pop(); // the event of its end
+            self.emitted.pop(); // the event of its end
         }
         (self.run, self.asked) = (run, asked);
         self.open.extend(open);

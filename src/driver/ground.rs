@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 /// The sandbox, the trees and the dependencies of a run.
 #[derive(Debug, Clone)]
 pub(super) struct RunGround {
-    pub(super) wall: Sandbox,
+    pub(super) sandbox: Sandbox,
     pub(super) trees: Trees,
     /// The user's checkout. For a run in place, it is the workspace.
     pub(super) origin: PathBuf,
@@ -76,8 +76,8 @@ pub(super) async fn trees_of(settings: &DriverSettings, stop: &CancellationToken
 }
 
 /// Deletes what is kept of runs that the store no longer knows: their trees, and the references to
-/// commits of their turns. Includes runs that were removed at the start of another run. `env` is the
-/// user's environment.
+/// commits of their turns. Includes runs that were removed at the start of another run. `env` is
+/// the user's environment.
 ///
 /// # Errors
 /// [`ForgetError`] if git or the store fails.
@@ -166,12 +166,12 @@ impl RunGround {
         stop: &CancellationToken,
     ) -> Result<Self, PlanError> {
         enclosure::must_be_hideable(settings)?;
-        let (wall, trees) = futures_util::join!(enclosure::raise(settings), trees_of(settings, stop));
-        let wall = wall?;
-        enclosure::must_be_writable(settings, &wall)?;
+        let (sandbox, trees) = futures_util::join!(enclosure::find_sandbox(settings), trees_of(settings, stop));
+        let sandbox = sandbox?;
+        enclosure::must_be_writable(settings, &sandbox)?;
         let trees = trees.map_err(no_trees)?;
         let origin = worktree.map_or_else(|| settings.workspace.clone(), |worktree| worktree.origin.clone());
-        Ok(Self { wall, trees, origin, dependencies: DependencyFolders::default() })
+        Ok(Self { sandbox, trees, origin, dependencies: DependencyFolders::default() })
     }
 
     /// Puts layers over the installed dependencies, so that neither the agent nor a room changes
@@ -194,8 +194,8 @@ impl RunGround {
         self.dependencies =
             DependencyFolders { interpreters: installed.interpreters.clone(), ..DependencyFolders::default() };
         let views = run.path().join(VIEWS);
-        let mut why = format!("the sandbox is {}", self.wall.kind().name());
-        if let (SandboxKind::Bubblewrap, Some(helper)) = (self.wall.kind(), self.wall.helper())
+        let mut why = format!("the sandbox is {}", self.sandbox.kind().name());
+        if let (SandboxKind::Bubblewrap, Some(helper)) = (self.sandbox.kind(), self.sandbox.helper())
             && (is_new || views.exists())
         {
             let mounts = installed.mounts(&self.origin, &settings.workspace, &views, |_| true);
@@ -207,7 +207,7 @@ impl RunGround {
             let folders = folders.map(|folder| (folder, Vec::new()));
             let caches = add_layers(folders, &views.join("tool-caches"), &mut mounts).map_err(|error| chain(&error))?;
             if mounts.is_empty() {
-                self.dependencies.has_layers = self.wall.has_layers(run.path()).await;
+                self.dependencies.has_layers = self.sandbox.has_layers(run.path()).await;
                 return Ok(None);
             }
             match MountView::open(helper, &mounts).await {
@@ -303,7 +303,7 @@ impl RunGround {
             origin: self.origin.clone(),
             has_layers: self.dependencies.has_layers,
             trees: self.trees.clone(),
-            wall: self.wall.clone(),
+            sandbox: self.sandbox.clone(),
             hidden: enclosure::hidden(settings),
             env: settings.step_env.clone(),
             logs: run.logs(),

@@ -44,7 +44,7 @@ pub struct RunHook {
 const TOLD: usize = 4 * 1024;
 /// Characters of that output that people get.
 const SAID: usize = 200;
-/// The most paths to name.
+/// The maximum number of paths to name.
 const NAMED: usize = 20;
 /// The largest progress file that is read, in bytes.
 const LONGEST: usize = 1024 * 1024;
@@ -63,7 +63,7 @@ struct HookProgress {
 
 /// The work after one turn.
 struct HookMoment {
-    hands: EffectRunner,
+    effects: EffectRunner,
     ready: Arc<RunReady>,
     call: CallId,
     turn: u64,
@@ -85,7 +85,7 @@ impl EffectRunner {
             return inbox.outbox().send(finished(Vec::new(), Vec::new(), None));
         };
         let after = HookMoment {
-            hands: self.clone(),
+            effects: self.clone(),
             ready: ready.clone(),
             call,
             turn: run.turn(),
@@ -109,7 +109,7 @@ impl HookMoment {
     /// Runs the hooks that have not begun yet. Returns notes for the model, and notes for people
     /// alone.
     async fn hooks(&self) -> (Vec<String>, Vec<String>) {
-        let hooks = &self.hands.settings.hooks;
+        let hooks = &self.effects.settings.hooks;
         if hooks.is_empty() {
             return (Vec::new(), Vec::new());
         }
@@ -121,9 +121,9 @@ impl HookMoment {
             progress.ended = progress.begun;
             let hook = hooks.get(progress.begun - 1);
             let name = hook.map_or("?", |hook| hook.name.as_str());
-            let said = format!("the hook `{name}` was interrupted and does not run again for this turn");
+            let note = format!("the hook `{name}` was interrupted and does not run again for this turn");
             let is_told = hook.is_some_and(|hook| hook.tell_model);
-            if is_told { &mut progress.notes } else { &mut progress.reported }.push(said);
+            if is_told { &mut progress.notes } else { &mut progress.reported }.push(note);
         }
         let input = self.input(&progress).await;
         for hook in hooks.iter().skip(progress.ended) {
@@ -168,11 +168,11 @@ impl HookMoment {
             _ => None,
         };
         let changed = changed.map(|all| all.into_iter().map(|change| change.path).collect());
-        HookInput::new(self.hands.run_dir.run(), self.turn, self.tools.clone(), changed, tree)
+        HookInput::new(self.effects.run_dir.run(), self.turn, self.tools.clone(), changed, tree)
     }
 
     fn path(&self) -> PathBuf {
-        self.hands.run_dir.path().join("hooks")
+        self.effects.run_dir.path().join("hooks")
     }
 
     fn write_down(&self, progress: &HookProgress) -> Result<(), String> {
@@ -185,10 +185,11 @@ impl HookMoment {
 
     /// Runs one hook to its end, with all processes that it started.
     async fn run(&self, hook: &RunHook, input: &HookInput) -> EndedProcess {
-        let (settings, ground) = (&self.hands.settings, &self.ready.ground);
-        let wall = &ground.wall;
-        let mut holes = enclosure::holes(settings, &self.hands.task, &self.hands.run_dir, &ground.dependencies);
-        holes.writable.retain(|path| *path != self.hands.run_dir.outputs()); // hooks need no results of tools
+        let (settings, ground) = (&self.effects.settings, &self.ready.ground);
+        let sandbox = &ground.sandbox;
+        let mut path_rules =
+            enclosure::rules(settings, &self.effects.task, &self.effects.run_dir, &ground.dependencies);
+        path_rules.writable.retain(|path| *path != self.effects.run_dir.outputs()); // hooks need no results of tools
         let inner = Invocation {
             program: "/bin/sh".into(),
             args: vec!["-c".into(), hook.run.clone()],
@@ -201,11 +202,11 @@ impl HookMoment {
             log_limit: 0,
         };
         // Placeholders in the workspace belong to the sandbox of the tools and are removed with it.
-        wall.run_fed(&input.to_json(), &holes, inner, &self.stop).await
+        sandbox.run_fed(&input.to_json(), &path_rules, inner, &self.stop).await
     }
 
     fn hide(&self, text: String) -> String {
-        self.hands.settings.secrets.hidden(&text).unwrap_or(text)
+        self.effects.settings.secrets.hidden(&text).unwrap_or(text)
     }
 
     /// Adds a note if the hook failed. Secrets are hidden before the last line is cut, because a
@@ -221,15 +222,15 @@ impl HookMoment {
             ProcessEnd::Exceeded(how) => format!("was ended: {how} (`limits`)"),
             ProcessEnd::NotStarted(why) => format!("did not start: {why}"),
         };
-        let (said, output) = (format!("the hook `{}` {how}", hook.name), self.hide(ended.output.text(TOLD)));
+        let (note, output) = (format!("the hook `{}` {how}", hook.name), self.hide(ended.output.text(TOLD)));
         let last = output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim();
         let last: String = last.chars().take(SAID).collect();
         if hook.tell_model {
             let whose = format!("the hook `{}`", hook.name);
-            let heard = self.ready.host.hear(self.call, &whose, &output, true).content;
-            progress.notes.push(if output.trim().is_empty() { said } else { format!("{said}\n\n{heard}") });
+            let received = self.ready.host.receive(self.call, &whose, &output, true).content;
+            progress.notes.push(if output.trim().is_empty() { note } else { format!("{note}\n\n{received}") });
         } else {
-            progress.reported.push(if last.is_empty() { said } else { format!("{said}: {last}") });
+            progress.reported.push(if last.is_empty() { note } else { format!("{note}: {last}") });
         }
     }
 
@@ -260,7 +261,7 @@ impl HookMoment {
                 }
             });
         }
-        if !changed.is_empty() && self.hands.settings.hooks.iter().any(|hook| hook.tell_model) {
+        if !changed.is_empty() && self.effects.settings.hooks.iter().any(|hook| hook.tell_model) {
             progress.notes.push(format!(
                 "Hooks have changed files after your turn: {}. Read them again before you edit them.",
                 named(&changed)
@@ -273,7 +274,7 @@ impl HookMoment {
     async fn keep(&self, reported: &mut Vec<String>) -> Option<TreeId> {
         let kept = async {
             let trees = &self.ready.ground.trees;
-            let tree = match self.ready.unkept.take_paths().filter(|_| self.hands.settings.hooks.is_empty()) {
+            let tree = match self.ready.unkept.take_paths().filter(|_| self.effects.settings.hooks.is_empty()) {
                 Some(written) => trees.take_written(&written, &self.stop).await?,
                 None => trees.take_all(&self.stop).await?,
             };
@@ -281,7 +282,7 @@ impl HookMoment {
             if self.last.as_ref() == Some(&tree) {
                 return Ok(None);
             }
-            let name = kept_as(&self.hands.run_dir.run(), &format!("turn-{}", self.turn));
+            let name = kept_as(&self.effects.run_dir.run(), &format!("turn-{}", self.turn));
             trees.keep(&name, &tree, &self.stop).await.map(|()| Some(tree))
         };
         let tree = match kept.await {
@@ -292,7 +293,7 @@ impl HookMoment {
                 return None;
             }
         };
-        if self.hands.task.commits() == task::Commit::EachTurn
+        if self.effects.task.commits() == task::Commit::EachTurn
             && let (Some(head), Some(base)) = (&self.head, &self.base)
             && let Err(fault) = self.commit(&tree, head, base).await
             && !self.stop.is_cancelled()
@@ -305,9 +306,9 @@ impl HookMoment {
     async fn commit(&self, tree: &TreeId, head: &RepositoryHead, base: &TreeId) -> Result<(), DeliveryError> {
         self.ready.host.close().await; // no tool may run while git works in the repository
         let trees = &self.ready.ground.trees;
-        let repository = UserRepository::around(trees, &self.hands.settings.env, &self.stop).await?;
+        let repository = UserRepository::around(trees, &self.effects.settings.env, &self.stop).await?;
         let repository = repository.ok_or(DeliveryError::NoRepository)?;
-        let run = self.hands.run_dir.run();
+        let run = self.effects.run_dir.run();
         let message = format!("Turn {} of: {}", self.turn, self.title.lines().next().unwrap_or_default());
         let trailers = [("Fledge-Run", run.to_string()), ("Fledge-Turn", self.turn.to_string())]
             .map(|(name, value)| (name.to_owned(), value));
@@ -349,8 +350,8 @@ impl UnsavedPaths {
         *self.paths() = None;
     }
 
-    /// Takes the changes, just before they are kept. Until [`UnsavedPaths::kept`], anything may have
-    /// changed.
+    /// Takes the changes, just before they are kept. Until [`UnsavedPaths::kept`], anything may
+    /// have changed.
     pub(super) fn take_paths(&self) -> Option<BTreeSet<String>> {
         self.paths().take()
     }

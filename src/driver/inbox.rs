@@ -14,8 +14,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The most transient events in the queue. Further ones are dropped, because no decision depends on
-/// them.
+/// The maximum number of transient events in the queue. Further ones are dropped, because no
+/// decision depends on them.
 const PASSING: usize = 4096;
 /// The time that a stopped effect has to end: one second for its processes, and half a second for
 /// the rest.

@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 pub(super) const UNKNOWN: &str = "fledge was interrupted while this call was running. \
     The call may have done all, some or none of its work. fledge did not repeat it. \
     Check the files before you continue.";
-/// The most changed paths to name.
+/// The maximum number of changed paths to name.
 const PATHS: usize = 40;
-/// The most bytes of the diff.
+/// The maximum number of bytes of the diff.
 const DIFF: usize = 4 * 1024;
 
 /// Removes the half-written file that an interrupted call left beside its target.

@@ -87,14 +87,14 @@ fn summary(result: &TaskResult, prompt: &str) -> Option<String> {
     let asked = prompt.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty());
     let asked = asked.filter(|asked| *asked != result.title).map(|asked| format!(": {asked}")).unwrap_or_default();
     let why = if result.verified { String::new() } else { format!(": {}", result.message) };
-    let said: Vec<&str> = result.summary.lines().map(str::trim).filter(|line| !line.is_empty()).take(LINES).collect();
+    let lines: Vec<&str> = result.summary.lines().map(str::trim).filter(|line| !line.is_empty()).take(LINES).collect();
     let parts = [
         format!("Task: {}{asked}", one_line(&result.title)),
         format!("Outcome: {}{}", result.reason, one_line(&why)),
-        format!("Done: {}", said.join("\n")),
+        format!("Done: {}", lines.join("\n")),
         format!("Files changed: {}", one_line(&files.join(", "))),
     ];
-    let is_there = [true, true, !said.is_empty(), has_changes];
+    let is_there = [true, true, !lines.is_empty(), has_changes];
     let parts = parts.iter().zip(PARTS).zip(is_there).filter(|(_, is_there)| *is_there);
     Some(parts.map(|((part, limit), _)| cut(part, limit)).collect::<Vec<_>>().join("\n"))
 }
@@ -118,9 +118,9 @@ mod tests {
     /// Returns the result of a run with these changes.
     fn result(reason: Reason, summary: &str, paths: &[&str], turns: u64) -> TaskResult {
         let mut run = Run::new();
-        let charter = RunSpec::new(RunId::new("r"), "Repair\nthe parser", "Repair it");
-        run.handle(Elapsed(0), Event::TaskSubmitted { charter: Box::new(charter) });
-        run.handle(Elapsed(1), Event::CancelRequested { cause: StopCause::Token, said: String::new() });
+        let spec = RunSpec::new(RunId::new("r"), "Repair\nthe parser", "Repair it");
+        run.handle(Elapsed(0), Event::TaskSubmitted { spec: Box::new(spec) });
+        run.handle(Elapsed(1), Event::CancelRequested { cause: StopCause::Token, partial_text: String::new() });
         let change =
             |path: &&str| FileChange { path: (*path).into(), kind: FileChangeKind::Created, added: 1, removed: 0 };
         let (verified, cancelled) = (reason == Reason::Verified, reason == Reason::Cancelled);

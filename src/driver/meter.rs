@@ -9,14 +9,14 @@ use std::sync::{Mutex, PoisonError};
 pub(super) struct Meter {
     /// `None` until the request is sent.
     read: Mutex<Option<Spent>>,
-    said: Mutex<Vec<Block>>,
+    partial: Mutex<Vec<Block>>,
 }
 
 impl Meter {
     /// Records a piece. Returns it if it is to be shown.
     pub(super) fn read(&self, delta: Delta) -> Option<Delta> {
         if !matches!(delta, Delta::Spent(_)) {
-            add(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner), &delta);
+            add(&mut self.partial.lock().unwrap_or_else(PoisonError::into_inner), &delta);
         }
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = match &delta {
@@ -34,8 +34,8 @@ impl Meter {
 
     /// Adds the content received so far to a failure of the call.
     pub(super) fn broken(&self, error: ModelError) -> ModelError {
-        let said = || std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner));
-        let spent = error.spent.map(|spent| Box::new(Spent { said: said().into(), ..*spent }));
+        let partial = || std::mem::take(&mut *self.partial.lock().unwrap_or_else(PoisonError::into_inner));
+        let spent = error.spent.map(|spent| Box::new(Spent { partial: partial().into(), ..*spent }));
         ModelError { spent, ..error }
     }
 
@@ -46,15 +46,15 @@ impl Meter {
 }
 
 /// Adds a piece to the content received so far.
-fn add(said: &mut Vec<Block>, delta: &Delta) {
-    match (said.last_mut(), delta) {
+fn add(partial: &mut Vec<Block>, delta: &Delta) {
+    match (partial.last_mut(), delta) {
         (Some(Block::Text { text }), Delta::Text(more))
         | (Some(Block::Thinking { text, .. }), Delta::Thinking(more)) => {
             text.push_str(more);
         }
-        (_, Delta::Text(text)) => said.push(Block::Text { text: text.clone() }),
-        (_, Delta::Thinking(text)) => said.push(Block::Thinking { text: text.clone(), opaque: None }),
-        (_, Delta::ToolCall(call)) => said.push(Block::ToolUse(call.clone())),
+        (_, Delta::Text(text)) => partial.push(Block::Text { text: text.clone() }),
+        (_, Delta::Thinking(text)) => partial.push(Block::Thinking { text: text.clone(), opaque: None }),
+        (_, Delta::ToolCall(call)) => partial.push(Block::ToolUse(call.clone())),
         (_, Delta::Spent(_)) => {}
     }
 }

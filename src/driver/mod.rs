@@ -11,7 +11,6 @@ mod asking;
 mod base_run;
 mod briefing;
 mod bus;
-mod charter;
 mod configuration;
 mod delivery;
 mod difference;
@@ -42,9 +41,10 @@ mod redactor;
 mod replay;
 mod report;
 mod resume;
+mod run_spec;
 mod servers;
-mod slips;
 mod shown;
+mod slips;
 mod spawn;
 mod stop;
 mod story;
@@ -146,7 +146,7 @@ pub struct DriverSettings {
     /// When the gate judges the base, if the task does not say.
     pub baseline: Baseline,
     /// The sandbox to put around the agent.
-    pub wall: SandboxChoice,
+    pub sandbox: SandboxChoice,
     /// True if the agent can reach the network from inside the sandbox.
     pub network: bool,
     /// The resource limits of each tool call and each step of the gate.
@@ -165,7 +165,8 @@ impl DriverSettings {
     ///
     /// ```
     /// use fledge::driver::DriverSettings;
-    /// let settings = DriverSettings { network: true, ..DriverSettings::new("/project", "/state") };
+    /// let settings = DriverSettings { network: true, ..DriverSettings::new("/project", "/state")
+    /// };
     /// ```
     pub fn new(workspace: impl Into<PathBuf>, state_dir: impl Into<PathBuf>) -> Self {
         Self {
@@ -187,7 +188,7 @@ impl DriverSettings {
             holdout: None,
             lanes_from: None,
             baseline: Baseline::default(),
-            wall: SandboxChoice::default(),
+            sandbox: SandboxChoice::default(),
             network: false,
             limits: SandboxLimits::default(),
             hooks: Vec::new(),
@@ -271,9 +272,9 @@ impl Agent {
         self
     }
 
-    /// Calls `ear` on the run's thread with every event. `ear` must not wait or fail.
-    pub fn on_record_at_once(&mut self, ear: impl Fn(&EventRecord) + Send + Sync + 'static) -> &mut Self {
-        self.bus.whisper(ear);
+    /// Calls `listener` on the run's thread with every event. `listener` must not wait or fail.
+    pub fn on_record_at_once(&mut self, listener: impl Fn(&EventRecord) + Send + Sync + 'static) -> &mut Self {
+        self.bus.add_listener(listener);
         self
     }
 
@@ -302,8 +303,8 @@ impl Agent {
     }
 
     /// Waits until every watcher has handled every event, at most for `patience`.
-    pub async fn settle(&self, patience: Duration) {
-        self.bus.settle(patience).await;
+    pub async fn wait_for_watchers(&self, patience: Duration) {
+        self.bus.wait_for_watchers(patience).await;
     }
 
     /// Sets a key by which the next run can be found. No other run of the project may have it.
@@ -336,16 +337,16 @@ impl Agent {
     pub async fn run_task(&mut self, task: Task) -> Result<TaskResult, RunError> {
         self.must_be_apart()?;
         let id = self.run_id.take().unwrap_or_else(|| RunId::new(uuid::Uuid::now_v7().to_string()));
-        let charter = self.charter(&task, id);
+        let spec = self.spec(&task, id);
         let key = self.run_key.take();
         self.find_outlets(&[])?;
-        let worktree = self.choose_worktree(&task, &charter).map_err(RunError::NotBegun)?;
+        let worktree = self.choose_worktree(&task, &spec).map_err(RunError::NotBegun)?;
         let settings = self.settings_in(worktree.as_ref());
-        let journal = record::begin_journal(&settings, &charter, &task, worktree.as_ref(), key, now_ms());
+        let journal = record::begin_journal(&settings, &spec, &task, worktree.as_ref(), key, now_ms());
         let journal = journal.map_err(RunError::NotBegun)?;
-        let hands = EffectRunner::new(settings, Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
-        let drive = RunDrive::new(&self.bus, &self.stop, hands, journal, charter.run.clone());
-        self.see_through(drive, charter.title.clone(), DriveStart::Task(Box::new(charter))).await
+        let effects = EffectRunner::new(settings, Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
+        let drive = RunDrive::new(&self.bus, &self.stop, effects, journal, spec.run.clone());
+        self.see_through(drive, spec.title.clone(), DriveStart::Task(Box::new(spec))).await
     }
 
     /// Checks that the agent cannot change the state folder, by which it is judged.
@@ -387,13 +388,13 @@ impl Agent {
         }
         drive.leave().await;
         if drive.rests {
-            self.bus.settle(SETTLE).await;
+            self.bus.wait_for_watchers(SETTLE).await;
             return Err(RunError::Rests);
         }
         // A run that was cancelled before its start does not know its id and title.
         let result = drive.run.result().map(|result| TaskResult { run: drive.id().clone(), title, ..result });
         drive.end_unreported(result.as_ref());
-        self.bus.settle(SETTLE).await;
+        self.bus.wait_for_watchers(SETTLE).await;
         RunError::judge(result.ok_or(RunError::NeverEnded)?)
     }
 }

@@ -16,7 +16,7 @@ impl RunDrive<'_> {
     pub(super) async fn end_after_panic(&mut self) {
         let late = self.inbox.abort().await;
         if self.run.state() == StateName::Reporting {
-            for event in late.into_iter().flat_map(|event| self.veil.redact_event(event)).collect::<Vec<_>>() {
+            for event in late.into_iter().flat_map(|event| self.redactor.redact_event(event)).collect::<Vec<_>>() {
                 self.decide_and_tell(event).await;
             }
             self.answer_lost().await;
@@ -45,7 +45,7 @@ impl RunDrive<'_> {
     /// Decides and acts without the journal.
     async fn decide_and_tell(&mut self, event: Event) {
         if let Event::ReportFailed { .. } = event {
-            self.hands.replace_report(&event, &self.run, true);
+            self.effects.replace_report(&event, &self.run, true);
         }
         let actions = self.run.handle(self.moment(), event);
         self.perform(actions, false).await;

@@ -91,8 +91,8 @@ impl EffectRunner {
         worktree::must_stand(self.worktree.as_deref()).map_err(NotReadyReason::NotNow)?;
         let mut ground = RunGround::make(&self.settings, self.worktree.as_deref(), stop).await.map_err(not_now)?;
         // The result names one kind of sandbox for the whole run.
-        if let Some(then) = sandbox.filter(|then| *then != ground.wall.kind()) {
-            let (then, now) = (then.name(), ground.wall.kind().name());
+        if let Some(then) = sandbox.filter(|then| *then != ground.sandbox.kind()) {
+            let (then, now) = (then.name(), ground.sandbox.kind().name());
             return Err(NotReadyReason::NotNow(format!(
                 "the run began in the sandbox {then}, but the sandbox here is {now}"
             )));
@@ -135,7 +135,7 @@ impl Planner {
         let head = self.head(&ground, &base).await?;
         self.note_standing(&ground).await;
         let (task, settings, run_dir) = (self.task.clone(), self.settings.clone(), self.run_dir.clone());
-        let (kind, origin) = (ground.wall.kind(), ground.origin.clone());
+        let (kind, origin) = (ground.sandbox.kind(), ground.origin.clone());
         let exported = run_dir.path().join("lanes-from");
         let lanes_at = export_lanes(&settings, &ground.trees, &exported, &self.stop).await?;
         let failed = |error: &dyn std::error::Error| PlanError::new(Reason::PlanFailed, chain(error));
@@ -228,9 +228,9 @@ impl Planner {
                 judged
             }
         };
-        let said = if ruling == Ruling::Passed { "the gate passes on the base" } else { "the gate fails on the base" };
+        let what = if ruling == Ruling::Passed { "the gate passes on the base" } else { "the gate fails on the base" };
         let unmet =
-            |wish: &str| PlanError::bad(format!("{said}, but the task has `expect: {wish}`: there is nothing to do"));
+            |wish: &str| PlanError::bad(format!("{what}, but the task has `expect: {wish}`: there is nothing to do"));
         match (self.task.expect, ruling) {
             (Some(Expect::Failing), Ruling::Passed) => Err(unmet("failing")),
             (Some(Expect::Passing), Ruling::Failed) => Err(unmet("passing")),
@@ -331,15 +331,15 @@ fn tool_host(
         shell_timeout: crate::limits::SHELL_TIMEOUT,
         bounds: settings.limits.bounds(),
     };
-    let holes = enclosure::holes(settings, task, run, &ground.dependencies);
-    ToolHost::behind(host, memory::shelf(settings, Some(run.run())), ground.wall.clone(), holes)
+    let rules = enclosure::rules(settings, task, run, &ground.dependencies);
+    ToolHost::behind(host, memory::shelf(settings, Some(run.run())), ground.sandbox.clone(), rules)
 }
 
 /// Exports the commit of `lanes_from` into a folder that does not exist yet. Returns `None` if the
 /// lanes of the workspace are used.
 ///
 /// # Errors
-/// [`PlanError`] if there is no repository or no such commit.
+/// [`PlanError`] if the repository or the commit does not exist.
 async fn export_lanes(
     settings: &DriverSettings,
     trees: &Trees,

@@ -28,7 +28,7 @@ impl Agent {
     }
 
     async fn plan_beforehand(&self, task: &Task, scratch: &Path) -> Result<(), PlanError> {
-        if let Some(why) = self.charter(task, RunId::new("dry")).refusal() {
+        if let Some(why) = self.spec(task, RunId::new("dry")).refusal() {
             return Err(PlanError::bad(why));
         }
         let settings = &*self.settings;

@@ -182,7 +182,7 @@ pub struct RunTerms {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
     /// The sandbox that was asked for.
-    pub wall: SandboxChoice,
+    pub sandbox: SandboxChoice,
     /// True if the agent can reach the network.
     pub network: bool,
     /// The digests of the models' addresses, in order, as in [`super::DriverModel::place`].
@@ -219,7 +219,7 @@ struct Written<'e> {
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<&'e RequestedActions>,
     /// The number of events sent to watchers before it.
-    told: u64,
+    event_count: u64,
 }
 
 /// The fields of a record beside its event.
@@ -228,7 +228,7 @@ pub(super) struct RecordExtras {
     /// The actions after the event before it, if known.
     pub(super) before: Option<RequestedActions>,
     /// The number of events sent to watchers before it.
-    pub(super) told: u64,
+    pub(super) event_count: u64,
 }
 
 /// Reads a record in one pass.
@@ -261,7 +261,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Sieve<A> {
         while let Some(name) = self.fields.next_key::<&'de str>()? {
             match name {
                 "before" => self.beside.before = self.fields.next_value()?,
-                "told" => self.beside.told = self.fields.next_value()?,
+                "event_count" => self.beside.event_count = self.fields.next_value()?,
                 name => return seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some),
             }
         }
@@ -276,7 +276,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Sieve<A> {
 /// Creates the journal of a run, and removes runs that are too old.
 pub(super) fn begin_journal(
     settings: &DriverSettings,
-    charter: &RunSpec,
+    spec: &RunSpec,
     task: &Task,
     worktree: Option<&Worktree>,
     run_key: Option<String>,
@@ -291,20 +291,21 @@ pub(super) fn begin_journal(
         Err(error) => tracing::warn!(%error, "cannot remove old runs"),
     }
     let head = RunHead {
-        id: charter.run.clone(),
+        id: spec.run.clone(),
         run_key,
         parent: settings.earlier.as_ref().map(|earlier| earlier.run.clone()),
-        title: charter.title.clone(),
+        title: spec.title.clone(),
         source: task.source.clone(),
         task_digest: sha256(task.prompt.as_bytes()),
         workspace: settings.workspace.display().to_string(),
-        models: charter.models.clone(),
+        models: spec.models.clone(),
         fledge: env!("CARGO_PKG_VERSION").into(),
         journal_version: JOURNAL_SCHEMA_VERSION,
         started_at_ms: now_ms,
     };
-    let DriverSettings { protect, reports, patch, jobs, earlier, memory, wall, network, holdout, lanes_from, .. } =
-        settings.clone();
+    let DriverSettings {
+        protect, reports, patch, jobs, earlier, memory, sandbox, network, holdout, lanes_from, ..
+    } = settings.clone();
     // A resume may run in another folder, and paths relative to the task must stay valid.
     let source = if task.source == "-" { None } else { std::path::absolute(&task.source).ok() };
     let source = source.and_then(|path| path.to_str().map(str::to_owned)).unwrap_or_else(|| task.source.clone());
@@ -316,7 +317,7 @@ pub(super) fn begin_journal(
         jobs,
         earlier,
         memory,
-        wall,
+        sandbox,
         network,
         holdout,
         lanes_from,
@@ -357,8 +358,12 @@ pub(super) fn outcome(result: &TaskResult, ended_at_ms: i64) -> RunOutcome {
 }
 
 /// Formats a record of an event.
-pub(super) fn to_json(event: &Event, before: Option<&RequestedActions>, told: u64) -> Result<String, StoreError> {
-    serde_json::to_string(&Written { event, before, told })
+pub(super) fn to_json(
+    event: &Event,
+    before: Option<&RequestedActions>,
+    event_count: u64,
+) -> Result<String, StoreError> {
+    serde_json::to_string(&Written { event, before, event_count })
         .map_err(|error| StoreError::new("serialize", Path::new(event.name()), io::Error::from(error)))
 }
 
@@ -391,7 +396,7 @@ mod tests {
         let asked = RequestedActions { names: vec!["RunTool".into()], digest: "d".into() };
         for (event, before) in [(&event, Some(&asked)), (&event, None), (&Event::DeadlinePassed, Some(&asked))] {
             let text = to_json(event, before, 3).unwrap();
-            let beside = RecordExtras { before: before.cloned(), told: 3 };
+            let beside = RecordExtras { before: before.cloned(), event_count: 3 };
             assert_eq!(from_json(&text).unwrap(), (event.clone(), beside.clone()));
             let sorted = serde_json::from_str::<serde_json::Value>(&text).unwrap().to_string();
             assert_eq!(from_json(&sorted).unwrap(), (event.clone(), beside));

@@ -59,7 +59,7 @@ impl SecretRedactor {
             (Some(held), _) => held + text,
         };
         let mut all = self.mask.hidden(&all).unwrap_or(all);
-        let mut shown = self.mask.doubt(&all);
+        let mut shown = self.mask.safe_prefix_len(&all);
         if let RedactedStream::Step { .. } = stream {
             let line = all[..shown].rfind('\n');
             match all.len() - shown < DOUBTFUL {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::chat::ToolOutcome;
 
-    fn veil() -> SecretRedactor {
+    fn redactor() -> SecretRedactor {
         SecretRedactor::new(SecretMask::new(["sk-canary-1"]))
     }
 
@@ -177,8 +177,8 @@ mod tests {
     }
 
     fn seen(events: impl IntoIterator<Item = Event>) -> Vec<Event> {
-        let mut veil = veil();
-        events.into_iter().flat_map(|event| veil.redact_event(event)).collect()
+        let mut redactor = redactor();
+        events.into_iter().flat_map(|event| redactor.redact_event(event)).collect()
     }
 
     #[test]

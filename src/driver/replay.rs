@@ -14,7 +14,7 @@ pub struct ReplayResult {
     pub run: RunId,
     /// The number of records in its journal.
     pub records: u64,
-    /// The first difference. `None` if there is none.
+    /// The first difference. `None` if none exists.
     pub difference: Option<ReplayDifference>,
 }
 

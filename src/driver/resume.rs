@@ -188,8 +188,8 @@ impl Agent {
             && outcome.reason != Reason::NotDelivered.to_string()
             && !is_for_now(&row.state)
         {
-            let hands = EffectRunner::new(settings.clone(), Arc::new(task), store.folder(run), self.stop.clone());
-            return self.give_again(&store, run, outcome, hands).await;
+            let effects = EffectRunner::new(settings.clone(), Arc::new(task), store.folder(run), self.stop.clone());
+            return self.give_again(&store, run, outcome, effects).await;
         }
         let mut folded = FoldedJournal::default();
         let mut journal = Journal::reopen(&store, run, |record| fold_record(&mut folded, run, &record))?;
@@ -198,17 +198,17 @@ impl Agent {
         self.usd_micros.into_iter().for_each(|limit| folded.run.may_cost(limit));
         let (title, state) = (task.title.clone(), folded.run.state());
         let mut beginning = match folded.asked {
-            None => DriveStart::Task(Box::new(self.charter(&task, run.clone()))),
+            None => DriveStart::Task(Box::new(self.spec(&task, run.clone()))),
             Some(_) if again.request => DriveStart::Refused(folded.open()),
             Some(_) => DriveStart::Open(folded.open()),
         };
-        let hands =
+        let effects =
             EffectRunner::new(settings.clone(), Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
         let mut lost = None;
         let needs_gate = matches!(state, StateName::Executing | StateName::Verifying);
         if needs_gate || state == StateName::Reporting {
             let gate_file = folded.gate_file.as_deref().unwrap_or_default();
-            lost = match hands.make_ready(gate_file, folded.sandbox, &folded.changes, self.stop.token()).await {
+            lost = match effects.make_ready(gate_file, folded.sandbox, &folded.changes, self.stop.token()).await {
                 Ok(()) => None,
                 Err(_) if !needs_gate => None, // the report is written without their findings
                 Err(NotReadyReason::GateLost(why)) if lost_gate == LostGate::Ended => Some(why),
@@ -223,12 +223,12 @@ impl Agent {
             beginning = DriveStart::End(Reason::GateErrored, folded.open());
         }
         if state == StateName::Idle && !again.stop {
-            hands.correct_report(&folded.run).map_err(|why| ResumeError::Report { run: run.clone(), why })?;
+            effects.correct_report(&folded.run).map_err(|why| ResumeError::Report { run: run.clone(), why })?;
         } else {
-            let told = journal.append(folded.at.0, RESUMED, &ResumedRecord::now(again).to_json());
-            told.and_then(|()| journal.sync()).map_err(ResumeError::from)?;
+            let appended = journal.append(folded.at.0, RESUMED, &ResumedRecord::now(again).to_json());
+            appended.and_then(|()| journal.sync()).map_err(ResumeError::from)?;
         }
-        let drive = RunDrive::new(&self.bus, &self.stop, hands, journal, run.clone()).go_on_from(folded);
+        let drive = RunDrive::new(&self.bus, &self.stop, effects, journal, run.clone()).go_on_from(folded);
         match (self.see_through(drive, title, beginning).await, lost) {
             (Err(RunError::Gate(result)), Some(why)) => Err(RunError::GateLost { result, why }),
             (ended, _) => ended,
@@ -242,18 +242,18 @@ impl Agent {
         store: &Store,
         run: &RunId,
         outcome: &RunOutcome,
-        hands: EffectRunner,
+        effects: EffectRunner,
     ) -> Result<TaskResult, RunError> {
         let folded = folded(run, store.events(run, 0).map_err(ResumeError::from)?)?;
-        hands.correct_report(&folded.run).map_err(|why| ResumeError::Report { run: run.clone(), why })?;
+        effects.correct_report(&folded.run).map_err(|why| ResumeError::Report { run: run.clone(), why })?;
         if !outcome.verified {
             return Err(
                 ResumeError::Over { run: run.clone(), reason: Reason::label_of(&outcome.reason).to_owned() }.into()
             );
         }
         // If only the state was kept, on a fresh machine, the earlier patch is missing.
-        if let Some(path) = &hands.settings.patch {
-            let written = hands.write_patch(path, &folded.run, self.stop.token()).await;
+        if let Some(path) = &effects.settings.patch {
+            let written = effects.write_patch(path, &folded.run, self.stop.token()).await;
             written.map_err(|why| ResumeError::Patch { run: run.clone(), why })?;
         }
         self.tell_again(run, folded).await
@@ -261,10 +261,10 @@ impl Agent {
 
     /// Sends the events of the start and the end of an ended run, and returns its result.
     async fn tell_again(&self, run: &RunId, folded: FoldedJournal) -> Result<TaskResult, RunError> {
-        for (event, seq) in folded.told.into_iter().zip(next_life(folded.seq) + 1..) {
+        for (event, seq) in folded.emitted.into_iter().zip(next_life(folded.seq) + 1..) {
             self.bus.publish(EventRecord::now(run, seq, event));
         }
-        self.bus.settle(SETTLE).await;
+        self.bus.wait_for_watchers(SETTLE).await;
         RunError::judge(folded.run.result().ok_or(RunError::NeverEnded)?)
     }
 

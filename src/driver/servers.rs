@@ -56,15 +56,15 @@ pub(super) fn task_servers(
 ) -> Result<McpServers, PlanError> {
     let servers = named_servers(task, settings)?;
     // Computing the rules walks through the whole workspace.
-    let mut holes = match servers.is_empty() {
+    let mut rules = match servers.is_empty() {
         true => PathRules::default(),
-        false => enclosure::holes(settings, task, run, &ground.dependencies),
+        false => enclosure::rules(settings, task, run, &ground.dependencies),
     };
-    let wall = ground.wall.clone();
-    holes.writable.retain(|path| *path != run.outputs()); // servers need no results of tools
+    let sandbox = ground.sandbox.clone();
+    rules.writable.retain(|path| *path != run.outputs()); // servers need no results of tools
     Ok(McpServers::new(
         servers,
-        ServerPlace { dir: settings.workspace.clone(), env: settings.env.clone(), wall, holes },
+        ServerPlace { dir: settings.workspace.clone(), env: settings.env.clone(), sandbox, rules },
     ))
 }
 
@@ -107,13 +107,13 @@ pub(super) async fn offer(
 }
 
 /// Returns warnings about a server for a person who trusts the sandbox.
-fn cautions(server: &ServerConfig, wall: Option<SandboxKind>) -> Vec<String> {
+fn cautions(server: &ServerConfig, sandbox: Option<SandboxKind>) -> Vec<String> {
     let name = &server.name;
     match &server.reach {
         ServerTransport::Http { .. } => {
             vec![format!("MCP server `{name}`: data that the agent sends to it leaves this machine or its sandbox")]
         }
-        ServerTransport::Program { .. } if wall == Some(SandboxKind::Off) => Vec::new(),
+        ServerTransport::Program { .. } if sandbox == Some(SandboxKind::Off) => Vec::new(),
         ServerTransport::Program { .. } if !server.is_walled => {
             vec![format!("MCP server `{name}` runs outside the sandbox")]
         }
@@ -131,7 +131,7 @@ pub(super) async fn call(
 ) -> ToolOutcome {
     match servers.call(&request.name, request.input, stop).await {
         McpAnswer::Said { server, text, is_error } => {
-            host.hear(request.call, &format!("the MCP server `{server}`"), &text, is_error)
+            host.receive(request.call, &format!("the MCP server `{server}`"), &text, is_error)
         }
         McpAnswer::Failed(why) => ToolOutcome::error(why),
     }

@@ -28,7 +28,7 @@ pub(super) fn slips(task: &Task, paths: &[String]) -> Vec<String> {
         format!("`{shown}` is sent unchanged: the task has no `params` to replace it")
     });
     let place = if task.source == "-" { String::new() } else { format!("{}: ", task.source) };
-    unfit.chain(unfilled).map(|said| place.clone() + &said).collect()
+    unfit.chain(unfilled).map(|message| place.clone() + &message).collect()
 }
 
 /// Returns the first name in double braces, apart from GitHub's expressions (`${{ … }}`).
@@ -56,7 +56,7 @@ mod tests {
     fn patterns_that_fit_nothing_and_names_that_nothing_fills_in_are_told() {
         let unfit =
             |pattern: &str, near: &str| format!("t.md: `{pattern}` in `files` matches no file of the project{near}");
-        for (files, said) in [
+        for (files, message) in [
             (&["src/**"][..], String::new()),
             (&["src"], String::new()),
             (&["*.md", "**/c.rs"], String::new()),
@@ -65,16 +65,16 @@ mod tests {
             (&["src/new.rs", "docs/new.md"], String::new()),
             (&["scr/new.rs"], unfit("scr/new.rs", "; did you mean `src/new.rs`?")),
         ] {
-            assert_eq!(warned("Mend it.", files), said, "{files:?}");
+            assert_eq!(warned("Mend it.", files), message, "{files:?}");
         }
         let sent = "t.md: `{{ isue }}` is sent unchanged: the task has no `params` to replace it";
-        for (text, said) in [
+        for (text, message) in [
             ("Mend {{ isue }}.", sent),
             ("Mend {{isue}}.", sent),
             ("Use ${{ github.ref }} and ${{ ref }}.", ""),
             ("Keep `{{ a.b | c }}` and {{ and {{}}.", ""),
         ] {
-            assert_eq!(warned(text, &[]), said, "{text}");
+            assert_eq!(warned(text, &[]), message, "{text}");
         }
     }
 }

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 pub(super) const NAME: &str = "subagent-spawn";
 /// The lowest tier that has the tool, which spends money and may change files.
 pub(super) const TIER: Tier = Tier::Tool;
-/// The most bytes of a sub-agent's task.
+/// The maximum number of bytes of a sub-agent's task.
 const MAX_TASK: usize = 32 * 1024;
-/// The most characters of a title.
+/// The maximum number of characters of a title.
 const TITLE: usize = 60;
 
 const DESCRIPTION: &str = "Give a part of your work to another agent with a separate conversation. \
@@ -49,7 +49,7 @@ pub(super) struct SpawnRequest {
     tier: Option<String>,
     /// Its tools, by name or as globs.
     tools: Option<Vec<String>>,
-    /// The most model calls that it may make.
+    /// The maximum number of model calls that it may make.
     pub(super) turns: Option<u64>,
 }
 
@@ -128,7 +128,7 @@ impl SpawnRequest {
             access: if has(&rule.name) { rule.access } else { ToolAccess::Denied },
             ..rule.clone()
         };
-        let (sandbox, network) = parent.wall();
+        let (sandbox, network) = parent.sandbox();
         let plan = RunPlan {
             system: format!("{SYSTEM}{}", instructions(parent.system())),
             messages: vec![Message::user(&*self.task)],

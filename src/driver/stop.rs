@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_part_that_is_stopped_alone_has_time_to_keep_what_it_has_until_the_whole_is_stopped() {
+    async fn a_stopped_part_of_a_run_has_grace_until_the_run_is_stopped() {
         let whole = StopToken::default();
         let part = whole.part();
         part.token().cancel();

@@ -37,12 +37,12 @@ async fn stopped_after(events: usize, home: &Path, state: &str, cassette: &str) 
 }
 
 #[tokio::test]
-async fn wherever_a_run_is_ended_from_outside_it_goes_on_and_repeats_nothing_that_may_have_changed_something() {
+async fn a_run_that_is_stopped_anywhere_resumes_and_repeats_no_side_effect() {
     goes_on_wherever_it_is_ended(LOOK_AND_WRITE).await;
 }
 
 #[tokio::test]
-async fn wherever_a_run_with_a_sub_agent_is_ended_from_outside_it_goes_on_and_repeats_nothing_either() {
+async fn a_run_with_a_sub_agent_that_is_stopped_anywhere_resumes_without_repeats() {
     goes_on_wherever_it_is_ended(WITH_SUB_AGENT).await;
 }
 

@@ -1,5 +1,5 @@
-//! The story of a run, and the cassette with the answers of its models, from its journal. Secrets are
-//! hidden there already.
+//! The story of a run, and the cassette with the answers of its models, from its journal. Secrets
+//! are hidden there already.
 
 use super::fold::FoldedJournal;
 use super::lineage::whose;
@@ -67,7 +67,7 @@ pub fn cassette(store: &Store, run: &RunId) -> Result<Recording, ResumeError> {
         if !is_event(&record.kind) || of.is_none() && !was_at_work {
             continue; // a late answer is not requested again
         }
-        recording.hear(of);
+        recording.set_agent(of);
         let (event, _) = record::from_json(&record.data).map_err(wrong)?;
         if let Event::ModelCompleted { reply, .. } = &event {
             recording.reply(reply);
@@ -83,14 +83,14 @@ pub fn cassette(store: &Store, run: &RunId) -> Result<Recording, ResumeError> {
             recording.was_summary();
         }
     }
-    recording.within(bounds(folded.run.charter()));
+    recording.within(bounds(folded.run.spec()));
     Ok(recording)
 }
 
 /// Returns the bounds of the run's first model, because a cassette replays as one model.
-fn bounds(charter: &RunSpec) -> CassetteBounds {
-    let terms = charter.terms.first().cloned().unwrap_or_default();
-    let window = terms.context_window.or(charter.context_window);
-    let compact_at = window.map(|_| terms.compact_at_percent.unwrap_or(charter.limits.compact_at_percent));
+fn bounds(spec: &RunSpec) -> CassetteBounds {
+    let terms = spec.terms.first().cloned().unwrap_or_default();
+    let window = terms.context_window.or(spec.context_window);
+    let compact_at = window.map(|_| terms.compact_at_percent.unwrap_or(spec.limits.compact_at_percent));
     CassetteBounds { window, max_output: terms.max_output_tokens, compact_at }
 }

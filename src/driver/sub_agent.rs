@@ -25,18 +25,18 @@ use std::sync::Arc;
 
 /// Bytes of a sub-agent's report that its parent gets.
 const REPORT: usize = 12 * 1024;
-/// The most changed paths to name.
+/// The maximum number of changed paths to name.
 const PATHS: usize = 60;
 
 /// A sub-agent that is about to start.
 struct SubAgent {
     call: CallId,
-    charter: RunSpec,
-    hands: EffectRunner,
+    spec: RunSpec,
+    effects: EffectRunner,
     bus: EventBus,
     stop: StopToken,
     journal: JournalWriter,
-    told: EventCount,
+    event_count: EventCount,
     since: Elapsed,
     /// The queue of its parent.
     outbox: InboxSender,
@@ -46,7 +46,7 @@ impl RunDrive<'_> {
     /// Starts a sub-agent. Its result arrives in the inbox. A sub-agent that cannot start costs
     /// nothing.
     pub(super) fn run_child(&mut self, call: CallId, input: &Value, limits: Limits) {
-        self.hands.show_logs(&self.run);
+        self.effects.show_logs(&self.run);
         match self.child(call, input, limits) {
             Ok(child) => {
                 let lost = finished(call, ToolOutcome::error("internal error of the sub-agent"), RunBill::default());
@@ -63,34 +63,34 @@ impl RunDrive<'_> {
     pub(super) fn run_child_again(&mut self, call: CallId, input: &Value, limits: Limits) {
         match self.lost.remove(&call) {
             None => self.run_child(call, input, limits),
-            Some(bill) => self.hands.say_child_interrupted(call, bill, &self.run, &mut self.inbox),
+            Some(bill) => self.effects.say_child_interrupted(call, bill, &self.run, &mut self.inbox),
         }
     }
 
     fn child(&self, call: CallId, input: &Value, limits: Limits) -> Result<SubAgent, String> {
-        let (wish, hands) = (SpawnRequest::read(input)?, &self.hands);
-        let ready = hands.ready.get().ok_or("sub-agents are not available: do the work yourself")?;
-        let (plan, tier) = wish.plan(&self.run, hands.lineage.tier().unwrap_or(hands.task.tier), ready)?;
-        let lineage = hands.lineage.child(hands.lineage.number(call), plan, tier);
+        let (wish, effects) = (SpawnRequest::read(input)?, &self.effects);
+        let ready = effects.ready.get().ok_or("sub-agents are not available: do the work yourself")?;
+        let (plan, tier) = wish.plan(&self.run, effects.lineage.tier().unwrap_or(effects.task.tier), ready)?;
+        let lineage = effects.lineage.child(effects.lineage.number(call), plan, tier);
         let path = lineage.path().unwrap_or_default();
-        let settings = Arc::new(hands.settings.for_child(&path, self.run.model()));
+        let settings = Arc::new(effects.settings.for_child(&path, self.run.model()));
         let turns = wish.turns.map_or(limits.turns, |turns| turns.min(limits.turns));
-        let charter = RunSpec {
+        let spec = RunSpec {
             depth: lineage.depth(),
             limits: Limits { turns, ..limits },
             seed: path.bytes().fold(call.0, |seed, byte| seed.rotate_left(7) ^ u64::from(byte)),
-            ..charter(self.id().clone(), &wish, &settings, &self.run)
+            ..spec(self.id().clone(), &wish, &settings, &self.run)
         };
         Ok(SubAgent {
             call,
-            charter,
+            spec,
             bus: self.bus.clone(),
-            stop: hands.stop.by(self.inbox.stop_token()),
+            stop: effects.stop.by(self.inbox.stop_token()),
             journal: self.journal.for_agent(path),
-            told: self.told.clone(),
+            event_count: self.event_count.clone(),
             since: self.run.now(),
             outbox: self.inbox.outbox(),
-            hands: EffectRunner { settings, lineage, ..hands.clone() },
+            effects: EffectRunner { settings, lineage, ..effects.clone() },
         })
     }
 }
@@ -110,9 +110,9 @@ impl DriverSettings {
 }
 
 /// Builds the run spec of a sub-agent, except for its depth, limits and seed.
-fn charter(run: RunId, wish: &SpawnRequest, settings: &DriverSettings, parent: &Run) -> RunSpec {
+fn spec(run: RunId, wish: &SpawnRequest, settings: &DriverSettings, parent: &Run) -> RunSpec {
     let terms: Vec<ModelTerms> = settings.models.iter().map(|model| model.terms).collect();
-    let parents = parent.charter();
+    let parents = parent.spec();
     RunSpec {
         verify: false,
         max_retries: 0,
@@ -128,13 +128,13 @@ fn charter(run: RunId, wish: &SpawnRequest, settings: &DriverSettings, parent: &
 impl SubAgent {
     /// Runs the sub-agent to its end and returns the answer for its parent.
     async fn work(self) -> Event {
-        let Self { call, charter, hands, bus, stop, journal, told, since, outbox } = self;
-        let (run, ready) = (charter.run.clone(), hands.ready.get().cloned());
-        let path = hands.lineage.path().unwrap_or_default();
-        let drive = RunDrive::new(&bus, &stop, hands, journal, run).beside(since, told);
+        let Self { call, spec, effects, bus, stop, journal, event_count, since, outbox } = self;
+        let (run, ready) = (spec.run.clone(), effects.ready.get().cloned());
+        let path = effects.lineage.path().unwrap_or_default();
+        let drive = RunDrive::new(&bus, &stop, effects, journal, run).beside(since, event_count);
         let mut unheard = UndeliveredEvents { drive, call, outbox: Some(outbox) };
         let drive = &mut unheard.drive;
-        let went = AssertUnwindSafe(drive.run(DriveStart::Task(Box::new(charter)))).catch_unwind().await;
+        let went = AssertUnwindSafe(drive.run(DriveStart::Task(Box::new(spec)))).catch_unwind().await;
         if went.is_err() {
             drive.inbox.abort().await; // no one waits for its effects any more
         }
@@ -146,14 +146,14 @@ impl SubAgent {
         };
         let is_error = result.reason != Reason::Skipped;
         let report = cut(result.summary.trim());
-        let id = drive.hands.lineage.outside(CallId(0));
-        let said = match ready {
+        let id = drive.effects.lineage.outside(CallId(0));
+        let text = match ready {
             Some(ready) if !report.is_empty() => {
-                ready.host.hear(id, &format!("the sub-agent {path}"), &report, is_error).content
+                ready.host.receive(id, &format!("the sub-agent {path}"), &report, is_error).content
             }
             Some(_) | None => "(no report)".to_owned(),
         };
-        let content = format!("{}{said}\n\n{}", opening(&result), closing(&bill));
+        let content = format!("{}{text}\n\n{}", opening(&result), closing(&bill));
         let outcome = if is_error { ToolOutcome::error(content) } else { ToolOutcome::ok(content) };
         finished(call, outcome, bill)
     }
@@ -169,11 +169,11 @@ struct UndeliveredEvents<'a> {
 impl Drop for UndeliveredEvents<'_> {
     fn drop(&mut self) {
         let Some(outbox) = self.outbox.take() else { return };
-        let RunDrive { run, hands, sent, .. } = &self.drive;
+        let RunDrive { run, effects, sent, .. } = &self.drive;
         // A model call in flight is charged what is reserved for it, unless it was not sent. The
         // costs of further sub-agents are unknown.
         let unsent = run.awaited().into_iter().filter(|call| !sent.has(*call));
-        let free = hands.lineage.asked_for().into_iter().chain(unsent).map(|call| (call, RunBill::default()));
+        let free = effects.lineage.asked_for().into_iter().chain(unsent).map(|call| (call, RunBill::default()));
         let bill = run.last_bill(&free.collect::<BTreeMap<_, _>>());
         let late = format!("The sub-agent did not stop in time.\n\n{}", closing(&bill));
         outbox.send(finished(self.call, ToolOutcome::error(late), bill));
@@ -215,12 +215,12 @@ fn opening(result: &TaskResult) -> String {
 }
 
 /// Cuts the report of the sub-agent to the length that its parent gets.
-fn cut(said: &str) -> String {
-    if said.len() <= REPORT {
-        return said.to_owned();
+fn cut(text: &str) -> String {
+    if text.len() <= REPORT {
+        return text.to_owned();
     }
-    let kept = &said[..said.floor_char_boundary(REPORT)];
-    format!("{kept}\n[… {} bytes left out: the report is too long]", said.len() - kept.len())
+    let kept = &text[..text.floor_char_boundary(REPORT)];
+    format!("{kept}\n[… {} bytes left out: the report is too long]", text.len() - kept.len())
 }
 
 /// Returns the changed files and the costs, as fledge counted them.

@@ -31,17 +31,17 @@ const ONE: &str = r#"turns:
 type Told = Arc<Mutex<Vec<EventRecord>>>;
 
 async fn run(home: &Path, cassette: &str, task: Task) -> (TaskResult, Vec<EventRecord>) {
-    let told = Told::default();
+    let reported = Told::default();
     let mut agent = agent_of(home, "state", cassette);
-    let watched = told.clone();
+    let watched = reported.clone();
     agent.on_record(move |record| watched.lock().unwrap().push(record.clone()));
     let result = match agent.run_task(task).await {
         Ok(result) => result,
         Err(error) => error.result().unwrap().clone(),
     };
-    agent.settle(PATIENCE).await;
-    let told = told.lock().unwrap().clone();
-    (result, told)
+    agent.wait_for_watchers(PATIENCE).await;
+    let reported = reported.lock().unwrap().clone();
+    (result, reported)
 }
 
 fn records(home: &Path, result: &TaskResult) -> Vec<JournalRecord> {
@@ -49,38 +49,41 @@ fn records(home: &Path, result: &TaskResult) -> Vec<JournalRecord> {
 }
 
 /// Returns the whole results of the tool, in order.
-fn results(told: &[EventRecord], of: Option<&str>, tool: &str) -> Vec<String> {
+fn results(reported: &[EventRecord], of: Option<&str>, tool: &str) -> Vec<String> {
     let result = |record: &EventRecord| match &record.event {
         AgentEvent::ToolDetail { name, output, .. } if name == tool && record.of.as_deref() == of => {
             Some(output.clone())
         }
         _ => None,
     };
-    told.iter().filter_map(result).collect()
+    reported.iter().filter_map(result).collect()
 }
 
 #[tokio::test]
 async fn a_sub_agent_does_its_part_and_its_parent_hears_what_it_came_to() {
     let home = crate::test_support::temp_dir();
-    let (result, told) = run(home.path(), ONE, task()).await;
+    let (result, reported) = run(home.path(), ONE, task()).await;
     assert_eq!((result.reason, result.turns, result.summary.as_str()), (Reason::Skipped, 4, "All is done."));
     let total = &result.usage.total;
     assert_eq!((result.usage.requests, total.input_tokens, total.output_tokens), (4, 350, 41));
     assert_eq!(result.usage.by_model["c.yaml"].input_tokens, 350);
     assert_eq!(result.files_changed.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["b.txt"]);
     assert_eq!(fs::read_to_string(home.path().join("tree/b.txt")).unwrap(), "two");
-    assert!(told.iter().map(|record| record.seq).eq(1..=told.len() as u64), "every event has the number of its place");
+    assert!(
+        reported.iter().map(|record| record.seq).eq(1..=reported.len() as u64),
+        "every event has the number of its place"
+    );
     let of_child = |record: &&EventRecord| record.of.as_deref() == Some("1");
-    let first = told.iter().find(of_child).map(|record| &record.event);
+    let first = reported.iter().find(of_child).map(|record| &record.event);
     assert!(matches!(first, Some(AgentEvent::Started { title, verify: false, .. }) if title == "Write b"), "{first:?}");
-    let last = told.iter().rfind(of_child).map(|record| &record.event);
+    let last = reported.iter().rfind(of_child).map(|record| &record.event);
     let Some(AgentEvent::Finished { reason: Reason::Skipped, verified: None, message, .. }) = last else {
         panic!("{last:?}")
     };
     assert_eq!(message, "done");
-    let of_run = told.last().map(|record| &record.event);
+    let of_run = reported.last().map(|record| &record.event);
     assert!(matches!(of_run, Some(AgentEvent::Finished { verified: Some(true), .. })), "{of_run:?}");
-    let began = told.iter().find_map(|record| match &record.event {
+    let began = reported.iter().find_map(|record| match &record.event {
         AgentEvent::Subagent { finished: false, note } => Some(note.as_str()),
         _ => None,
     });
@@ -115,7 +118,7 @@ async fn a_plain_watcher_hears_of_the_run_alone() {
     let counted = finished.clone();
     agent.on_event(move |event| *counted.lock().unwrap() += u32::from(matches!(event, AgentEvent::Finished { .. })));
     agent.run_task(task()).await.unwrap();
-    agent.settle(PATIENCE).await;
+    agent.wait_for_watchers(PATIENCE).await;
     assert_eq!(*finished.lock().unwrap(), 1);
 }
 
@@ -132,9 +135,9 @@ async fn a_sub_agent_may_have_sub_agents_and_those_have_none() {
   - { of: 2, text: "second", expect: { contains: ["Output of the sub-agent 2.1", "second deep"] } }
   - { text: "Done.", expect: { tool_result: ok, contains: ["first", "second"] } }
 "#;
-    let (result, told) = run(home.path(), cassette, task()).await;
+    let (result, reported) = run(home.path(), cassette, task()).await;
     assert_eq!((result.reason, result.turns), (Reason::Skipped, 8), "{}", result.message);
-    let mut paths: Vec<&str> = told.iter().filter_map(|record| record.of.as_deref()).collect();
+    let mut paths: Vec<&str> = reported.iter().filter_map(|record| record.of.as_deref()).collect();
     paths.sort_unstable();
     paths.dedup();
     assert_eq!(paths, ["1", "2", "2.1", "2.2"]);
@@ -154,16 +157,16 @@ async fn a_sub_agent_has_no_tool_that_its_parent_has_not_nor_more_than_was_asked
   - tools: [{ name: subagent-spawn, input: { task: look, tier: code } }]
   - text: "Done."
 "#;
-    let (result, told) = run(home.path(), cassette, Task { tier: Tier::Tool, ..task() }).await;
+    let (result, reported) = run(home.path(), cassette, Task { tier: Tier::Tool, ..task() }).await;
     assert_eq!((result.reason, result.summary.as_str()), (Reason::Skipped, "Done."), "{}", result.message);
     assert_eq!(result.files_changed, []);
-    let results = results(&told, None, "subagent-spawn");
+    let results = results(&reported, None, "subagent-spawn");
     assert!(results[0].contains("refused") && results[1].contains("listed"), "{results:?}");
     assert_eq!(
         results[2],
         "subagent-spawn: the tier `code` is above your tier `tool`: a sub-agent cannot have more than you"
     );
-    assert_eq!(told.iter().filter(|record| record.of.as_deref() == Some("3")).count(), 0);
+    assert_eq!(reported.iter().filter(|record| record.of.as_deref() == Some("3")).count(), 0);
 }
 
 #[tokio::test]
@@ -179,15 +182,15 @@ async fn a_wish_that_cannot_be_met_is_told_and_costs_nothing() {
       - { name: subagent-spawn, input: { job: x } }
   - text: "Done."
 "#;
-    let (result, told) = run(home.path(), cassette, task()).await;
+    let (result, reported) = run(home.path(), cassette, task()).await;
     assert_eq!((result.turns, result.tools["subagent-spawn"].failed), (2, 6));
-    let results = results(&told, None, "subagent-spawn");
+    let results = results(&reported, None, "subagent-spawn");
     let parts =
         ["`task` is empty", "found `root`", "none of your tools", "invalid pattern", "`turns`", "unknown field `job`"];
     for (result, part) in results.iter().zip(parts) {
         assert!(result.contains(part), "{part} is not in {result}");
     }
-    assert_eq!((results.len(), told.iter().filter(|record| record.of.is_some()).count()), (6, 0));
+    assert_eq!((results.len(), reported.iter().filter(|record| record.of.is_some()).count()), (6, 0));
 }
 
 #[tokio::test]
@@ -196,8 +199,8 @@ async fn where_tier_or_lists_say_so_there_are_no_sub_agents() {
     for task in [Task { tier: Tier::Read, ..task() }, Task { tools: deny, ..task() }] {
         let home = crate::test_support::temp_dir();
         let cassette = "turns: [{ tools: [{ name: subagent-spawn, input: { task: x } }] }, { text: No. }]";
-        let (_, told) = run(home.path(), cassette, task).await;
-        assert_eq!(results(&told, None, "subagent-spawn"), ["there is no tool `subagent-spawn` in this task"]);
+        let (_, reported) = run(home.path(), cassette, task).await;
+        assert_eq!(results(&reported, None, "subagent-spawn"), ["there is no tool `subagent-spawn` in this task"]);
     }
 }
 
@@ -273,8 +276,8 @@ async fn a_run_that_is_cut_off_with_a_sub_agent_at_work_never_does_its_work_agai
             journal.push(record);
         }
         assert_eq!(of_child, before.iter().filter(|record| record.kind.starts_with("1:")).count(), "cut at {cut}");
-        let told = journal.iter().find(|record| record.kind == "ChildFinished").unwrap();
-        assert!(told.data.contains("interrupted while this sub-agent was at work"), "{}", told.data);
+        let reported = journal.iter().find(|record| record.kind == "ChildFinished").unwrap();
+        assert!(reported.data.contains("interrupted while this sub-agent was at work"), "{}", reported.data);
         // Completed calls are charged, and so is what was reserved for the call that was sent.
         let booked = before.iter().filter(|record| record.kind == "1:ModelCompleted").count() as u64;
         assert_eq!(result.turns, 2 + booked, "cut at {cut}");
@@ -296,12 +299,12 @@ async fn a_run_that_is_cut_off_with_a_sub_agent_at_work_never_does_its_work_agai
 async fn a_sub_agent_that_does_not_stop_in_time_is_paid_for() {
     let home = crate::test_support::temp_dir();
     let agent = agent_of(home.path(), "state", ONE);
-    let charter = agent.charter(&task(), RunId::new("run-1"));
-    let journal = record::begin_journal(&agent.settings, &charter, &task(), None, None, 0).unwrap();
+    let spec = agent.spec(&task(), RunId::new("run-1"));
+    let journal = record::begin_journal(&agent.settings, &spec, &task(), None, None, 0).unwrap();
     let (bus, stop) = (EventBus::default(), StopToken::default());
-    let hands = EffectRunner::new(agent.settings.clone(), Arc::new(task()), journal.folder(), stop.clone());
-    let mut drive = RunDrive::new(&bus, &stop, hands, journal, charter.run.clone());
-    let mut begun = drive.run.handle(Elapsed(0), Event::TaskSubmitted { charter: Box::new(charter) });
+    let effects = EffectRunner::new(agent.settings.clone(), Arc::new(task()), journal.folder(), stop.clone());
+    let mut drive = RunDrive::new(&bus, &stop, effects, journal, spec.run.clone());
+    let mut begun = drive.run.handle(Elapsed(0), Event::TaskSubmitted { spec: Box::new(spec) });
     let plan = begun.iter().find_map(Action::call).unwrap();
     begun = drive.run.handle(Elapsed(1), Event::PlanReady { call: plan, plan: Box::default() });
     assert!(begun.iter().any(|action| matches!(action, Action::CallModel { .. })), "{begun:?}");

@@ -13,7 +13,7 @@ const TEXT: usize = 240 * 1024;
 const REST: u64 = 400;
 /// Bytes of one piece of the text.
 const PIECE: usize = 4 * 1024;
-/// The most bytes of a summary. A longer answer is rejected.
+/// The maximum number of bytes of a summary. A longer answer is rejected.
 const SUMMARY: usize = 24 * 1024;
 
 /// The beginning of each reason for a missing summary.
@@ -22,7 +22,7 @@ const REFUSED: &str = "no summary: the model refused";
 const CUT_OFF: &str = "no summary: it was cut off";
 const EMPTY: &str = "no summary: it is empty";
 const TOO_LONG: &str = "no summary: it has ";
-/// The most bytes of filler for a text that was too long.
+/// The maximum number of bytes of filler for a text that was too long.
 const MOST_FILLED: usize = 1024 * 1024;
 
 const SYSTEM: &str = ", so that it can continue without the conversation that you are given. Write plain \

@@ -38,7 +38,7 @@ pub(super) fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
         models: vec![cassette.into()],
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         step_env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
-        wall: crate::process::sandbox::SandboxChoice::Off,
+        sandbox: crate::process::sandbox::SandboxChoice::Off,
         jobs: 1,
         ..DriverSettings::new(workspace, home.join(state))
     })
@@ -208,10 +208,10 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
     let home = crate::test_support::temp_dir();
     let agent = agent(home.path());
     let task = Task { commit: Some(Commit::OnSuccess), ..Task::from_prompt("Write a.txt") };
-    let charter = agent.charter(&task, RunId::new("run"));
-    let journal = record::begin_journal(&agent.settings, &charter, &task, None, None, 0).unwrap();
-    let hands = EffectRunner::new(agent.settings.clone(), Arc::new(task), journal.folder(), agent.stop.clone());
-    let mut drive = RunDrive::new(&agent.bus, &agent.stop, hands, journal, charter.run.clone());
+    let spec = agent.spec(&task, RunId::new("run"));
+    let journal = record::begin_journal(&agent.settings, &spec, &task, None, None, 0).unwrap();
+    let effects = EffectRunner::new(agent.settings.clone(), Arc::new(task), journal.folder(), agent.stop.clone());
+    let mut drive = RunDrive::new(&agent.bus, &agent.stop, effects, journal, spec.run.clone());
     let proof = Proof {
         base: TreeId::empty(),
         tree: TreeId::parse(&"a".repeat(40)).unwrap(),
@@ -240,7 +240,7 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
     let said = Block::Text { text: "Done.".into() };
     let reply =
         Reply { content: vec![said], stop: StopReason::EndTurn, usage: None, model: "m".into(), lacks_end: false };
-    drive.run.handle(Elapsed::default(), Event::TaskSubmitted { charter: Box::new(charter) });
+    drive.run.handle(Elapsed::default(), Event::TaskSubmitted { spec: Box::new(spec) });
     let mut answer = |event: &dyn Fn(CallId) -> Event| {
         let call = drive.run.awaited()[0];
         drive.run.handle(Elapsed::default(), event(call));

@@ -92,8 +92,8 @@ impl<'s> ToldEvents<'s> {
         let at = Timestamp::from_millisecond(self.zero_ms.saturating_add(since_zero)).unwrap_or(Timestamp::UNIX_EPOCH);
         let after = self.after;
         self.last = record.seq;
-        let said = self.folded.push(record).map_err(unclear)?;
-        self.ready.extend(said.into_iter().filter(|said| said.seq > after).map(
+        let message = self.folded.push(record).map_err(unclear)?;
+        self.ready.extend(message.into_iter().filter(|message| message.seq > after).map(
             |LastRecord { seq, from, of, event }| EventRecord {
                 schema_version: EVENT_SCHEMA_VERSION,
                 run: self.run.clone(),

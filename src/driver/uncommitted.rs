@@ -10,7 +10,7 @@ use crate::workspace::worktree::CheckoutChanges as Found;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// The most files that a refusal names.
+/// The maximum number of files that a refusal names.
 const NAMED: usize = 10;
 /// The configuration file of one person. It is read from the checkout alone.
 const PERSONAL: &str = "fledge.local.yaml";

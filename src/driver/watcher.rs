@@ -39,15 +39,15 @@ struct WatcherState {
 }
 
 impl<T: Send + 'static> EventWatcher<T> {
-    /// Creates a watcher. `hear` gets each thing with the number of pieces that were dropped before
-    /// it. If `hear` panics, it loses only that thing. `bytes` returns the memory that a waiting
-    /// thing takes.
-    pub(crate) fn new(bytes: fn(&T) -> usize, hear: impl FnMut(T, u64) + Send + 'static) -> Self {
+    /// Creates a watcher. `receive` gets each thing with the number of pieces that were dropped
+    /// before it. If `receive` panics, it loses only that thing. `bytes` returns the memory that a
+    /// waiting thing takes.
+    pub(crate) fn new(bytes: fn(&T) -> usize, receive: impl FnMut(T, u64) + Send + 'static) -> Self {
         let (sender, receiver) = channel();
         let state = Arc::<WatcherState>::default();
         let listen = {
             let state = state.clone();
-            move || listen(&receiver, hear, &state)
+            move || listen(&receiver, receive, &state)
         };
         let thread = std::thread::Builder::new().name("fledge-watcher".into()).spawn(listen).ok();
         Self { queue: Some(sender), bytes, state, thread }
@@ -81,7 +81,7 @@ impl<T: Send + 'static> EventWatcher<T> {
     }
 
     /// Waits until the watcher has handled everything.
-    pub(crate) async fn settled(&self) {
+    pub(crate) async fn wait_until_idle(&self) {
         while self.is_behind() {
             self.state.idle.notified().await;
         }
@@ -99,9 +99,9 @@ impl<T> Drop for EventWatcher<T> {
     }
 }
 
-fn listen<T>(queue: &Receiver<Waiting<T>>, mut hear: impl FnMut(T, u64), state: &WatcherState) {
+fn listen<T>(queue: &Receiver<Waiting<T>>, mut receive: impl FnMut(T, u64), state: &WatcherState) {
     while let Ok((thing, bytes, missing)) = queue.recv() {
-        let _harmless = catch_unwind(AssertUnwindSafe(|| hear(thing, missing)));
+        let _harmless = catch_unwind(AssertUnwindSafe(|| receive(thing, missing)));
         match state.waiting.fetch_sub(bytes, Ordering::SeqCst) - bytes {
             0 => {
                 state.pace.caught_up();
@@ -120,7 +120,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_who_is_stuck_loses_pieces_beyond_some_megabytes_and_is_told_how_many() {
-        let (say, heard) = channel();
+        let (say, received) = channel();
         let (go, wait) = sync_channel::<()>(0);
         let watcher = EventWatcher::new(
             |_| MOST / 4,
@@ -132,14 +132,14 @@ mod tests {
             },
         );
         watcher.send(0, true);
-        assert_eq!(heard.recv(), Ok((0, 0)));
+        assert_eq!(received.recv(), Ok((0, 0)));
         (1..10).for_each(|number| watcher.send(number, true));
         watcher.send(usize::MAX, false);
         go.send(()).unwrap();
-        watcher.settled().await;
+        watcher.wait_until_idle().await;
         // The first thing still counted as waiting. The number of dropped pieces comes with the
         // next thing.
-        assert_eq!(heard.try_iter().collect::<Vec<_>>(), [(1, 0), (2, 0), (3, 0), (usize::MAX, 6)]);
+        assert_eq!(received.try_iter().collect::<Vec<_>>(), [(1, 0), (2, 0), (3, 0), (usize::MAX, 6)]);
     }
 
     #[tokio::test]
@@ -152,7 +152,7 @@ mod tests {
         watcher.send(3, true);
         assert!(is_shut());
         (0..4).for_each(|_| go.send(()).unwrap());
-        watcher.settled().await;
+        watcher.wait_until_idle().await;
         assert!(!is_shut());
     }
 }

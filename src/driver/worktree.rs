@@ -39,7 +39,7 @@ impl DriverSettings {
 
 impl Agent {
     /// Chooses the worktree of a task that wants one, without creating it.
-    pub(super) fn choose_worktree(&self, task: &Task, charter: &RunSpec) -> Result<Option<Worktree>, StoreError> {
+    pub(super) fn choose_worktree(&self, task: &Task, spec: &RunSpec) -> Result<Option<Worktree>, StoreError> {
         if task.isolation == Isolation::InPlace {
             return Ok(None);
         }
@@ -48,7 +48,7 @@ impl Agent {
         make_private(&all)?;
         let all = all.canonicalize().map_err(|source| StoreError::new("open", &all, source))?;
         let (origin, project) = (&settings.workspace, settings.project());
-        Ok(Some(Worktree::choose(&all, &charter.run, &task.title, task.base.as_deref(), origin, project)))
+        Ok(Some(Worktree::choose(&all, &spec.run, &task.title, task.base.as_deref(), origin, project)))
     }
 
     /// Returns the settings of a run. Its worktree is the workspace, if it has one.
@@ -113,7 +113,7 @@ pub async fn ground_at(
 /// Checks that the repository of a folder has a commit with this name.
 ///
 /// # Errors
-/// [`PlanError`] if there is no such commit or no repository.
+/// [`PlanError`] if the commit or the repository does not exist.
 pub async fn commit_at(folder: &Path, name: &str, env: &[(String, String)], scratch: &Path) -> Result<(), PlanError> {
     let worktree = Worktree::choose(&scratch.join(FOLDER), &RunId::new("dry"), "", Some(name), folder, folder);
     let found = worktree.commit(env, scratch, &CancellationToken::new()).await;

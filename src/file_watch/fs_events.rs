@@ -35,7 +35,7 @@ impl FsHints {
         std::mem::take(&mut *self.heard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn hear(&self, event: notify::Result<Event>) {
+    fn add_event(&self, event: notify::Result<Event>) {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             // Opening and reading do not count. Closing a file after writing counts, because a
@@ -62,7 +62,7 @@ impl FsEvents {
     pub(super) fn open(root: &Path, hints: Arc<FsHints>) -> Self {
         let config = Config::default().with_follow_symlinks(false);
         let mut ears = Self { watcher: None, deaf_because: None };
-        match RecommendedWatcher::new(move |event| hints.hear(event), config) {
+        match RecommendedWatcher::new(move |event| hints.add_event(event), config) {
             Ok(watcher) => ears.watcher = Some(watcher),
             Err(error) => ears.fail(&error),
         }
@@ -143,7 +143,7 @@ mod tests {
 
     async fn heard(events: impl IntoIterator<Item = notify::Result<Event>>) -> FsNotice {
         let hints = FsHints::default();
-        events.into_iter().for_each(|event| hints.hear(event));
+        events.into_iter().for_each(|event| hints.add_event(event));
         hints.bell.notify_one();
         hints.next().await
     }

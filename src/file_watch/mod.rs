@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::task::{JoinError, spawn_blocking};
 use tree::WatchedTree;
 
-/// The shortest time between two checks if there are no notifications.
+/// The shortest time between two checks without notifications.
 const POLL: Duration = Duration::from_secs(2);
 /// The time between two checks is at least this multiple of the duration of a check.
 const POLL_SHARE: u32 = 20;
@@ -105,7 +105,7 @@ impl ProjectWatch {
     /// # Errors
     ///
     /// When the root is gone.
-    pub async fn settled(&mut self) -> Result<FileEvents, WatchError> {
+    pub async fn wait_until_quiet(&mut self) -> Result<FileEvents, WatchError> {
         self.lull(true).await;
         self.look().await
     }
@@ -124,7 +124,7 @@ impl ProjectWatch {
                 None => Duration::MAX,
             };
             tokio::select! {
-                heard = self.hints.next() => if self.tree().hear(heard) {
+                notice = self.hints.next() => if self.tree().add_notice(notice) {
                     let now = clock.read();
                     lull.get_or_insert_with(|| Debouncer::from(now)).heard(now);
                 },

@@ -44,7 +44,7 @@ impl Project {
 
     /// Returns the paths of the next changes.
     async fn changed(&mut self) -> Vec<String> {
-        let changes = tokio::time::timeout(PATIENCE, self.watch.changed()).await.expect("no change is told");
+        let changes = tokio::time::timeout(PATIENCE, self.watch.changed()).await.expect("no change was reported");
         changes.unwrap().into_keys().map(|path| path.to_string_lossy().into_owned()).collect()
     }
 }
@@ -63,7 +63,7 @@ async fn what_is_written_made_and_removed_is_told_at_once_and_once() {
     assert_eq!(project.changed().await, ["a", "src/gone", "src/new"]);
     project.put("src/b", "22");
     assert_eq!(project.changed().await, ["src/b"]);
-    assert_eq!(project.watch.settled().await.unwrap(), FileEvents::new());
+    assert_eq!(project.watch.wait_until_quiet().await.unwrap(), FileEvents::new());
 }
 
 #[tokio::test]
@@ -192,7 +192,7 @@ async fn when_notifications_were_lost_everything_is_looked_at() {
     project.watch.tree().ears_forget_everything();
     project.put("d/a", "22");
     project.put("d/new/c", "1");
-    project.watch.tree().hear(fs_events::FsNotice { paths: Default::default(), anywhere: true });
+    project.watch.tree().add_notice(fs_events::FsNotice { paths: Default::default(), anywhere: true });
     assert_eq!(project.changed().await, ["d/a", "d/new/c"]);
     project.put("d/new/c", "22");
     assert_eq!(project.changed().await, ["d/new/c"]);

@@ -97,10 +97,10 @@ impl WatchedTree {
     }
 
     /// Records notifications. Returns true if any of them concerns a watched path.
-    pub(super) fn hear(&mut self, heard: FsNotice) -> bool {
-        self.stale.everything |= heard.anywhere;
-        let paths: Vec<_> = heard.paths.iter().filter_map(|path| path.strip_prefix(&self.root).ok()).collect();
-        let counts = paths.into_iter().fold(heard.anywhere, |counts, path| self.hear_of(path) || counts);
+    pub(super) fn add_notice(&mut self, notice: FsNotice) -> bool {
+        self.stale.everything |= notice.anywhere;
+        let paths: Vec<_> = notice.paths.iter().filter_map(|path| path.strip_prefix(&self.root).ok()).collect();
+        let counts = paths.into_iter().fold(notice.anywhere, |counts, path| self.hear_of(path) || counts);
         counts || self.stale.everything
     }
 

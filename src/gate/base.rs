@@ -56,7 +56,7 @@ pub(super) struct BaseVerdict {
     pub(super) evidence: Evidence,
     /// For each lane, whether it sees each planted failure. Where the checks fail, a lane may see
     /// none.
-    pub(super) sights: BTreeMap<String, BTreeMap<String, bool>>,
+    pub(super) sightings: BTreeMap<String, BTreeMap<String, bool>>,
     /// Protected paths that the steps of the base touch. These are data that they write and leave
     /// unchanged, and folders of protected files that they move or close, or whose times they set.
     pub(super) restless: BTreeSet<String>,
@@ -85,7 +85,7 @@ impl BaseVerdict {
     }
 
     /// Returns the names of those failures that the base has too.
-    pub(super) fn knew(&self, steps: &[StepReport]) -> Vec<String> {
+    pub(super) fn failed_before(&self, steps: &[StepReport]) -> Vec<String> {
         failing(steps).into_iter().filter(|name| self.failing.contains(name)).collect()
     }
 }
@@ -217,7 +217,7 @@ pub(super) async fn judge(
         steps: Vec::new(),
         failing: BTreeSet::new(),
         evidence: Evidence::default(),
-        sights: BTreeMap::new(),
+        sightings: BTreeMap::new(),
         restless: BTreeSet::new(),
         lacked: None,
         folder: making.clone(),
@@ -237,15 +237,15 @@ pub(super) async fn judge(
     for lane in gate.lanes.iter().filter(|lane| lane.canary.is_some()) {
         let (caches, logs) = (base.caches(lane), site.logs.join("base").join(format!("{}-canary", lane.name)));
         let ready = caches.as_ref().into();
-        let sight = planted::CanaryRun { gate, site, lane, tree, base: None, ready, stop }.sight(logs).await?;
+        let sightings = planted::CanaryRun { gate, site, lane, tree, base: None, ready, stop }.sightings(logs).await?;
         // On a failing base, runners may stop before the planted tests. Once the work passes, they
         // do not.
-        if base.ruling == Ruling::Passed && sight.share(None) == SeenShare::None {
+        if base.ruling == Ruling::Passed && sightings.share(None) == SeenShare::None {
             return Err(BaseError::Unseen(lane.name.clone()));
         }
         // Where steps fail anyway, only a planted failure that the output names counts as seen.
         if base.ruling == Ruling::Passed || lane.canary.as_ref().is_some_and(canary::has_name) {
-            base.sights.insert(lane.name.clone(), sight.by_key());
+            base.sightings.insert(lane.name.clone(), sightings.by_key());
         }
     }
     keep::keep(base, gate, site)
@@ -286,12 +286,12 @@ async fn judge_lane(
     set_up(lane, site, here(logs.join("setup")), stop, on_step).await?;
     // All steps run, so that the gate learns as much as possible about the base.
     let all = Lane { fail_fast: false, ..lane.clone() };
-    let sentry = match &room {
+    let watcher = match &room {
         Some(room) if is_asked => Some(RoomWatcher::post(gate, lane, room, &kept).await.map_err(BaseError::CannotRun)?),
         Some(_) | None => None,
     };
     let mut place = here(logs);
-    place.after_step = sentry.as_ref().map(RoomWatcher::after_step);
+    place.after_step = watcher.as_ref().map(RoomWatcher::after_step);
     let outcome = site.run(&all, place, stop, on_step).await;
     match outcome.ruling {
         LaneRuling::Passed => {}
@@ -306,8 +306,8 @@ async fn judge_lane(
         LaneRuling::Errored => return Err(BaseError::CannotRun(feedback::could_not_run(&outcome.steps))),
         LaneRuling::NothingRan => return Err(BaseError::NothingRan(feedback::nothing_ran(lane))),
     }
-    if let Some(sentry) = sentry {
-        let written = sentry.relieve(gate, site, lane, stop).await.map_err(BaseError::CannotRun)?;
+    if let Some(watcher) = watcher {
+        let written = watcher.finish(gate, site, lane, stop).await.map_err(BaseError::CannotRun)?;
         let (moved, written): (Vec<_>, Vec<_>) = written.into_iter().partition(FolderWatch::has_found);
         base.restless.extend(moved.into_iter().map(|finding| finding.path));
         for finding in written {

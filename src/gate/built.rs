@@ -6,7 +6,7 @@ use crate::lane::{Lane, RoomKind};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The most folders of build output in a project.
+/// The maximum number of folders of build output in a project.
 const MOST: usize = 8;
 /// Words of a step that may start any build.
 const ANY: [&str; 2] = ["make", "just"];

@@ -14,7 +14,7 @@ use crate::verdict::StepStatus;
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
-/// The most changed files that a message names.
+/// The maximum number of changed files that a message names.
 const NAMED: usize = 10;
 
 /// A lane in a room that is ready for it.
@@ -24,7 +24,7 @@ pub struct EnteredRoom<'g> {
     site: &'g GateSite,
     lane: Lane,
     room: CleanRoom,
-    sentry: RoomWatcher,
+    watcher: RoomWatcher,
     caches: Option<LaneCaches>,
     _filled: FilledRoom,
 }
@@ -71,8 +71,8 @@ impl Gate {
             let place = room.room(site, site.logs.join("setup"));
             base::set_up(&lane, site, place, stop, &|_| {}).await?;
         }
-        let sentry = RoomWatcher::post(self, &lane, &room, &kept).await.map_err(BaseError::CannotRun)?;
-        Ok(EnteredRoom { gate: self, site, lane, room, sentry, caches, _filled: filled })
+        let watcher = RoomWatcher::post(self, &lane, &room, &kept).await.map_err(BaseError::CannotRun)?;
+        Ok(EnteredRoom { gate: self, site, lane, room, watcher, caches, _filled: filled })
     }
 }
 
@@ -80,7 +80,7 @@ impl EnteredRoom<'_> {
     /// Returns the place and the settings with which the lane runs.
     pub fn room(&self) -> LaneRoom {
         let mut room = self.room.room(self.site, self.site.logs.clone());
-        room.after_step = Some(self.sentry.after_step());
+        room.after_step = Some(self.watcher.after_step());
         room.stay_offline();
         self.site.bring_go_settings(&self.lane, &mut room);
         room
@@ -92,7 +92,7 @@ impl EnteredRoom<'_> {
     /// # Errors
     /// [`BaseError`] when these reasons cannot be determined.
     pub async fn leave(self, outcome: &LaneOutcome, stop: &CancellationToken) -> Result<Vec<String>, BaseError> {
-        let Self { gate, site, lane, room, sentry, mut caches, _filled } = self;
+        let Self { gate, site, lane, room, watcher, mut caches, _filled } = self;
         let mut doubts = Vec::new();
         if outcome.ruling != LaneRuling::Passed {
             room.close().await;
@@ -105,7 +105,7 @@ impl EnteredRoom<'_> {
         base::show(outcome, site.names_tests(&lane), &mut evidence).await;
         doubts.extend(evidence.is_without_tests().then(|| NO_TESTS.to_owned()));
         doubts.extend(evidence.contradiction());
-        let written = sentry.relieve(gate, site, &lane, stop).await.map_err(BaseError::CannotRun)?;
+        let written = watcher.finish(gate, site, &lane, stop).await.map_err(BaseError::CannotRun)?;
         for it in &written {
             // Steps may write a manifest if its content stays as in the base.
             let is_free = gate.policy.rule(&it.path).is_none();
@@ -129,11 +129,11 @@ impl EnteredRoom<'_> {
         let logs = site.logs.join("canary");
         let ready = caches.as_ref().into();
         let run = planted::CanaryRun { gate, site, lane: &lane, tree: gate.base(), base: None, ready, stop };
-        let sight = run.sight(logs).await?;
-        match sight.share(None) {
+        let sightings = run.sightings(logs).await?;
+        match sightings.share(None) {
             SeenShare::None => doubts.push(format!("it did not report a planted failing test: {EITHER}")),
             SeenShare::Some => {
-                let missed = sight.missed(None).join("; ");
+                let missed = sightings.missed(None).join("; ");
                 doubts.push(format!("it did not report all planted failing tests (missed: {missed})"));
             }
             SeenShare::All => {}

@@ -26,7 +26,7 @@ pub(super) struct Candidate {
     /// The violations of the rules, sorted.
     pub(super) findings: Vec<TamperFinding>,
     /// Protected files that may differ from the base, and folders in which all protected files may.
-    pub(super) settled: Vec<String>,
+    pub(super) may_differ: Vec<String>,
     /// Notes for people on changes that are allowed but should be looked at, one line each.
     pub(super) notes: Vec<String>,
     /// Dependencies that the base does not have, sorted.
@@ -37,7 +37,7 @@ impl Candidate {
     /// Adds the findings in the tree to the findings of the seal. Removes findings of the seal on
     /// paths that may differ from the base.
     pub(super) fn add_to(&self, sealed: &mut Vec<TamperFinding>) {
-        sealed.retain(|finding| !is_in(&self.settled, &finding.path));
+        sealed.retain(|finding| !is_in(&self.may_differ, &finding.path));
         for finding in sealed.iter_mut() {
             let is_same = |own: &&TamperFinding| own.path == finding.path && own.rule.starts_with(&finding.rule);
             if let Some(own) = self.findings.iter().find(is_same) {
@@ -57,7 +57,7 @@ pub(super) async fn take_candidate(
     stop: &CancellationToken,
 ) -> Result<Candidate, TreesError> {
     let mut taken = site.trees.take(stop).await?;
-    forget_ignored(gate, site, &mut taken.oddities, stop).await?;
+    forget_ignored(gate, site, &mut taken.anomalies, stop).await?;
     look(gate, site, taken, stop).await
 }
 
@@ -67,16 +67,19 @@ pub(super) async fn take_candidate(
 async fn forget_ignored(
     gate: &Gate,
     site: &GateSite,
-    oddities: &mut Vec<TreeAnomaly>,
+    anomalies: &mut Vec<TreeAnomaly>,
     stop: &CancellationToken,
 ) -> Result<(), TreesError> {
     let outlets = site.outlets.iter().filter_map(|path| path.strip_prefix(&site.root).ok()).map(path_text);
     let reports = gate.lanes.iter().flat_map(|lane| &lane.steps).filter_map(|step| step.junit.clone());
     let written: BTreeSet<String> = outlets.chain(reports).collect();
-    let may_be_others = |odd: &&TreeAnomaly| odd.what == AnomalyKind::Special && !written.contains(&odd.path);
-    let special: Vec<String> = oddities.iter().filter(may_be_others).map(|odd| odd.path.clone()).collect();
+    let may_be_others = |anomaly_finding: &&TreeAnomaly| {
+        anomaly_finding.what == AnomalyKind::Special && !written.contains(&anomaly_finding.path)
+    };
+    let special: Vec<String> =
+        anomalies.iter().filter(may_be_others).map(|anomaly_finding| anomaly_finding.path.clone()).collect();
     let ignored = site.trees.ignored(gate.base(), &special, stop).await?;
-    oddities.retain(|odd| !ignored.contains(&odd.path));
+    anomalies.retain(|anomaly_finding| !ignored.contains(&anomaly_finding.path));
     Ok(())
 }
 
@@ -104,14 +107,15 @@ pub(super) async fn look(
     notes.extend(changed_locks);
     let added = |(manifest, name)| AddedDependency { name, manifest };
     let added = gate.policy.new_dependencies(&differ, content).into_iter().map(added).collect();
-    findings.extend(taken.oddities.iter().map(odd));
+    findings.extend(taken.anomalies.iter().map(anomaly_finding));
     findings.extend(in_caches(gate, &changes));
     findings.extend(changes.iter().filter_map(|change| linked(gate, change)));
     findings.sort();
     findings.dedup();
-    let mut settled = install::settle(gate, site, &taken.tree, &mut findings, &mut notes, stop).await?;
-    settled.extend(gate.policy.changed_in_unused_parts(&differ, content));
-    Ok(Candidate { tree: taken.tree, findings, settled, notes, added })
+    let mut may_differ =
+        install::allow_vendored_folders(gate, site, &taken.tree, &mut findings, &mut notes, stop).await?;
+    may_differ.extend(gate.policy.changed_in_unused_parts(&differ, content));
+    Ok(Candidate { tree: taken.tree, findings, may_differ, notes, added })
 }
 
 /// Compares the lock files, and the manifests that name sources of packages, with those of the
@@ -196,8 +200,8 @@ fn changed(change: &TreeChange) -> PathChange {
 }
 
 /// Returns the finding for an anomaly in the tree.
-fn odd(oddity: &TreeAnomaly) -> TamperFinding {
-    TamperFinding { path: oddity.path.clone(), change: "added".into(), rule: oddity.what.to_string() }
+fn anomaly_finding(anomaly: &TreeAnomaly) -> TamperFinding {
+    TamperFinding { path: anomaly.path.clone(), change: "added".into(), rule: anomaly.what.to_string() }
 }
 
 #[cfg(test)]
@@ -209,18 +213,18 @@ mod tests {
     #[test]
     fn no_flag_is_named_for_what_no_task_can_open() {
         let other = "a".to_owned();
-        let odd = [
+        let anomaly_finding = [
             AnomalyKind::LinkOut,
             AnomalyKind::Repository,
             AnomalyKind::Special,
             AnomalyKind::Unreadable,
             AnomalyKind::TooLarge(9),
         ];
-        let odd = odd
+        let anomaly_finding = anomaly_finding
             .into_iter()
             .chain([AnomalyKind::LikeGit, AnomalyKind::SameButForCase(other)])
             .map(|what| what.to_string());
-        for rule in odd.chain([CACHED.to_owned()]) {
+        for rule in anomaly_finding.chain([CACHED.to_owned()]) {
             assert_eq!(HeldBack::new("x", "added", &rule).flag, None, "{rule}");
         }
         assert_eq!(HeldBack::new("x", "added", "it controls how tests run").flag.as_deref(), Some("--allow-edit x"));

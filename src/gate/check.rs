@@ -1,7 +1,7 @@
 //! The check of lane files, of a whole project or one by one. Runs nothing.
 
 use super::freeze::missing;
-use super::pages::{IMPORTED, LANES, TASKS, TOML, astray, book, read, unlike};
+use super::pages::{IMPORTED, LANES, TASKS, TOML, astray, lane_files, read, unlike};
 use crate::lane::{Lane, LaneFiles, LaneRemark};
 use crate::yaml::{Problem, listed};
 use std::collections::BTreeMap;
@@ -21,10 +21,10 @@ pub struct CheckedLanes {
 /// Reads and compiles all lanes of the project at `root`. `path` is the search path of steps.
 /// Reports unreadable files among the problems.
 pub fn check(root: &Path, path: &str) -> CheckedLanes {
-    let book = book(root);
-    let (lanes, problems, mut warnings) = book.check();
+    let lane_files = lane_files(root);
+    let (lanes, problems, mut warnings) = lane_files.check();
     warnings.extend(astray(root));
-    warnings.extend(lanes.iter().flat_map(|lane| lacks(root, lane, &book, path)));
+    warnings.extend(lanes.iter().flat_map(|lane| lacks(root, lane, &lane_files, path)));
     CheckedLanes { lanes, problems, warnings }
 }
 
@@ -33,8 +33,8 @@ pub fn check(root: &Path, path: &str) -> CheckedLanes {
 /// lane that is part of no project may refer to the project at `root`.
 pub fn check_file(root: &Path, file: &str, path: &str) -> CheckedLanes {
     let found = CheckFinding::at(root, file);
-    match found.book() {
-        Ok(book) => found.say(&book, path),
+    match found.lane_files() {
+        Ok(lane_files) => found.say(&lane_files, path),
         Err(problem) => {
             let problems = vec![LaneRemark { path: file.to_owned(), lane: None, problem }];
             CheckedLanes { problems, ..CheckedLanes::default() }
@@ -72,12 +72,12 @@ impl CheckFinding {
     }
 
     /// Returns the file itself and everything that it can refer to.
-    fn book(&self) -> Result<LaneFiles, Problem> {
+    fn lane_files(&self) -> Result<LaneFiles, Problem> {
         let text = read(&self.project, &self.name);
         if matches!(text, Ok(None)) {
             return Err(Problem::of_file("no such file or folder"));
         }
-        let whole = book(&self.project);
+        let whole = lane_files(&self.project);
         let stem = Path::new(&self.name).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let is_there = self.is_read && (self.name == TASKS || ending(&self.name) == "toml");
         match (ending(&self.name), text) {
@@ -98,24 +98,25 @@ impl CheckFinding {
     }
 
     /// Returns the remarks on the file, and all other problems that make its lanes invalid.
-    fn say(&self, book: &LaneFiles, path: &str) -> CheckedLanes {
-        let (_, mut problems, mut warnings) = book.check();
+    fn say(&self, lane_files: &LaneFiles, path: &str) -> CheckedLanes {
+        let (_, mut problems, mut warnings) = lane_files.check();
         problems.retain(|problem| problem.path == self.name);
         warnings.retain(|warning| warning.path == self.name);
-        let (mut lanes, own) = (Vec::new(), book.names().filter(|lane| book.path_of(lane) == Some(&self.name)));
+        let (mut lanes, own) =
+            (Vec::new(), lane_files.names().filter(|lane| lane_files.path_of(lane) == Some(&self.name)));
         for lane in own {
-            match book.lane(lane) {
+            match lane_files.lane(lane) {
                 Ok(lane) => lanes.push(lane),
                 Err(fault) => problems.extend(fault.remarks()),
             }
         }
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         problems.retain(|problem| {
-            let is_new = !told.contains(problem);
-            told.extend(is_new.then(|| problem.clone()));
+            let is_new = !reported.contains(problem);
+            reported.extend(is_new.then(|| problem.clone()));
             is_new
         });
-        warnings.extend(lanes.iter().flat_map(|lane| lacks(&self.project, lane, book, path)));
+        warnings.extend(lanes.iter().flat_map(|lane| lacks(&self.project, lane, lane_files, path)));
         for remark in problems.iter_mut().chain(&mut warnings) {
             remark.path.insert_str(0, &self.before);
         }
@@ -129,7 +130,7 @@ fn ending(name: &str) -> &str {
 
 /// Returns warnings about steps of a lane that lack something here, and about steps that lose a
 /// failure.
-fn lacks(root: &Path, lane: &Lane, book: &LaneFiles, path: &str) -> Vec<LaneRemark> {
+fn lacks(root: &Path, lane: &Lane, lane_files: &LaneFiles, path: &str) -> Vec<LaneRemark> {
     let mut lacking: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (_, step, why) in missing(root, lane, path, &lane.always_run()) {
         lacking.entry(format!("cannot run here: {why}")).or_default().push(&step.name);
@@ -145,7 +146,7 @@ fn lacks(root: &Path, lane: &Lane, book: &LaneFiles, path: &str) -> Vec<LaneRema
         };
         let message = format!("{steps} of lane `{}` {why}", lane.name);
         let problem = Problem::of_file(message);
-        let path = book.path_of(&lane.name).unwrap_or_default().to_owned();
+        let path = lane_files.path_of(&lane.name).unwrap_or_default().to_owned();
         LaneRemark { path, lane: Some(lane.name.clone()), problem }
     };
     lacking.into_iter().map(remark).collect()

@@ -143,12 +143,12 @@ impl CleanRoom {
         clear(&folder).map_err(io(&folder))?;
         fs::create_dir_all(&folder).map_err(io(&folder))?;
         let files = folder.join("tree").join(site.origin.file_name().unwrap_or_default());
-        let at = match site.wall.kind() {
+        let at = match site.sandbox.kind() {
             SandboxKind::Bubblewrap => site.origin.clone(),
             SandboxKind::Landlock | SandboxKind::Off => files.clone(),
         };
-        let holes = PathRules { limits: site.limits, ..PathRules::default() };
-        let behind = SandboxedSteps { wall: site.wall.clone(), holes, at: at.clone() };
+        let rules = PathRules { limits: site.limits, ..PathRules::default() };
+        let behind = SandboxedSteps { sandbox: site.sandbox.clone(), rules, at: at.clone() };
         let own = Variables::new(site.env.iter().filter(|(name, _)| name != BUILDS).cloned());
         let env = if at == site.origin { own } else { trusted_in_copy(&own, &site.origin, &at) };
         let layers = Vec::new();
@@ -170,8 +170,8 @@ impl CleanRoom {
         }
         room.open(site, wanted)?;
         room.show(site, wanted, history);
-        room.bring(site, wanted, stop).await?;
-        if site.wall.kind() == SandboxKind::Off {
+        room.install_dependencies(site, wanted, stop).await?;
+        if site.sandbox.kind() == SandboxKind::Off {
             room.env = at_home_in(&room.folder, &room.env).map_err(io(&room.folder))?;
         }
         Ok(room)
@@ -179,7 +179,7 @@ impl CleanRoom {
 
     /// Returns the path of the folder with the tree, for this process.
     pub(super) fn files(&self) -> PathBuf {
-        match (&self.overlay, &self.behind.holes.view) {
+        match (&self.overlay, &self.behind.rules.view) {
             (Some(_), Some(view)) => view.seen(&self.files),
             (_, _) => self.files.clone(),
         }
@@ -227,7 +227,7 @@ impl CleanRoom {
         stop: &CancellationToken,
     ) -> Result<Option<KeptHistory>, RoomError> {
         let (index, over) = (self.folder.join("index"), self.folder.join("overlay"));
-        let mut overlay = Overlay::lay(site, wanted, over, &index, stop).await?;
+        let mut overlay = Overlay::prepare(site, wanted, over, &index, stop).await?;
         if overlay.is_none() {
             let nothing = TreeId::empty();
             let as_before = if wanted.has_new_times() { &nothing } else { wanted.base };
@@ -235,9 +235,9 @@ impl CleanRoom {
         }
         let files = overlay.as_ref().map_or(self.files.as_path(), Overlay::upper);
         let history = add_repository(site, wanted, (files, &index), overlay.is_some(), stop).await?;
-        if let (Some(overlay), Some(helper)) = (&mut overlay, site.wall.helper()) {
+        if let (Some(overlay), Some(helper)) = (&mut overlay, site.sandbox.helper()) {
             fs::create_dir_all(&self.files).map_err(|source| RoomError::Io { path: self.files.clone(), source })?;
-            self.behind.holes.view = Some(overlay.mount(helper, &self.files).await?);
+            self.behind.rules.view = Some(overlay.mount(helper, &self.files).await?);
         }
         self.overlay = overlay;
         Ok(history)
@@ -278,7 +278,7 @@ impl CleanRoom {
     /// Removes the folder. A part that cannot be removed stays until the run is removed.
     pub(super) async fn close(mut self) {
         let folder = std::mem::take(&mut self.folder);
-        self.behind.holes.view = None;
+        self.behind.rules.view = None;
         let _left = tokio::task::spawn_blocking(move || clear(&folder)).await;
     }
 }

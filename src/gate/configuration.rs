@@ -31,7 +31,7 @@ pub struct RestoredConfiguration {
 
 /// Restores the configuration of a workspace from its kept gate. Also restores the files that tell
 /// git which programs to run, where the agent could write them. Keeps the replaced files below
-/// `aside`. Paths that `allow_edit` opens stay unchanged.
+/// `backup`. Paths that `allow_edit` opens stay unchanged.
 ///
 /// # Errors
 /// When the bytes are not those of a gate.
@@ -39,15 +39,15 @@ pub fn put_back(
     kept: &[u8],
     root: &Path,
     allow_edit: &[String],
-    aside: &Path,
+    backup: &Path,
 ) -> Result<RestoredConfiguration, ThawError> {
-    let Gate { seal, wall, .. } = Gate::thaw(kept, root, allow_edit)?;
+    let Gate { seal, sandbox, .. } = Gate::thaw(kept, root, allow_edit)?;
     let places: Vec<&str> = CONFIGURATION.into_iter().chain(FOLDERS).collect();
-    let findings = seal.heeded(wall.unwrap_or(SandboxKind::Off), seal.inspect_in(&places));
+    let findings = seal.caused_in(sandbox.unwrap_or(SandboxKind::Off), seal.inspect_in(&places));
     let mut left = Vec::new();
     if !findings.is_empty() {
-        left = seal.set_aside(&findings, aside);
-        left.extend(seal.restore(&findings, aside));
+        left = seal.set_aside(&findings, backup);
+        left.extend(seal.restore(&findings, backup));
     }
     tidy(&seal);
     Ok(RestoredConfiguration { findings, left })
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn what_later_runs_read_is_put_back_and_what_was_there_is_set_aside() {
-        let (dir, aside) = (crate::test_support::temp_dir(), crate::test_support::temp_dir());
+        let (dir, backup) = (crate::test_support::temp_dir(), crate::test_support::temp_dir());
         let root = dir.path();
         let put = |path: &str, text: &str| {
             fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
@@ -103,7 +103,7 @@ mod tests {
             repository: None,
         };
         let kept = freeze(from, None).unwrap().keep(SandboxKind::Off);
-        let again = || put_back(&kept, root, allow_edit, aside.path()).unwrap();
+        let again = || put_back(&kept, root, allow_edit, backup.path()).unwrap();
         assert_eq!(again(), RestoredConfiguration::default());
         put("fledge.yaml", "sandbox: off\n");
         put("fledge.local.yaml", "hooks: { post_tools: [evil] }\n");
@@ -132,20 +132,20 @@ mod tests {
         assert_eq!(text("lanes/verify.yaml").as_deref(), Some("steps: [{ run: 'true' }]\n"));
         assert_eq!((text("src/a.rs").as_deref(), text("lanes/open.yaml").is_some()), (Some("new"), true));
         assert!(!root.join("fledge.local.yaml").exists() && !root.join("fledge.toml").exists());
-        let kept_aside = fs::read_to_string(aside.path().join("fledge.local.yaml")).unwrap();
+        let kept_aside = fs::read_to_string(backup.path().join("fledge.local.yaml")).unwrap();
         assert_eq!(kept_aside, "hooks: { post_tools: [evil] }\n");
         assert_eq!((text(".git/config").as_deref(), text(".git/hooks/pre-commit")), (Some("[core]"), None));
         assert_eq!(again(), RestoredConfiguration::default());
         // Behind bubblewrap no agent writes there, so the difference is the user's own.
         let kept = Gate::thaw(&kept, root, allow_edit).unwrap().keep(SandboxKind::Bubblewrap);
         put(".git/config", "[user]");
-        assert_eq!(put_back(&kept, root, allow_edit, aside.path()).unwrap(), RestoredConfiguration::default());
+        assert_eq!(put_back(&kept, root, allow_edit, backup.path()).unwrap(), RestoredConfiguration::default());
         assert_eq!(text(".git/config").as_deref(), Some("[user]"));
     }
 
     #[test]
     fn a_link_or_a_folder_in_the_place_of_a_file_is_replaced_and_never_followed() {
-        let (dir, aside) = (crate::test_support::temp_dir(), crate::test_support::temp_dir());
+        let (dir, backup) = (crate::test_support::temp_dir(), crate::test_support::temp_dir());
         let (root, outside) = (dir.path().join("w"), dir.path().join("outside"));
         fs::create_dir_all(root.join("lanes")).unwrap();
         fs::write(root.join("lanes/verify.yaml"), "steps: [{ run: 'true' }]\n").unwrap();
@@ -169,7 +169,7 @@ mod tests {
         fs::remove_file(root.join("lanes/verify.yaml")).unwrap();
         fs::create_dir(root.join("lanes/verify.yaml")).unwrap();
         fs::write(root.join("lanes/verify.yaml/x"), "x").unwrap();
-        let done = put_back(&kept, &root, none, aside.path()).unwrap();
+        let done = put_back(&kept, &root, none, backup.path()).unwrap();
         assert_eq!(done.left, [""; 0]);
         assert_eq!(found(&done), ["added fledge.yaml", "removed lanes/verify.yaml", "added lanes/verify.yaml/x"]);
         assert!(root.join("fledge.yaml").symlink_metadata().is_err());

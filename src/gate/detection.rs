@@ -16,11 +16,12 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The most entries of one folder that are read. They are enough to recognize a project.
+/// The maximum number of entries of one folder that are read. They are enough to recognize a
+/// project.
 const MOST_ENTRIES: usize = 5_000;
-/// The most texts that are read.
+/// The maximum number of texts that are read.
 const MOST_TEXTS: usize = 100;
-/// The most subfolders that are searched.
+/// The maximum number of subfolders that are searched.
 const MOST_FOLDERS: usize = 50;
 
 /// An error of writing a detected lane.
@@ -265,7 +266,7 @@ mod tests {
         symlink(python.path().join("bin/python3"), venv.path().join("bin/python")).unwrap();
         fs::create_dir_all(python.path().join("lib/python3.11/site-packages/pytest")).unwrap();
         assert_eq!(of(python.path()), set(&["python3"]));
-        assert_eq!(of(venv.path()), set(&[]), "a virtual environment has packages of its own");
+        assert_eq!(of(venv.path()), set(&[]), "a virtual environment has its own packages");
         fs::create_dir_all(venv.path().join("lib/python3.11/site-packages/pytest")).unwrap();
         assert_eq!(of(venv.path()), set(&["python"]));
     }

@@ -9,9 +9,9 @@ use crate::verdict::{StepReport, StepStatus};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The most ignored files that are examined.
+/// The maximum number of ignored files that are examined.
 const MOST_FILES: usize = 5000;
-/// The most files that a message names.
+/// The maximum number of files that a message names.
 const NAMED: usize = 5;
 /// The shortest name that is searched in the output of a step.
 const SHORTEST: usize = 4;
@@ -64,17 +64,17 @@ pub fn differences(
         .iter()
         .filter(|step| matches!(step.status, StepStatus::Failed | StepStatus::Errored | StepStatus::TimedOut))
         .collect();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let unable = failed.iter().filter_map(|step| {
         let as_failed = StepReport { status: StepStatus::Failed, ..(*step).clone() };
         unable::why(&[as_failed], &StepSurroundings::from_site(site, lane.network))
     });
-    told.extend(unable);
+    reported.extend(unable);
     for step in &failed {
         let files = lacked_files(step, lane, &site.root, ignored);
         if !files.is_empty() {
             let names = files.iter().take(NAMED).cloned().collect::<Vec<_>>();
-            told.push(format!(
+            reported.push(format!(
                 "step `{}` reads files that git ignores and the room lacks: {}; add `include_ignored: [{}]` to the lane",
                 step.step,
                 names.join(", "),
@@ -84,14 +84,14 @@ pub fn differences(
         let variables = named_variables(step, removed);
         if !variables.is_empty() {
             let names = variables.join(", ");
-            told.push(format!(
+            reported.push(format!(
                 "step `{}` names variables that gate steps do not get, because they may be secrets: {names}",
                 step.step
             ));
         }
     }
-    told.dedup();
-    told
+    reported.dedup();
+    reported
 }
 
 /// Returns the variables that a step does not have and that its command or output names.

@@ -7,11 +7,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// The most failing tests of a step that are named.
+/// The maximum number of failing tests of a step that are named.
 const NAMED: usize = 20;
-/// The most bytes of one failing test.
+/// The maximum number of bytes of one failing test.
 const NAMED_BYTES: usize = 300;
-/// The most lines of a test's message.
+/// The maximum number of lines of a test's message.
 const MESSAGE_LINES: usize = 4;
 
 /// Returns the feedback on the failing steps, in at most `limit` bytes. Each step has its command,
@@ -46,11 +46,11 @@ fn of_step(step: &StepReport, share: usize) -> String {
     }
     let output = excerpt(&step.excerpt, room - names.len());
     let gap = if names.is_empty() || output.is_empty() { "" } else { "\n" };
-    let said = format!("{names}{gap}{output}");
-    let fence = fence_for(&said);
+    let shown = format!("{names}{gap}{output}");
+    let fence = fence_for(&shown);
     // The output may have so many backticks that longer fences leave less room.
-    let said = keep_start(said.trim_end(), share.saturating_sub(head.len() + 2 * fence.len() + 3));
-    format!("{head}{fence}\n{said}\n{fence}\n")
+    let shown = keep_start(shown.trim_end(), share.saturating_sub(head.len() + 2 * fence.len() + 3));
+    format!("{head}{fence}\n{shown}\n{fence}\n")
 }
 
 fn show_counts(counts: TestCounts) -> String {

@@ -10,7 +10,7 @@ use std::path::Path;
 /// The rule of this watch's findings.
 const WHY: &str = "it contains protected files, and it was moved, or its permissions or times were set";
 
-/// The watch, or the reason why there is none.
+/// The watch, or the reason why none exists.
 #[derive(Debug)]
 pub(super) struct FolderWatch(#[cfg(target_os = "linux")] Result<linux::Watches, rustix::io::Errno>);
 

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_that_nobody_has_used_for_long_goes_and_one_of_today_stays_whatever_is_asked() {
+    fn a_long_unused_base_is_removed_and_one_of_today_always_stays() {
         let dir = crate::test_support::temp_dir();
         let at = |name: &str| dir.path().join(name);
         for name in ["bases/old", "bases/new", "histories/old", "histories/new"] {

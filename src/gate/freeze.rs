@@ -6,7 +6,7 @@ use super::built;
 use super::detection::{self, look_if_no_lanes};
 use super::holdout;
 use super::installed::InstalledPackages;
-use super::pages::{LANES, TOML, astray, book};
+use super::pages::{LANES, TOML, astray, lane_files};
 use super::protected::policy;
 use super::seal::Seal;
 use crate::id::TreeId;
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
 
-/// The most remarks on files that are shown when a lane runs or lanes are listed.
+/// The maximum number of remarks on files that are shown when a lane runs or lanes are listed.
 const MOST_NOTES: usize = 5;
 
 /// An error of freezing a gate.
@@ -171,9 +171,9 @@ fn read_lanes(from: &GateDefinition<'_>, lanes_at: Option<&Path>) -> Result<Gate
 
 /// Checks that another state of the project defines these lanes.
 fn must_have(lanes_at: &Path, lanes: &[String]) -> Result<(), GateError> {
-    let book = book(lanes_at);
-    let Some(lane) = lanes.iter().find(|lane| !book.has(lane)) else { return Ok(()) };
-    let known: Vec<String> = book.names().map(ToOwned::to_owned).collect();
+    let lane_files = lane_files(lanes_at);
+    let Some(lane) = lanes.iter().find(|lane| !lane_files.has(lane)) else { return Ok(()) };
+    let known: Vec<String> = lane_files.names().map(ToOwned::to_owned).collect();
     let places = format!("{LANES}/ of {}", lanes_at.display());
     Err(GateError::UnknownLane { lane: lane.clone(), places, known, remarks: Vec::new() })
 }
@@ -198,8 +198,8 @@ pub fn freeze(from: GateDefinition<'_>, lanes_at: Option<&Path>) -> Result<Gate,
     let scope = is_clean.then_some(from.paths);
     let seal = Seal::capture(root, policy.protection().clone(), scope).map_err(GateError::Seal)?;
     let mut notes = notes.concat();
-    let mut told = BTreeSet::new();
-    notes.retain(|note| told.insert(note.clone())); // lanes of one file share its remarks
+    let mut reported = BTreeSet::new();
+    notes.retain(|note| reported.insert(note.clone())); // lanes of one file share its remarks
     Ok(Gate {
         lanes,
         held_out,
@@ -210,7 +210,7 @@ pub fn freeze(from: GateDefinition<'_>, lanes_at: Option<&Path>) -> Result<Gate,
         base: from.base.clone(),
         installed,
         repository: from.repository.cloned(),
-        wall: None,
+        sandbox: None,
         checkout: OnceCell::new(),
         protected_files: OnceCell::new(),
         judged: OnceCell::new(),
@@ -242,13 +242,13 @@ pub struct LoadedLane {
 /// # Errors
 /// When the lane does not exist or is invalid.
 pub fn load(root: &Path, name: &str, path: &str) -> Result<LoadedLane, GateError> {
-    let book = book(root);
-    if book.has(name) {
-        let source = book.source_of(name).map(ToOwned::to_owned);
-        return Ok(LoadedLane { lane: book.lane(name)?, notes: few(&book.warnings_of(name)), source });
+    let lane_files = lane_files(root);
+    if lane_files.has(name) {
+        let source = lane_files.source_of(name).map(ToOwned::to_owned);
+        return Ok(LoadedLane { lane: lane_files.lane(name)?, notes: few(&lane_files.warnings_of(name)), source });
     }
-    let (mut known, mut left_out) = (book.names().map(ToOwned::to_owned).collect::<Vec<_>>(), Vec::new());
-    let mut remarks = few(book.general_warnings().chain(&astray(root)));
+    let (mut known, mut left_out) = (lane_files.names().map(ToOwned::to_owned).collect::<Vec<_>>(), Vec::new());
+    let mut remarks = few(lane_files.general_warnings().chain(&astray(root)));
     if let Some(mut detected) = look_if_no_lanes(root, path)? {
         if name == DETECTED_LANE && !detected.is_empty() {
             remarks.insert(0, "no lanes are defined, so fledge detected this one; keep it with `fledge init`".into());
@@ -294,11 +294,11 @@ pub struct ListedLanes {
 /// # Errors
 /// When it is unknown whether the project defines lanes.
 pub fn list(root: &Path, path: &str) -> Result<ListedLanes, GateError> {
-    let book = book(root);
-    let (lanes, fault) = book.all();
-    let has_lanes = book.names().next().is_some() || !book.is_whole();
-    let remarks = few(book.general_warnings().chain(&astray(root)));
-    let source = |lane: &Lane| Some((lane.name.clone(), book.source_of(&lane.name)?.to_owned()));
+    let lane_files = lane_files(root);
+    let (lanes, fault) = lane_files.all();
+    let has_lanes = lane_files.names().next().is_some() || !lane_files.is_whole();
+    let remarks = few(lane_files.general_warnings().chain(&astray(root)));
+    let source = |lane: &Lane| Some((lane.name.clone(), lane_files.source_of(&lane.name)?.to_owned()));
     let sources = lanes.iter().filter_map(source).collect();
     let mut listed = ListedLanes { lanes, sources, is_detected: false, fault, remarks };
     let detected = if has_lanes { None } else { look_if_no_lanes(root, path)? };

@@ -101,43 +101,43 @@ impl Seal {
     /// Returns the differences from the seal that programs in this sandbox may have made.
     /// Bubblewrap protects git directories, except where a link is in their place. Other
     /// differences there are the user's own.
-    pub(super) fn found(&self, wall: SandboxKind) -> Vec<TamperFinding> {
-        self.heeded(wall, self.inspect())
+    pub(super) fn found(&self, sandbox: SandboxKind) -> Vec<TamperFinding> {
+        self.caused_in(sandbox, self.inspect())
     }
 
     /// Returns the findings of [`Seal::found`], and the stamps of all protected files and of these
     /// manifests from before they were read.
     pub(super) fn found_stamped(
         &self,
-        wall: SandboxKind,
+        sandbox: SandboxKind,
         manifests: &BTreeSet<String>,
     ) -> (Vec<TamperFinding>, SealStamps) {
         let (findings, stamps) = self.inspect_stamped(manifests);
-        (self.heeded(wall, findings), stamps)
+        (self.caused_in(sandbox, findings), stamps)
     }
 
     /// Returns the findings that programs in this sandbox may have caused.
-    pub(super) fn heeded(&self, wall: SandboxKind, mut findings: Vec<TamperFinding>) -> Vec<TamperFinding> {
+    pub(super) fn caused_in(&self, sandbox: SandboxKind, mut findings: Vec<TamperFinding>) -> Vec<TamperFinding> {
         let is_link = |place: &PathBuf| matches!(self.files.get(place), Some(Sealed::Link(_)));
         let may_be_written = |path: &Path| {
             let own = self.gits.iter().filter(|place| path.starts_with(place)).max_by_key(|place| place.iter().count());
             own.is_none_or(is_link)
         };
-        findings.retain(|finding| wall != SandboxKind::Bubblewrap || may_be_written(Path::new(&finding.path)));
+        findings.retain(|finding| sandbox != SandboxKind::Bubblewrap || may_be_written(Path::new(&finding.path)));
         findings
     }
 
     /// Finds changes of git directories at the end of a run that is not judged. Restores them if
-    /// there is a folder `aside` for the replaced files. Returns a line for each fact that a person
-    /// should know.
-    pub async fn close_git(self: Arc<Self>, wall: SandboxKind, aside: Option<PathBuf>) -> Vec<String> {
+    /// there is a folder `backup` for the replaced files. Returns a line for each fact that a
+    /// person should know.
+    pub async fn close_git(self: Arc<Self>, sandbox: SandboxKind, backup: Option<PathBuf>) -> Vec<String> {
         let work = move || {
-            let findings = self.heeded(wall, self.inspect_in(&[]));
-            let left = aside.as_ref().map(|aside| self.restore(&findings, aside));
+            let findings = self.caused_in(sandbox, self.inspect_in(&[]));
+            let left = backup.as_ref().map(|backup| self.restore(&findings, backup));
             let done = if left.is_some() { "and was put back" } else { "and was not put back" };
-            let told =
+            let reported =
                 findings.iter().map(|it| format!("`{}` was {} in this run {done}: {}", it.path, it.change, it.rule));
-            told.chain(left.into_iter().flatten()).collect()
+            reported.chain(left.into_iter().flatten()).collect()
         };
         let panicked = |_| vec!["the check of git directories panicked".to_owned()];
         tokio::task::spawn_blocking(work).await.unwrap_or_else(panicked)
@@ -145,11 +145,11 @@ impl Seal {
 
     /// Moves away new entries in the place of a git directory that did not exist. Returns a line
     /// for each one that cannot be moved.
-    pub(super) fn take_away_new(&self, findings: &[TamperFinding], aside: &Path) -> Vec<String> {
+    pub(super) fn take_away_new(&self, findings: &[TamperFinding], backup: &Path) -> Vec<String> {
         let is_new = |place: &&PathBuf| !self.files.keys().any(|path| path.starts_with(place));
         let is_found = |place: &&PathBuf| findings.iter().any(|finding| Path::new(&finding.path).starts_with(place));
         let moved = self.gits.iter().filter(is_new).filter(is_found).filter_map(|place| {
-            let to = aside.join(format!("{}.new", place.display()));
+            let to = backup.join(format!("{}.new", place.display()));
             let made = to.parent().map_or(Ok(()), fs::create_dir_all);
             let error = made.and_then(|()| fs::rename(self.root.join(place), to)).err()?;
             Some(format!("cannot move {} away: {error}", place.display()))
@@ -224,7 +224,7 @@ mod tests {
         put(root, "lib/.git/HEAD", "ref: refs/heads/main");
         fs::remove_file(root.join("linked/.git")).unwrap();
         put(root, "linked/.git/config", "[core]\nfsmonitor = x");
-        let (found, aside) = (seal.inspect(), crate::test_support::temp_dir());
+        let (found, backup) = (seal.inspect(), crate::test_support::temp_dir());
         let expected = [
             ".git/config changed",
             ".git/hooks/pre-commit added",
@@ -241,19 +241,19 @@ mod tests {
         ];
         assert_eq!(describe(&found), expected);
         assert!(found.iter().all(|finding| finding.rule == WHY), "{found:?}");
-        let behind = |wall| describe(&seal.heeded(wall, found.clone()));
+        let behind = |sandbox| describe(&seal.caused_in(sandbox, found.clone()));
         assert_eq!(behind(SandboxKind::Landlock), expected);
         assert_eq!(behind(SandboxKind::Bubblewrap), ["linked/.git removed", "linked/.git/config added"]);
-        assert_eq!(seal.restore(&found, aside.path()), [""; 0]);
+        assert_eq!(seal.restore(&found, backup.path()), [""; 0]);
         assert_eq!(seal.inspect(), []);
         assert_eq!(fs::read_to_string(root.join("lib/.git")).unwrap(), "gitdir: ../.git/modules/lib\n");
         assert_eq!(fs::read_link(root.join("linked/.git")).unwrap(), Path::new("../kept.git"));
-        assert!(aside.path().join(".git/hooks/pre-commit").exists());
+        assert!(backup.path().join(".git/hooks/pre-commit").exists());
     }
 
     #[tokio::test]
     async fn a_repository_that_comes_to_be_around_the_workspace_itself_is_moved_away() {
-        let (dir, aside) = (crate::test_support::temp_dir(), crate::test_support::temp_dir());
+        let (dir, backup) = (crate::test_support::temp_dir(), crate::test_support::temp_dir());
         let protection = Protection::new([], &[]).unwrap();
         let seal = Arc::new(Seal::capture(dir.path(), protection, Some(&[])).unwrap());
         put(dir.path(), ".git/config", "[core]\nfsmonitor = x");
@@ -261,8 +261,8 @@ mod tests {
         assert_eq!(seal.clone().close_git(SandboxKind::Bubblewrap, None).await, [""; 0]);
         let left = seal.clone().close_git(SandboxKind::Landlock, None).await;
         assert_eq!(left, [format!("`.git/config` was added in this run and was not put back: {WHY}")]);
-        let told = seal.close_git(SandboxKind::Landlock, Some(aside.path().join("a"))).await;
-        assert_eq!(told, [format!("`.git/config` was added in this run and was put back: {WHY}")]);
-        assert!(!dir.path().join(".git").exists() && aside.path().join("a/.git.new/HEAD").exists());
+        let reported = seal.close_git(SandboxKind::Landlock, Some(backup.path().join("a"))).await;
+        assert_eq!(reported, [format!("`.git/config` was added in this run and was put back: {WHY}")]);
+        assert!(!dir.path().join(".git").exists() && backup.path().join("a/.git.new/HEAD").exists());
     }
 }

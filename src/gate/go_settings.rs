@@ -25,7 +25,7 @@ impl GateSite {
             let by_lane = lane.env.contains_key(name) || lane.steps.iter().any(|step| step.env.contains_key(name));
             by_lane || !self.variable(name).is_empty()
         };
-        let is_wanted = self.wall.kind() == SandboxKind::Bubblewrap && may_start(lane, &["go "]);
+        let is_wanted = self.sandbox.kind() == SandboxKind::Bubblewrap && may_start(lane, &["go "]);
         is_wanted && !["GOFLAGS", "GOENV"].into_iter().any(is_set) && self.go_settings_path().is_some()
     }
 
@@ -38,7 +38,7 @@ impl GateSite {
         let from = self.rooms.join("go-env");
         let theirs = fs::read_to_string(&at).unwrap_or_default();
         match fs::create_dir_all(&self.rooms).and_then(|()| fs::write(&from, settings(&theirs))) {
-            Ok(()) => behind.holes.mounts.push(Mount { from, at, writable: false }),
+            Ok(()) => behind.rules.mounts.push(Mount { from, at, writable: false }),
             Err(error) => tracing::warn!(%error, "cannot identify Go tests by name"),
         }
     }

@@ -18,7 +18,7 @@ pub(super) const HISTORIES: &str = "histories";
 /// The total size of packs, in bytes, up to which rooms get all files of the history. Beyond it,
 /// they get its commits and tags, and the files of the base.
 const WHOLE: u64 = 256 << 20;
-/// The most earlier histories that a new one may start from.
+/// The maximum number of earlier histories that a new one may start from.
 const EARLIER: usize = 8;
 
 /// Returns the history of a base. Returns `None` if it cannot be copied, because objects are

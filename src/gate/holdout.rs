@@ -18,7 +18,7 @@ const NAME: &str = "FLEDGE_HOLDOUT";
 /// Reads the hold-out lanes of a folder.
 ///
 /// # Errors
-/// When there are none, when one is invalid, or when they could not be hidden from the agent.
+/// When none exist, when one is invalid, or when they could not be hidden from the agent.
 pub(super) fn read(root: &Path, folder: &Path) -> Result<Vec<Lane>, GateError> {
     let unusable = |why: String| GateError::Holdout { folder: folder.to_owned(), why };
     let real = folder.canonicalize().map_err(|error| unusable(error.to_string()))?;

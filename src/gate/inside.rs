@@ -263,8 +263,8 @@ impl Found {
             self.modules.extend(path.or(name));
         }
         let is_test = attributes.iter().any(|attribute| attribute.is_test || attribute.is_for_tests());
-        let said: Vec<&str> = attributes.iter().map(|attribute| attribute.text.as_str()).collect();
-        let text = format!("{}{}{}", within.when, said.concat(), words(parts.into_iter().collect()));
+        let message: Vec<&str> = attributes.iter().map(|attribute| attribute.text.as_str()).collect();
+        let text = format!("{}{}{}", within.when, message.concat(), words(parts.into_iter().collect()));
         self.items.insert(text.clone());
         if is_test {
             self.tests.insert(text);
@@ -321,18 +321,18 @@ fn words(code: TokenStream) -> String {
 fn examples(text: &str) -> BTreeSet<(String, String)> {
     let (mut all, mut open) = (BTreeSet::new(), None::<(Option<String>, String)>);
     for line in text.lines().map(str::trim_start) {
-        let Some(said) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).map(str::trim) else {
+        let Some(message) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).map(str::trim) else {
             open = None;
             continue;
         };
-        match (said.strip_prefix("```"), &mut open) {
+        match (message.strip_prefix("```"), &mut open) {
             (Some(fence), None) => open = Some((language(fence), String::new())),
             (Some(_), Some(_)) => {
                 let (language, example) = open.take().unwrap_or_default();
                 all.extend(language.map(|language| (language, example)));
             }
             (None, Some((_, example))) => {
-                example.push_str(said);
+                example.push_str(message);
                 example.push('\n');
             }
             (None, None) => {}

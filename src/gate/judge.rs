@@ -69,35 +69,35 @@ impl GateRun<'_> {
     /// Judges the workspace.
     pub(super) async fn judge(&self) -> Verdict {
         let mut record = JudgeRecord::default();
-        let (wall, manifests) = (self.site.wall.kind(), self.manifests_here());
+        let (sandbox, manifests) = (self.site.sandbox.kind(), self.manifests_here());
         let also = manifests.clone();
         let (taken, looked) = tokio::join!(
             candidate::take_candidate(self.gate, self.site, self.stop),
-            self.with_seal(move |seal| seal.found_stamped(wall, &also))
+            self.with_seal(move |seal| seal.found_stamped(sandbox, &also))
         );
         let (mut findings, before) = match looked {
             Ok(looked) => looked,
             Err(why) => return self.errored(&record, why),
         };
-        let mut settled = Vec::new();
+        let mut may_differ = Vec::new();
         if let Ok(candidate) = &taken {
             candidate.add_to(&mut findings);
-            settled.clone_from(&candidate.settled);
+            may_differ.clone_from(&candidate.may_differ);
         }
         if !findings.is_empty() {
             return self.tampered(findings).await;
         }
-        let seated = match taken {
-            Ok(candidate) => self.sit_once(candidate, &mut record).await,
+        let result = match taken {
+            Ok(candidate) => self.judge_unless_failed(candidate, &mut record).await,
             Err(fault) => Err(fault.into()),
         };
-        let verdict = self.conclude(seated, &record);
-        let aside = self.puts_back().then(|| self.aside());
+        let verdict = self.conclude(result, &record);
+        let backup = self.restores_files().then(|| self.backup());
         let look = move |seal: &Seal| {
-            let (mut changed, after) = seal.found_stamped(wall, &manifests);
+            let (mut changed, after) = seal.found_stamped(sandbox, &manifests);
             let touched = seal.touched(&before, &after);
-            changed.retain(|finding| !candidate::is_in(&settled, &finding.path));
-            (seal.heeded(wall, touched), aside.map_or(Vec::new(), |aside| seal.restore(&changed, &aside)))
+            changed.retain(|finding| !candidate::is_in(&may_differ, &finding.path));
+            (seal.caused_in(sandbox, touched), backup.map_or(Vec::new(), |backup| seal.restore(&changed, &backup)))
         };
         match self.with_seal(look).await {
             Ok((touched, left)) => written_meanwhile(verdict, touched, left),
@@ -105,34 +105,34 @@ impl GateRun<'_> {
         }
     }
 
-    fn conclude(&self, seated: Result<Verdict, EarlyEnd>, record: &JudgeRecord) -> Verdict {
-        match seated {
+    fn conclude(&self, result: Result<Verdict, EarlyEnd>, record: &JudgeRecord) -> Verdict {
+        match result {
             Ok(verdict) => verdict,
-            Err(EarlyEnd::Said(verdict)) => *verdict,
+            Err(EarlyEnd::Ruled(verdict)) => *verdict,
             Err(EarlyEnd::Broken(_)) if self.stop.is_cancelled() => self.errored(record, "the gate was stopped".into()),
             Err(EarlyEnd::Broken(why)) => self.errored(record, why),
         }
     }
 
-    async fn sit(&self, candidate: Candidate, record: &mut JudgeRecord) -> Result<Verdict, EarlyEnd> {
+    async fn judge_candidate(&self, candidate: Candidate, record: &mut JudgeRecord) -> Result<Verdict, EarlyEnd> {
         let Candidate { tree: candidate, notes, added, .. } = candidate;
         record.notes.extend(notes);
         record.notes.extend(self.setup_notes());
         record.added = added;
-        let tree = self.settled(&candidate, record).await?;
+        let tree = self.run_lanes(&candidate, record).await?;
         let tests_before = self.evidence(&tree, record).await?;
         self.tests_of_base(&tree, record).await?;
         for lane in &self.gate.lanes {
             self.canary(lane, &tree, record).await?;
         }
         self.held_out(&tree, record).await?;
-        self.bring(&candidate, &tree, record).await?;
+        self.apply_lane_changes(&candidate, &tree, record).await?;
         let proof = Proof {
             base: self.gate.base().clone(),
             tree,
             lanes: self.gate.digest.clone(),
             room: self.room_word().into(),
-            sandbox: self.site.wall.kind().name().into(),
+            sandbox: self.site.sandbox.kind().name().into(),
             tests: record.evidence.ran(),
             tests_before,
             tests_by_name: record.evidence.named(),
@@ -147,16 +147,21 @@ impl GateRun<'_> {
     }
 
     /// Returns the folder that keeps removed and overwritten files.
-    fn aside(&self) -> PathBuf {
+    fn backup(&self) -> PathBuf {
         self.site.logs.with_file_name("set-aside").join(format!("attempt-{}", self.attempt))
     }
 
-    fn puts_back(&self) -> bool {
+    fn restores_files(&self) -> bool {
         self.site.on_tamper == OnTamper::Restore
     }
 
     /// Records the outcome of a lane. Anything but a pass ends the gate run.
-    async fn hear(&self, lane: &Lane, outcome: LaneOutcome, record: &mut JudgeRecord) -> Result<(), EarlyEnd> {
+    async fn record_outcome(
+        &self,
+        lane: &Lane,
+        outcome: LaneOutcome,
+        record: &mut JudgeRecord,
+    ) -> Result<(), EarlyEnd> {
         base::show(&outcome, self.site.names_tests(lane), &mut record.evidence).await;
         let is_flaky = outcome.steps.iter().any(|step| step.status == StepStatus::Flaky);
         record.steps.retain(|step| step.lane != lane.name);
@@ -217,7 +222,7 @@ impl GateRun<'_> {
         if !self.is_base && self.site.may_judge_base && self.gate.is_clean() {
             match self.base().await {
                 Ok(base) => {
-                    before = base.knew(&record.steps);
+                    before = base.failed_before(&record.steps);
                 }
                 Err(fault) if self.stop.is_cancelled() => return fault.into(),
                 // Otherwise the failure is real, and only the label is missing.
@@ -228,30 +233,30 @@ impl GateRun<'_> {
                 }
             }
         }
-        let told = Verdict { failed_before: before, ..self.verdict(Ruling::Failed, record) };
-        if let Some(mut line) = told.told_before() {
+        let labelled = Verdict { failed_before: before, ..self.verdict(Ruling::Failed, record) };
+        if let Some(mut line) = labelled.failed_before_line() {
             line.truncate(line.floor_char_boundary(FEEDBACK_LIMIT / 8));
             known = line + "\n";
         }
         known.push_str(&feedback::unwritable(&record.steps, &record.kept));
         let missing = unfetched::line(&record.steps, &record.added);
         known.extend(missing.iter().map(|line| format!("{line}\n")));
-        if self.site.pages_logs && logs::are_told_in_part(&record.steps) {
+        if self.site.pages_logs && logs::are_shown_in_part(&record.steps) {
             known.push_str("read more of the output with the tool `lane-log`\n");
         }
         limit -= known.len();
         let feedback = feedback::failing_steps(&record.steps, limit) + &known;
         let signature = feedback::signature(&record.steps);
-        let mut verdict = Verdict { feedback, signature, ..told };
-        verdict.notes.extend(verdict.told_before().into_iter().chain(missing));
-        EarlyEnd::Said(Box::new(verdict))
+        let mut verdict = Verdict { feedback, signature, ..labelled };
+        verdict.notes.extend(verdict.failed_before_line().into_iter().chain(missing));
+        EarlyEnd::Ruled(Box::new(verdict))
     }
 
     /// Returns the verdict for work that passed every step but lacks the evidence for a pass.
     fn fell_short(&self, record: &JudgeRecord, why: &str) -> EarlyEnd {
         let signature = format!("evidence: {why}");
         let feedback = format!("every step passed, but that is not enough:\n{why}\n");
-        EarlyEnd::Said(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, record) }))
+        EarlyEnd::Ruled(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, record) }))
     }
 
     fn room_word(&self) -> &'static str {
@@ -267,7 +272,7 @@ impl GateRun<'_> {
             feedback: String::new(),
             signature: String::new(),
             notes: record.notes.clone(),
-            installed: record.installed.as_ref().and_then(|(_, it)| Some(Box::new(it.as_ref()?.told.clone()))),
+            installed: record.installed.as_ref().and_then(|(_, it)| Some(Box::new(it.as_ref()?.report.clone()))),
             failed_before: Vec::new(),
             unchanged_since: None,
             proof: None,
@@ -281,14 +286,14 @@ impl GateRun<'_> {
     /// Puts changed files back, where the configuration asks for that, and reports the result.
     async fn tampered(&self, findings: Vec<TamperFinding>) -> Verdict {
         let verdict = self.verdict(Ruling::Tampered, &JudgeRecord::default());
-        if !self.puts_back() {
+        if !self.restores_files() {
             return Verdict { findings, feedback: "fledge restored no file.\n".into(), ..verdict };
         }
-        let (aside, changed) = (self.aside(), findings.clone());
-        let kept = aside.clone();
+        let (backup, changed) = (self.backup(), findings.clone());
+        let kept = backup.clone();
         let work = move |seal: &Seal| {
-            let mut left = seal.set_aside(&changed, &aside);
-            left.extend(seal.restore(&changed, &aside));
+            let mut left = seal.set_aside(&changed, &backup);
+            left.extend(seal.restore(&changed, &backup));
             left
         };
         let mut notes = self.with_seal(work).await.unwrap_or_else(|why| vec![why]);
@@ -306,8 +311,8 @@ impl GateRun<'_> {
                 Err(_) => {}
             }
         }
-        let wall = self.site.wall.kind();
-        let mut still = self.with_seal(move |seal| seal.found(wall)).await.unwrap_or_else(|why| {
+        let sandbox = self.site.sandbox.kind();
+        let mut still = self.with_seal(move |seal| seal.found(sandbox)).await.unwrap_or_else(|why| {
             notes.push(why);
             findings.clone()
         });

@@ -53,7 +53,7 @@ struct KeptHead {
     policy: FrozenPolicy,
     files: Vec<File>,
     /// The sandbox of the agent.
-    wall: SandboxKind,
+    sandbox: SandboxKind,
     /// The git directories.
     gits: Vec<OsString>,
     installed: InstalledPackages,
@@ -82,7 +82,7 @@ enum What {
 
 impl Gate {
     /// Returns the gate in its stored form.
-    pub fn keep(&self, wall: SandboxKind) -> Vec<u8> {
+    pub fn keep(&self, sandbox: SandboxKind) -> Vec<u8> {
         let mut contents: Vec<u8> = Vec::new();
         let mut files = Vec::new();
         for (path, sealed) in &self.seal.files {
@@ -105,7 +105,7 @@ impl Gate {
             notes: self.notes.clone(),
             policy: self.policy.frozen().clone(),
             files,
-            wall,
+            sandbox,
             gits: self.seal.gits.iter().map(|place| place.clone().into_os_string()).collect(),
             installed: self.installed.clone(),
             repository: self.repository.clone(),
@@ -154,7 +154,7 @@ impl Gate {
             notes,
             policy: mut frozen,
             gits,
-            wall,
+            sandbox,
             installed,
             repository,
             ..
@@ -176,7 +176,7 @@ impl Gate {
             base,
             installed,
             repository,
-            wall: Some(wall),
+            sandbox: Some(sandbox),
             checkout: OnceCell::new(),
             protected_files: OnceCell::new(),
             judged: OnceCell::new(),
@@ -227,7 +227,7 @@ mod tests {
         let thawed = Gate::thaw(&kept, root, &["specs/free".into()]).unwrap();
         assert_eq!((&thawed.lanes, &thawed.digest, &thawed.notes), (&gate.lanes, &gate.digest, &gate.notes));
         assert_eq!(thawed.seal.files, gate.seal.files);
-        assert_eq!((thawed.keep(SandboxKind::Off), thawed.wall), (kept.clone(), Some(SandboxKind::Off)));
+        assert_eq!((thawed.keep(SandboxKind::Off), thawed.sandbox), (kept.clone(), Some(SandboxKind::Off)));
         let changed: Vec<String> = {
             let findings = thawed.seal.inspect();
             assert_eq!(thawed.seal.restore(&findings, &dir.path().join("aside")), [""; 0]);

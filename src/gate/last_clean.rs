@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const FOLDER: &str = "clean";
 /// The largest file to read, in bytes.
 const MOST: usize = 1 << 20;
-/// The most reasons to keep.
+/// The maximum number of reasons to keep.
 const REASONS: usize = 10;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ fn digest(lane: &Lane) -> String {
     digest_of(std::slice::from_ref(lane))
 }
 
-/// Stores the reasons of a failure, or the failed steps if there are no reasons. After a pass,
+/// Stores the reasons of a failure, or the failed steps if no reasons exist. After a pass,
 /// removes them.
 ///
 /// # Errors

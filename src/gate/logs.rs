@@ -21,7 +21,7 @@ pub(super) fn counted(log: &Path) -> PrintedCounts {
 }
 
 /// Returns whether a failed step printed more than its excerpt contains.
-pub(super) fn are_told_in_part(steps: &[StepReport]) -> bool {
+pub(super) fn are_shown_in_part(steps: &[StepReport]) -> bool {
     let size = |log: &String| fs::metadata(log).map_or(0, |log| log.len());
     let is_longer = |step: &StepReport| step.log.as_ref().map_or(0, size) > step.excerpt.len() as u64 + 1;
     steps.iter().any(|step| step.status.is_failure() && is_longer(step))
@@ -37,7 +37,7 @@ pub(super) fn has_line(log: &Path, is_one: impl Fn(&str) -> bool) -> bool {
     found
 }
 
-/// The most bytes of color codes within a word.
+/// The maximum number of bytes of color codes within a word.
 const COLOURS: usize = 256;
 
 /// Returns whether a log contains a word, in a line of any length, even with color codes in it.

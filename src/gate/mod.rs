@@ -111,7 +111,7 @@ pub struct Gate {
     /// workspace is in no repository.
     pub repository: Option<SourceRepository>,
     /// The sandbox of the agent. Set only on a gate that was restored from its stored form.
-    wall: Option<SandboxKind>,
+    sandbox: Option<SandboxKind>,
     /// The tree before the agent started.
     base: TreeId,
     /// The files of the base below the layers of rooms. Set once a room needs them.
@@ -138,7 +138,7 @@ pub struct GateSite {
     /// Takes and reads snapshots of the workspace.
     pub trees: Trees,
     /// The sandbox around the lanes.
-    pub wall: Sandbox,
+    pub sandbox: Sandbox,
     /// The paths that no sandboxed process sees, because fledge keeps its state there.
     pub hidden: Vec<PathBuf>,
     /// The complete environment of steps.
@@ -156,7 +156,7 @@ pub struct GateSite {
     pub project: PathBuf,
     /// The resource limits for the programs of a step.
     pub limits: SandboxLimits,
-    /// The most steps that run at once.
+    /// The maximum number of steps that run at once.
     pub jobs: usize,
     /// The reaction to a changed protected path.
     pub on_tamper: OnTamper,
@@ -189,7 +189,7 @@ impl GateSite {
         installation: Option<&Installation>,
     ) -> Result<Option<MountView>, RoomError> {
         let is_wanted = self.has_layers && !installed.folders.is_empty() && lane.setup.is_empty();
-        let Some(helper) = self.wall.helper().filter(|_| is_wanted) else { return Ok(None) };
+        let Some(helper) = self.sandbox.helper().filter(|_| is_wanted) else { return Ok(None) };
         let over = self.rooms.join("in-place-layers");
         let io = |source| RoomError::Io { path: over.clone(), source };
         clean::clear(&over).map_err(io)?;
@@ -209,22 +209,22 @@ impl GateSite {
         (installed, view): (&InstalledPackages, Option<&MountView>),
         logs: PathBuf,
     ) -> LaneRoom {
-        let mut holes = PathRules::of_workspace(&self.root);
-        holes.hidden.clone_from(&self.hidden);
-        holes.limits = self.limits;
-        holes.home = Some(PathBuf::from(self.variable("HOME"))).filter(|home| home.is_absolute());
-        holes.network = lane.network;
-        holes.read_only.extend(installed.interpreters.iter().cloned());
-        holes.view = view.cloned();
+        let mut rules = PathRules::of_workspace(&self.root);
+        rules.hidden.clone_from(&self.hidden);
+        rules.limits = self.limits;
+        rules.home = Some(PathBuf::from(self.variable("HOME"))).filter(|home| home.is_absolute());
+        rules.network = lane.network;
+        rules.read_only.extend(installed.interpreters.iter().cloned());
+        rules.view = view.cloned();
         let mut room = LaneRoom::new(self.root.clone(), self.env.clone(), logs, self.jobs);
-        if self.wall.kind() == SandboxKind::Off {
+        if self.sandbox.kind() == SandboxKind::Off {
             let own = self.rooms.join("in-place");
             match clean::clear(&own).and_then(|()| at_home_in(&own, &room.env)) {
                 Ok(env) => room.env = env,
                 Err(error) => tracing::warn!(%error, "cannot make a home folder for lane `{}`", lane.name),
             }
         }
-        room.behind = Some(SandboxedSteps { wall: self.wall.clone(), holes, at: self.root.clone() });
+        room.behind = Some(SandboxedSteps { sandbox: self.sandbox.clone(), rules, at: self.root.clone() });
         room
     }
 
@@ -243,7 +243,7 @@ impl GateSite {
         room.left_out =
             lane.left_out(&StepSelection::All, &StartFacts { variables, changed: None }).unwrap_or_default();
         room.expected = recall(lane, &self.project);
-        let _placeholders = room.behind.as_ref().map(|behind| behind.wall.placeholders(&behind.holes));
+        let _placeholders = room.behind.as_ref().map(|behind| behind.sandbox.placeholders(&behind.rules));
         let outcome = run_lane(lane, &room, stop, on_step).await;
         mask_logs(&room.log_dir, &self.mask).await;
         remember(lane, &outcome, &self.project);
@@ -305,7 +305,7 @@ impl Gate {
         }
     }
 
-    /// Returns why steps that fail on the base cannot pass here, whatever the work is. Returns
+    /// Returns why steps that fail on the base cannot pass here with any work. Returns
     /// `None` where the steps failed by themselves.
     pub fn unable(&self, steps: &[StepReport], site: &GateSite) -> Option<String> {
         let network = self.lanes.iter().any(|lane| lane.network);

@@ -1,6 +1,6 @@
-//! The files that define lanes, read into a [`LaneFiles`]. A file that cannot be read is reported as a
-//! problem and does not affect the others. A file that only looks like a definition is reported
-//! too.
+//! The files that define lanes, read into a [`LaneFiles`]. A file that cannot be read is reported
+//! as a problem and does not affect the others. A file that only looks like a definition is
+//! reported too.
 
 use crate::lane::{LaneFiles, LaneRemark};
 use crate::limits::MAX_SOURCE;
@@ -18,63 +18,63 @@ pub(super) const TOML: &str = "fledge.toml";
 pub(super) const TASKS: &str = "fledge.yaml";
 /// The folder of imported files in the format of `fledge.toml`.
 pub(super) const IMPORTED: &str = ".fledge/lanes";
-/// The most entries of a folder that are searched for nearly correct names.
+/// The maximum number of entries of a folder that are searched for nearly correct names.
 const MOST_ENTRIES: usize = 5_000;
 
 /// Reads all definitions of lanes in the project: the tasks of `fledge.yaml`, `lanes/*.yaml`,
 /// `fledge.toml`, and the imports in `.fledge/lanes`. They count in this order.
-pub(super) fn book(root: &Path) -> LaneFiles {
-    let mut book = LaneFiles::default();
-    if let Some(text) = text(root, TASKS, &mut book) {
-        book.add_tasks(TASKS, &text);
+pub(super) fn lane_files(root: &Path) -> LaneFiles {
+    let mut lane_files = LaneFiles::default();
+    if let Some(text) = text(root, TASKS, &mut lane_files) {
+        lane_files.add_tasks(TASKS, &text);
     }
-    add_lanes(root, &mut book);
-    if let Some(text) = text(root, TOML, &mut book) {
-        book.add_toml(TOML, &text);
+    add_lanes(root, &mut lane_files);
+    if let Some(text) = text(root, TOML, &mut lane_files) {
+        lane_files.add_toml(TOML, &text);
     }
-    for file in names_in(root, IMPORTED, &mut book) {
+    for file in names_in(root, IMPORTED, &mut lane_files) {
         let path = format!("{IMPORTED}/{file}");
         if file.ends_with(".toml")
             && !file.starts_with('.')
-            && let Some(text) = text(root, &path, &mut book)
+            && let Some(text) = text(root, &path, &mut lane_files)
         {
-            book.add_imported(&path, &text);
+            lane_files.add_imported(&path, &text);
         }
     }
-    book
+    lane_files
 }
 
 /// Adds the lanes of the folder `lanes`. Reports a file that cannot be read as a problem of its
 /// lane, and mentions files that only look like lanes.
-fn add_lanes(root: &Path, book: &mut LaneFiles) {
-    let files = names_in(root, LANES, book);
+fn add_lanes(root: &Path, lane_files: &mut LaneFiles) {
+    let files = names_in(root, LANES, lane_files);
     // In reverse order, so that of two files with one name, `.yaml` comes later and counts.
     for file in files.iter().rev() {
         let path = format!("{LANES}/{file}");
         let name = file.strip_suffix(".yml").or_else(|| file.strip_suffix(".yaml"));
         let Some(name) = name.filter(|name| is_plain(name)) else {
             if let Some((why, hint)) = stray(&root.join(&path)) {
-                book.add_stray(&path, why, hint);
+                lane_files.add_stray(&path, why, hint);
             }
             continue;
         };
         if file.ends_with(".yml") && files.contains(&format!("{name}.yaml")) {
             let why = format!("lane `{name}` is also in {LANES}/{name}.yaml, which is used instead");
-            book.add_stray(&path, &why, "remove one of them");
+            lane_files.add_stray(&path, &why, "remove one of them");
             continue;
         }
         match read(root, &path) {
-            Ok(Some(text)) => book.add_lane(name, &path, &text),
+            Ok(Some(text)) => lane_files.add_lane(name, &path, &text),
             Ok(None) => {} // removed after the folder was listed
-            Err(why) => book.add_unreadable(name, &path, why),
+            Err(why) => lane_files.add_unreadable(name, &path, why),
         }
     }
 }
 
 /// Returns the text of a file with several lanes or tasks, if it exists and can be read.
-fn text(root: &Path, path: &str, book: &mut LaneFiles) -> Option<String> {
+fn text(root: &Path, path: &str, lane_files: &mut LaneFiles) -> Option<String> {
     read(root, path).unwrap_or_else(|why| {
-        book.add_broken(path, why);
+        lane_files.add_broken(path, why);
         None
     })
 }
@@ -109,8 +109,8 @@ fn unreadable(why: &str) -> Problem {
     Problem::of_file(format!("cannot be read: {why}")).hint("fix or remove it")
 }
 
-/// Returns the names in a folder, sorted. Returns none where there is no folder.
-fn names_in(root: &Path, folder: &str, book: &mut LaneFiles) -> Vec<String> {
+/// Returns the names in a folder, sorted. Returns none where no folder exists.
+fn names_in(root: &Path, folder: &str, lane_files: &mut LaneFiles) -> Vec<String> {
     let path = root.join(folder);
     match fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
         Ok(entries) => {
@@ -123,8 +123,8 @@ fn names_in(root: &Path, folder: &str, book: &mut LaneFiles) -> Vec<String> {
             match error.kind() {
                 io::ErrorKind::NotADirectory => {}
                 io::ErrorKind::NotFound if !path.is_symlink() => {}
-                io::ErrorKind::NotFound => book.add_broken(folder, unreadable("the link is broken")),
-                _ => book.add_broken(folder, unreadable(&error.to_string())),
+                io::ErrorKind::NotFound => lane_files.add_broken(folder, unreadable("the link is broken")),
+                _ => lane_files.add_broken(folder, unreadable(&error.to_string())),
             }
             Vec::new()
         }

@@ -22,10 +22,10 @@ pub(super) const EITHER: &str =
 
 /// The largest file that is read to find a place for a canary, in bytes.
 const READ: u64 = 1024 * 1024;
-/// The most rooms for one level of planted failures if the lane saw none on the base, or if the
-/// base is unknown.
+/// The maximum number of rooms for one level of planted failures if the lane saw none on the base,
+/// or if the base is unknown.
 const ROUNDS: usize = 3;
-/// The most rooms for one level of planted failures if the lane saw some on the base.
+/// The maximum number of rooms for one level of planted failures if the lane saw some on the base.
 const WORK_ROUNDS: usize = 4;
 
 /// An error of testing whether a lane sees planted failures.
@@ -100,10 +100,10 @@ impl CanaryRun<'_> {
     ///
     /// # Errors
     /// [`CanaryError`].
-    pub(super) async fn sight(self, logs: PathBuf) -> Result<CanarySightings, CanaryError> {
+    pub(super) async fn sightings(self, logs: PathBuf) -> Result<CanarySightings, CanaryError> {
         let lane = self.lane;
         let PlantedTests { levels } = self.beds().await?;
-        let known = self.base.and_then(|base| base.sights.get(&lane.name));
+        let known = self.base.and_then(|base| base.sightings.get(&lane.name));
         let of_base = |plant: &PlantedTest| known.and_then(|known| known.get(&plant.key)).copied();
         let saw_one = known.is_some_and(|known| known.values().any(|seen| *seen));
         let is_told = saw_one || self.base.is_some_and(|base| base.ruling == Ruling::Passed);
@@ -116,9 +116,9 @@ impl CanaryRun<'_> {
         };
         let mut level = levels.iter().rposition(is_seen).unwrap_or(0);
         let rounds = if saw_one { WORK_ROUNDS } else { ROUNDS };
-        let (mut sight, mut first) = (CanarySightings::new(open(level)), 1);
+        let (mut sightings, mut first) = (CanarySightings::new(open(level)), 1);
         for round in 1.. {
-            let left = sight.unseen();
+            let left = sightings.unseen();
             if left.is_empty() {
                 break;
             }
@@ -134,23 +134,23 @@ impl CanaryRun<'_> {
             let is_red = outcome.ruling == LaneRuling::Failed;
             let seen_of = move || left.iter().filter(|plant| is_in(&outcome, plant)).map(|it| it.key.clone()).collect();
             let looked = tokio::task::spawn_blocking(seen_of).await;
-            let shows_more = sight.add(looked.map_err(|_| self.cannot_run("reading its logs panicked"))?);
+            let shows_more = sightings.add(looked.map_err(|_| self.cannot_run("reading its logs panicked"))?);
             // The next level is for a lane that fails for another reason. A lane that passes beside
             // failures does not see them, and a lane that saw some on the base must see them here.
-            if is_red && sight.has_none() && !saw_one && level + 1 < levels.len() {
+            if is_red && sightings.has_none() && !saw_one && level + 1 < levels.len() {
                 (level, first) = (level + 1, round + 1);
-                sight = CanarySightings::new(open(level));
+                sightings = CanarySightings::new(open(level));
                 continue;
             }
             if !shows_more {
                 break;
             }
             if round + 1 - first >= rounds {
-                sight.cut();
+                sightings.cut();
                 break;
             }
         }
-        Ok(sight)
+        Ok(sightings)
     }
 
     /// Runs the lane in a separate room, with these files added to the tree.

@@ -19,13 +19,14 @@ use tokio_util::sync::CancellationToken;
 /// A script that prints each of its arguments that is not a readable program. It opens each file,
 /// because Landlock hides nothing from `test`.
 const LOOK: &str = r#"for p; do (: <"$p") 2>/dev/null && test -x "$p" || printf '%s\n' "$p"; done"#;
-/// The most programs that are followed: interpreters, and the programs that wrappers start.
+/// The maximum number of programs that are followed: interpreters, and the programs that wrappers
+/// start.
 const MOST_SCRIPTS: usize = 6;
-/// The most programs that are searched because scripts name them.
+/// The maximum number of programs that are searched because scripts name them.
 const MOST_FILES: usize = 2000;
 /// Folders with the programs of the system.
 const SYSTEM: [&str; 4] = ["/bin", "/sbin", "/usr/bin", "/usr/sbin"];
-/// The most bytes of output that are read.
+/// The maximum number of bytes of output that are read.
 const MOST_OUTPUT: usize = 64 * 1024;
 
 /// A step whose program is found by hand but not in a room.
@@ -55,7 +56,7 @@ struct Named<'l> {
 pub async fn unreached<'l>(
     lanes: impl IntoIterator<Item = &'l Lane>,
     root: &Path,
-    (wall, hidden): (&Sandbox, &[PathBuf]),
+    (sandbox, hidden): (&Sandbox, &[PathBuf]),
     env: &[(String, String)],
     stop: &CancellationToken,
 ) -> Vec<UnreachedProgram> {
@@ -73,28 +74,28 @@ pub async fn unreached<'l>(
             }
         }
     }
-    let missing = missing(places.keys(), (wall, hidden), &env, stop).await;
+    let missing = missing(places.keys(), (sandbox, hidden), &env, stop).await;
     let missing = missing.iter().filter_map(|file| places.get_key_value(file));
-    let told = missing.flat_map(|(file, named)| named.iter().map(move |named| (file, named)));
-    let told = told.map(|(file, named)| {
+    let reported = missing.flat_map(|(file, named)| named.iter().map(move |named| (file, named)));
+    let reported = reported.map(|(file, named)| {
         let (what, cure) = unable::hidden_program(&named.program, file);
         UnreachedProgram { lane: named.lane.name.clone(), step: named.step.to_owned(), what, cure }
     });
-    told.collect()
+    reported.collect()
 }
 
 /// Returns those of the files that a sandbox does not show.
 async fn missing(
     files: impl Iterator<Item = &PathBuf>,
-    (wall, hidden): (&Sandbox, &[PathBuf]),
+    (sandbox, hidden): (&Sandbox, &[PathBuf]),
     env: &Variables,
     stop: &CancellationToken,
 ) -> Vec<PathBuf> {
     let files: Vec<String> = files.map(|file| file.to_string_lossy().into_owned()).collect();
-    if files.is_empty() || wall.kind() == SandboxKind::Off {
+    if files.is_empty() || sandbox.kind() == SandboxKind::Off {
         return Vec::new();
     }
-    let holes = PathRules { home: home_of(env), hidden: hidden.to_vec(), ..PathRules::default() };
+    let rules = PathRules { home: home_of(env), hidden: hidden.to_vec(), ..PathRules::default() };
     let look = Invocation {
         program: "/bin/sh".into(),
         args: ["-c", LOOK, "sh"].map(str::to_owned).into_iter().chain(files).collect(),
@@ -106,7 +107,7 @@ async fn missing(
         log: None,
         log_limit: 0,
     };
-    let ended = wall.run_at(None, &holes, look, stop, &|_| {}).await;
+    let ended = sandbox.run_at(None, &rules, look, stop, &|_| {}).await;
     if ended.end != ProcessEnd::Exited(0) {
         return Vec::new(); // a broken sandbox is reported elsewhere
     }
@@ -159,7 +160,7 @@ impl Gate {
     /// Returns why a step could not find a program in a room that it finds by hand. Returns `None`
     /// if all programs are found.
     pub async fn unreached(&self, site: &GateSite, stop: &CancellationToken) -> Option<String> {
-        let around = (&site.wall, site.hidden.as_slice());
+        let around = (&site.sandbox, site.hidden.as_slice());
         let all = unreached(&self.lanes, &site.root, around, &site.env, stop).await;
         let UnreachedProgram { lane, step, what, cure } = all.into_iter().next()?;
         Some(format!(
@@ -174,13 +175,13 @@ impl Gate {
         let env = Variables::new(site.env.iter().cloned());
         let (home, path) = (home_of(&env), site.variable("PATH"));
         let is_managed = std::env::split_paths(path).any(|folder| folder.ends_with("mise/shims"));
-        if is_managed && site.wall.kind() != SandboxKind::Off && home.as_deref().is_some_and(hides_versions) {
+        if is_managed && site.sandbox.kind() != SandboxKind::Off && home.as_deref().is_some_and(hides_versions) {
             return true;
         }
         let steps = self.lanes.iter().flat_map(|lane| &lane.steps).map(|step| step.run.clone());
         let files = self.policy.commands().filter_map(|file| std::fs::read_to_string(site.root.join(file)).ok());
         let texts: Vec<String> = steps.chain(files).collect();
         let named = named_in(&texts, path, &site.root, home.as_deref());
-        !missing(named.iter(), (&site.wall, &site.hidden), &env, stop).await.is_empty()
+        !missing(named.iter(), (&site.sandbox, &site.hidden), &env, stop).await.is_empty()
     }
 }

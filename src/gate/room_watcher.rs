@@ -73,12 +73,12 @@ impl RoomWatcher {
 
     /// Returns the callback for the end of each step.
     pub(super) fn after_step(&self) -> AfterStep {
-        let sentry = self.clone();
+        let watcher = self.clone();
         AfterStep::new(move |step| {
-            let sentry = sentry.clone();
+            let watcher = watcher.clone();
             Box::pin(async move {
                 // A failed look fails again at the end, where the error is reported.
-                let _looked = tokio::task::spawn_blocking(move || sentry.look(&step)).await;
+                let _looked = tokio::task::spawn_blocking(move || watcher.look(&step)).await;
             })
         })
     }
@@ -106,7 +106,7 @@ impl RoomWatcher {
     ///
     /// # Errors
     /// The reason, when the written paths cannot be determined.
-    pub(super) async fn relieve(
+    pub(super) async fn finish(
         self,
         gate: &Gate,
         site: &GateSite,
@@ -127,12 +127,12 @@ impl RoomWatcher {
         if let Some(base) = gate.judged.get() {
             seen.retain(|path, (finding, _)| finding.change != "changed" || !base.restless.contains(path));
         }
-        let told = |(mut finding, step): (TamperFinding, String)| {
+        let reported = |(mut finding, step): (TamperFinding, String)| {
             let when = if step.is_empty() { String::new() } else { format!(" after step `{step}`") };
             finding.rule.push_str(&format!("{IN_THE_ROOM}, seen{when} of lane `{}`", lane.name));
             finding
         };
-        Ok(seen.into_values().map(told).collect())
+        Ok(seen.into_values().map(reported).collect())
     }
 }
 

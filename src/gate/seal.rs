@@ -19,8 +19,8 @@ use walkdir::{DirEntry, WalkDir};
 /// Folders that are not searched unless they are protected themselves: git's own data, and output
 /// of builds.
 pub(super) const NOT_LOOKED_INTO: [&str; 7] = [".git", "target", "node_modules", ".venv", "venv", ".tox", ".nox"];
-/// The most bytes that are kept of one file, and of all files together. Larger files are compared
-/// by their digest and cannot be put back.
+/// The maximum number of bytes that are kept of one file, and of all files together. Larger files
+/// are compared by their digest and cannot be put back.
 const KEPT: u64 = 4 * 1024 * 1024;
 const KEPT_IN_ALL: u64 = 64 * 1024 * 1024;
 /// The largest file that is read, in bytes. In a larger file, any write is a change.
@@ -250,12 +250,12 @@ impl Seal {
         Ok(Sealed::File { digest, mode, bytes: is_kept.then_some(bytes) })
     }
 
-    /// Copies the current files at these paths below `aside`. Skips folders and pipes, and copies
+    /// Copies the current files at these paths below `backup`. Skips folders and pipes, and copies
     /// links as links. Returns a line for each path that could not be copied.
-    pub(super) fn set_aside(&self, findings: &[TamperFinding], aside: &Path) -> Vec<String> {
+    pub(super) fn set_aside(&self, findings: &[TamperFinding], backup: &Path) -> Vec<String> {
         let failed = |finding: &TamperFinding| {
             let path = text_path(&finding.path);
-            let (from, to) = (self.root.join(&path), aside.join(&path));
+            let (from, to) = (self.root.join(&path), backup.join(&path));
             match keep(&from, &to) {
                 Ok(Kept::TooLarge(bytes)) => Some(format!("{} is too large to copy: {bytes} bytes", finding.path)),
                 Ok(Kept::Done) => None,
@@ -267,8 +267,8 @@ impl Seal {
 
     /// Puts sealed paths back. First removes added files, the deepest first, then makes the old
     /// files again. Leaves a file that it cannot replace. Keeps a copy of each replaced file below
-    /// `aside`. Returns a line for each path that could not be put back.
-    pub(super) fn restore(&self, findings: &[TamperFinding], aside: &Path) -> Vec<String> {
+    /// `backup`. Returns a line for each path that could not be put back.
+    pub(super) fn restore(&self, findings: &[TamperFinding], backup: &Path) -> Vec<String> {
         let mut left = Vec::new();
         let is_sealed = |path: &String| self.protection.rule(path).is_some() || self.is_git(Path::new(path));
         let changed = findings.iter().filter(|finding| is_sealed(&finding.path));
@@ -278,18 +278,18 @@ impl Seal {
         for (path, _) in added.iter().rev().map(|(path, finding)| (path.as_path(), finding)) {
             self.open_folders(path);
             let place = self.root.join(path);
-            if let Err(error) = keep(&place, &aside.join(path)).and_then(|_| fs::remove_file(place)) {
+            if let Err(error) = keep(&place, &backup.join(path)).and_then(|_| fs::remove_file(place)) {
                 left.push(format!("cannot remove {}: {error}", path.display()));
             }
         }
-        left.extend(self.take_away_new(findings, aside));
+        left.extend(self.take_away_new(findings, backup));
         for (path, _) in lost.iter().map(|(path, finding)| (path.as_path(), finding)) {
             let made = match self.files.get(path) {
-                Some(Sealed::File { bytes: Some(bytes), mode, .. }) => self.make(path, aside, |place| {
+                Some(Sealed::File { bytes: Some(bytes), mode, .. }) => self.make(path, backup, |place| {
                     fs::write(place, bytes)?;
                     fs::set_permissions(place, Permissions::from_mode(*mode))
                 }),
-                Some(Sealed::Link(leads_to)) => self.make(path, aside, |place| symlink(leads_to, place)),
+                Some(Sealed::Link(leads_to)) => self.make(path, backup, |place| symlink(leads_to, place)),
                 Some(Sealed::File { bytes: None, .. }) => Err(io::Error::other("too large, so fledge kept no copy")),
                 Some(Sealed::Other) => Err(io::Error::other("neither a file nor a link")),
                 None => continue, // restored later from the tree of the base
@@ -303,14 +303,14 @@ impl Seal {
 
     /// Makes a path again. Removes an entry in its place, or in the place of a folder above, and
     /// never follows a link.
-    fn make(&self, path: &Path, aside: &Path, make: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+    fn make(&self, path: &Path, backup: &Path, make: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
         self.open_folders(path);
         let mut place = self.root.clone();
         let mut parts = path.components().peekable();
         while let Some(part) = parts.next() {
             place.push(part);
             let is_last = parts.peek().is_none();
-            let kept = || aside.join(place.strip_prefix(&self.root).unwrap_or(path));
+            let kept = || backup.join(place.strip_prefix(&self.root).unwrap_or(path));
             match fs::symlink_metadata(&place) {
                 Ok(meta) if meta.is_dir() && !is_last => {}
                 Ok(meta) if meta.is_dir() => {

@@ -50,8 +50,8 @@ fn a_name_that_is_no_text_is_told_as_everywhere_and_put_back() {
     let (dir, seal) = sealed(&[]);
     let place = dir.path().join("lanes").join(std::ffi::OsStr::from_bytes(b"a\xff.yaml"));
     fs::write(&place, "x").unwrap();
-    let told = "lanes/a\u{10ffff}.yaml";
-    assert_eq!(changes(&seal), pairs(&[(told, "added")]));
+    let reported = "lanes/a\u{10ffff}.yaml";
+    assert_eq!(changes(&seal), pairs(&[(reported, "added")]));
     assert!(!place.exists());
 }
 
@@ -120,7 +120,7 @@ fn what_is_too_large_to_be_kept_is_found_and_left_as_it_is() {
 }
 
 #[test]
-fn a_protected_file_below_a_folder_of_builds_is_sealed_and_other_such_folders_are_not_read() {
+fn a_protected_file_in_a_build_folder_is_sealed_and_other_build_folders_are_skipped() {
     let (dir, _) = sealed(&[]);
     for folder in ["lanes/target", "target/lanes"] {
         fs::create_dir_all(dir.path().join(folder)).unwrap();
@@ -195,8 +195,8 @@ fn what_is_huge_is_neither_read_nor_copied_and_what_was_there_is_put_back() {
     fs::File::create(&huge).unwrap().set_len(3 << 30).unwrap();
     let findings = seal.inspect();
     assert_eq!(findings.iter().map(|it| it.path.as_str()).collect::<Vec<_>>(), ["lanes/check.sh"]);
-    let said = seal.set_aside(&findings, aside.path());
-    assert_eq!(said, ["lanes/check.sh is too large to copy: 3221225472 bytes"]);
+    let message = seal.set_aside(&findings, aside.path());
+    assert_eq!(message, ["lanes/check.sh is too large to copy: 3221225472 bytes"]);
     assert_eq!(seal.restore(&findings, aside.path()), [""; 0]);
     assert_eq!(fs::read_to_string(&huge).unwrap(), "exit 1");
     assert!(fs::read_dir(aside.path()).unwrap().next().is_none());

@@ -64,9 +64,9 @@ pub(super) fn has_tests(text: &str) -> bool {
     count(text, OF_ONE) > 0
 }
 
-/// Returns the most tests that a text may have lost: those that are missing and those that are
-/// skipped now. Where the runner reports one test of the source as several, each removed value
-/// counts.
+/// Returns the maximum number of tests that a text may have lost: those that are missing and those
+/// that are skipped now. Where the runner reports one test of the source as several, each removed
+/// value counts.
 pub(super) fn lost(was: &str, is: &str) -> u64 {
     let less = |signs| count(was, signs).saturating_sub(count(is, signs));
     let tests = less(OF_ONE) + count(is, OF_SKIPPED).saturating_sub(count(was, OF_SKIPPED));
@@ -79,8 +79,9 @@ pub(super) fn gained(was: &str, is: &str) -> u64 {
     count(is, OF_ONE).saturating_sub(count(was, OF_ONE))
 }
 
-/// Returns the most tests that a text may have gained. Where the runner reports one test of the
-/// source as several, each new value counts. Each new example in documentation counts too.
+/// Returns the maximum number of tests that a text may have gained. Where the runner reports one
+/// test of the source as several, each new value counts. Each new example in documentation counts
+/// too.
 pub(super) fn gained_at_most(was: &str, is: &str) -> u64 {
     let number = |text: &str, signs: &[char]| text.matches(signs).count() as u64;
     let examples = |text: &str| (text.matches(">>>").count() + text.matches("```").count()) as u64;

@@ -11,14 +11,14 @@ use tempfile::TempDir;
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A project, its surroundings and its gate.
-struct Court {
+struct GateFixture {
     home: TempDir,
     trees: Trees,
     gate: Result<Gate, GateError>,
 }
 
 /// Makes a project with these files, and the gate of these lanes, in this order.
-async fn court(files: &[(&str, &str)], lanes: &[(&str, &str)], holdout: Option<&str>) -> Court {
+async fn fixture(files: &[(&str, &str)], lanes: &[(&str, &str)], holdout: Option<&str>) -> GateFixture {
     let home = crate::test_support::temp_dir();
     let (root, stop) = (home.path().join("tree"), CancellationToken::new());
     fs::create_dir_all(root.join("lanes")).unwrap();
@@ -49,15 +49,15 @@ async fn court(files: &[(&str, &str)], lanes: &[(&str, &str)], holdout: Option<&
         repository: None,
     };
     let gate = freeze(definition, None);
-    Court { home, trees, gate }
+    GateFixture { home, trees, gate }
 }
 
 /// Makes a project with only these lanes.
-async fn frozen(lanes: &[(&str, &str)]) -> Court {
-    court(&[], lanes, None).await
+async fn frozen(lanes: &[(&str, &str)]) -> GateFixture {
+    fixture(&[], lanes, None).await
 }
 
-impl Court {
+impl GateFixture {
     fn tree(&self, path: &str) -> PathBuf {
         self.home.path().join("tree").join(path)
     }
@@ -78,7 +78,7 @@ impl Court {
             origin: home.join("tree"),
             has_layers: false,
             trees: self.trees.clone(),
-            wall: Sandbox::off(),
+            sandbox: Sandbox::off(),
             hidden: Vec::new(),
             env: vec![("PATH".to_owned(), PATH.to_owned())],
             logs: home.join("logs"),
@@ -120,28 +120,28 @@ impl Court {
 #[tokio::test]
 async fn an_edited_lane_is_put_back_and_the_frozen_one_judges() {
     let strict = "steps: [{ name: check, run: test -f done }]";
-    let court = frozen(&[("verify", strict)]).await;
-    court.write("lanes/verify.yaml", "steps: [{ run: 'true' }]");
-    let verdict = court.judged(OnTamper::Restore).await;
+    let fixture = frozen(&[("verify", strict)]).await;
+    fixture.write("lanes/verify.yaml", "steps: [{ run: 'true' }]");
+    let verdict = fixture.judged(OnTamper::Restore).await;
     let finding = TamperFinding {
         path: "lanes/verify.yaml".into(),
         change: "changed".into(),
         rule: "it defines the gate".into(),
     };
     assert_eq!((verdict.ruling, verdict.findings), (Ruling::Tampered, vec![finding]));
-    assert_eq!(fs::read_to_string(court.tree("lanes/verify.yaml")).unwrap(), strict);
-    assert_eq!(court.ruling().await, Ruling::Failed);
-    court.write("done", "");
-    assert_eq!(court.ruling().await, Ruling::Passed);
+    assert_eq!(fs::read_to_string(fixture.tree("lanes/verify.yaml")).unwrap(), strict);
+    assert_eq!(fixture.ruling().await, Ruling::Failed);
+    fixture.write("done", "");
+    assert_eq!(fixture.ruling().await, Ruling::Passed);
 }
 
 #[tokio::test]
 async fn a_tampered_gate_runs_nothing() {
-    let court = frozen(&[("verify", "steps: [{ run: touch ran }]")]).await;
-    court.write("lanes/extra.yaml", "steps: [{ run: 'true' }]");
-    let verdict = court.judged(OnTamper::Fail).await;
+    let fixture = frozen(&[("verify", "steps: [{ run: touch ran }]")]).await;
+    fixture.write("lanes/extra.yaml", "steps: [{ run: 'true' }]");
+    let verdict = fixture.judged(OnTamper::Fail).await;
     assert_eq!((verdict.ruling, verdict.steps), (Ruling::Tampered, Vec::new()));
-    assert!(court.tree("lanes/extra.yaml").exists() && !court.home.path().join("logs").exists());
+    assert!(fixture.tree("lanes/extra.yaml").exists() && !fixture.home.path().join("logs").exists());
 }
 
 #[tokio::test]
@@ -155,36 +155,36 @@ async fn what_cannot_run_is_refused_when_it_is_frozen() {
         assert!(matches!(refusal(lane).await, GateError::CannotRun { .. }), "{lane}");
     }
     assert!(matches!(refusal("steps: []").await, GateError::Lane(_)));
-    let court = frozen(&[("verify", "steps: [{ run: 'true' }]")]).await;
-    let unknown = load(&court.tree(""), "verfy", PATH).unwrap_err();
+    let fixture = frozen(&[("verify", "steps: [{ run: 'true' }]")]).await;
+    let unknown = load(&fixture.tree(""), "verfy", PATH).unwrap_err();
     assert!(unknown.to_string().ends_with("known: verify"), "{unknown}");
 }
 
 #[tokio::test]
 async fn a_failed_lane_is_the_last_and_explains_itself() {
     let first = "steps: [{ name: no, run: echo because && exit 3 }]";
-    let court = frozen(&[("one", first), ("two", "steps: [{ run: touch ran }]")]).await;
-    let verdict = court.judged(OnTamper::Restore).await;
+    let fixture = frozen(&[("one", first), ("two", "steps: [{ run: touch ran }]")]).await;
+    let verdict = fixture.judged(OnTamper::Restore).await;
     assert_eq!((verdict.ruling, verdict.signature.as_str(), verdict.steps.len()), (Ruling::Failed, "one/no exit 3", 1));
     assert!(verdict.feedback.contains("```\nbecause\n```"), "{}", verdict.feedback);
-    assert!(!court.home.path().join("logs/attempt-1/two").exists());
+    assert!(!fixture.home.path().join("logs/attempt-1/two").exists());
 }
 
 #[tokio::test]
 async fn checking_tells_all_problems_of_all_files_and_what_steps_lack_here() {
-    let court =
+    let fixture =
         frozen(&[("verify", "steps: [{ rnu: x }]"), ("good", "steps: [{ name: go, run: no-such-program }]")]).await;
     let toml = "tasks.a = { cmd = 'true', deps = ['b'] }\nlanes.ci.steps = ['a', { run = 'no-such-program', when = 'X' }]\nlanes.ok = { steps = [{ run = 'true' }], x = 1 }";
-    court.write("fledge.toml", toml);
-    let CheckedLanes { lanes, problems, warnings } = check(&court.tree(""), PATH);
+    fixture.write("fledge.toml", toml);
+    let CheckedLanes { lanes, problems, warnings } = check(&fixture.tree(""), PATH);
     assert_eq!(lanes.iter().map(|lane| lane.name.as_str()).collect::<Vec<_>>(), ["good", "ok"]);
-    let told = |remarks: &[crate::lane::LaneRemark]| remarks.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let reported = |remarks: &[crate::lane::LaneRemark]| remarks.iter().map(ToString::to_string).collect::<Vec<_>>();
     let expected = [
         "fledge.toml:1:35: there is no task `b` (did you mean `a`?)",
         "lanes/verify.yaml:1:9: a step that runs nothing (give it `run:` with a command)",
         "lanes/verify.yaml:1:11: unknown key `rnu` in a step (did you mean `run`?)",
     ];
-    assert_eq!(told(&problems), expected);
+    assert_eq!(reported(&problems), expected);
     let expected = [
         "fledge.toml:2:7: lane `ci` has no description (say with `description` what it is for)".to_owned(),
         "fledge.toml:3:7: lane `ok` has no description (say with `description` what it is for)".to_owned(),
@@ -193,7 +193,7 @@ async fn checking_tells_all_problems_of_all_files_and_what_steps_lack_here() {
             "lanes/good.yaml: step `go` of lane `good` cannot run here: there is no program `no-such-program` in PATH ({PATH})"
         ),
     ];
-    assert_eq!(told(&warnings), expected);
+    assert_eq!(reported(&warnings), expected);
 }
 
 #[tokio::test]
@@ -207,25 +207,26 @@ async fn what_a_step_lacks_that_runs_only_under_a_condition_stops_no_lane() {
 async fn a_lane_is_run_with_a_few_remarks_on_its_file_and_not_with_all() {
     let keys: Vec<String> = (0..9).map(|number| format!("k{number} = 1\n")).collect();
     let toml = format!("lanes.a.steps = [{{ run = 'true' }}]\n[tasks.t]\ncmd = 'true'\n{}", keys.concat());
-    let court = court(&[("fledge.toml", &toml)], &[], None).await;
-    let loaded = load(&court.tree(""), "a", PATH).unwrap();
+    let fixture = fixture(&[("fledge.toml", &toml)], &[], None).await;
+    let loaded = load(&fixture.tree(""), "a", PATH).unwrap();
     assert_eq!(loaded.notes.len(), 6);
     assert_eq!(loaded.notes[5], "and 4 more; `fledge lanes validate` lists all");
 }
 
 #[tokio::test]
 async fn what_git_ignores_is_not_in_the_room_and_a_pass_names_its_tree() {
-    let court =
-        court(&[(".gitignore", "out\n")], &[("verify", "steps: [{ run: test -f done && test ! -f out }]")], None).await;
-    court.write("out", "a build that the agent left");
-    court.write("done", "");
-    let verdict = court.judged(OnTamper::Restore).await;
+    let fixture =
+        fixture(&[(".gitignore", "out\n")], &[("verify", "steps: [{ run: test -f done && test ! -f out }]")], None)
+            .await;
+    fixture.write("out", "a build that the agent left");
+    fixture.write("done", "");
+    let verdict = fixture.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Passed, "{}", verdict.feedback);
-    let tree = court.trees.take(&CancellationToken::new()).await.unwrap().tree;
+    let tree = fixture.trees.take(&CancellationToken::new()).await.unwrap().tree;
     let proof = Proof {
-        base: court.gate().base().clone(),
+        base: fixture.gate().base().clone(),
         tree,
-        lanes: court.gate().digest.clone(),
+        lanes: fixture.gate().digest.clone(),
         room: "clean".into(),
         sandbox: "off".into(),
         tests: None,
@@ -235,29 +236,29 @@ async fn what_git_ignores_is_not_in_the_room_and_a_pass_names_its_tree() {
         held_out: 0,
     };
     assert_eq!(verdict.proof.as_deref(), Some(&proof));
-    assert!(court.home.path().join("rooms").read_dir().unwrap().next().is_none(), "rooms are gone");
+    assert!(fixture.home.path().join("rooms").read_dir().unwrap().next().is_none(), "rooms are gone");
 }
 
 #[tokio::test]
 async fn a_lane_that_changes_what_it_judges_fails_unless_it_may_and_then_it_must_settle() {
     let step = |writes: &str, run: &str| format!("{writes}\nsteps: [{{ name: fmt, run: '{run}' }}]");
     let silent = step("", "echo more | tee -a te*t");
-    let court = court(&[("text", "a\n")], &[("verify", &silent)], None).await;
-    let verdict = court.judged(OnTamper::Restore).await;
+    let fixture = fixture(&[("text", "a\n")], &[("verify", &silent)], None).await;
+    let verdict = fixture.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
     assert!(verdict.feedback.contains("changed files that it judges (text)"), "{}", verdict.feedback);
 
     let settles = step("writes: true", "echo done | tee te*t");
-    let court = self::court(&[("text", "a\n")], &[("verify", &settles)], None).await;
-    let verdict = court.judged(OnTamper::Restore).await;
+    let fixture = self::fixture(&[("text", "a\n")], &[("verify", &settles)], None).await;
+    let verdict = fixture.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Passed, "{}", verdict.feedback);
     let tree = &verdict.proof.unwrap().tree;
-    let text = court.trees.read(tree, "text", 100, &CancellationToken::new()).await.unwrap();
+    let text = fixture.trees.read(tree, "text", 100, &CancellationToken::new()).await.unwrap();
     assert_eq!(text.as_deref(), Some(&b"done\n"[..]), "what passed is what the lane has written");
 
     let never = step("writes: true", "date +%N | tee -a te*t");
-    let court = self::court(&[("text", "a\n")], &[("verify", &never)], None).await;
-    let verdict = court.judged(OnTamper::Restore).await;
+    let fixture = self::fixture(&[("text", "a\n")], &[("verify", &never)], None).await;
+    let verdict = fixture.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Errored);
     assert!(verdict.feedback.contains("changes files on every run"), "{}", verdict.feedback);
 }
@@ -265,18 +266,23 @@ async fn a_lane_that_changes_what_it_judges_fails_unless_it_may_and_then_it_must
 #[tokio::test]
 async fn caches_come_from_the_base_and_never_from_the_agent() {
     let lane = "setup: [{ run: mkdir -p deps && echo base > deps/lib }]\ncache: [deps]\nsteps: [{ run: grep -qx base deps/lib }]";
-    let court = court(&[(".gitignore", "deps\n")], &[("verify", lane)], None).await;
-    assert_eq!(court.base().await.unwrap(), (Ruling::Passed, String::new()));
-    court.write("deps/lib", "poisoned");
-    assert_eq!(court.ruling().await, Ruling::Passed);
-    court.write(".gitignore", "");
-    assert_eq!(court.ruling().await, Ruling::Passed, "what the base ignores stays out whatever a list says later");
+    let fixture = fixture(&[(".gitignore", "deps\n")], &[("verify", lane)], None).await;
+    assert_eq!(fixture.base().await.unwrap(), (Ruling::Passed, String::new()));
+    fixture.write("deps/lib", "poisoned");
+    assert_eq!(fixture.ruling().await, Ruling::Passed);
+    fixture.write(".gitignore", "");
+    assert_eq!(
+        fixture.ruling().await,
+        Ruling::Passed,
+        "paths that the base ignores stay out, even if a list changes later"
+    );
 
-    let court = self::court(&[("a", "")], &[("verify", lane)], None).await;
-    court.write("deps/lib", "poisoned");
-    let verdict = court.judged(OnTamper::Fail).await;
-    let told: Vec<_> = verdict.findings.iter().map(|finding| (finding.path.as_str(), finding.rule.as_str())).collect();
-    assert_eq!(told, [("deps/lib", "it is in a cache of the gate, which only the base fills")]);
+    let fixture = self::fixture(&[("a", "")], &[("verify", lane)], None).await;
+    fixture.write("deps/lib", "poisoned");
+    let verdict = fixture.judged(OnTamper::Fail).await;
+    let reported: Vec<_> =
+        verdict.findings.iter().map(|finding| (finding.path.as_str(), finding.rule.as_str())).collect();
+    assert_eq!(reported, [("deps/lib", "it is in a cache of the gate, which only the base fills")]);
 }
 
 #[tokio::test]
@@ -293,11 +299,11 @@ async fn a_setup_that_fails_and_a_base_that_cannot_run_end_it_before_anything_is
 #[tokio::test]
 async fn fewer_tests_than_on_the_base_are_no_pass() {
     let lane = "steps: [{ name: test, run: cat *.count }]";
-    let court = court(&[("a.count", "Ran 3 tests in 0.1s\n")], &[("verify", lane)], None).await;
-    assert_eq!(court.base().await.unwrap().0, Ruling::Passed);
-    assert_eq!(court.ruling().await, Ruling::Passed);
-    court.write("a.count", "Ran 2 tests in 0.1s\n");
-    let verdict = court.judged(OnTamper::Restore).await;
+    let fixture = fixture(&[("a.count", "Ran 3 tests in 0.1s\n")], &[("verify", lane)], None).await;
+    assert_eq!(fixture.base().await.unwrap().0, Ruling::Passed);
+    assert_eq!(fixture.ruling().await, Ruling::Passed);
+    fixture.write("a.count", "Ran 2 tests in 0.1s\n");
+    let verdict = fixture.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
     assert!(verdict.feedback.contains("fewer tests ran than on the base: 2 of 3"), "{}", verdict.feedback);
 }
@@ -307,27 +313,27 @@ async fn a_planted_failure_must_be_seen_on_the_base_and_on_the_work() {
     let lane =
         |run: &str| format!("canary: {{ file: checks/planted, text: fail }}\nsteps: [{{ name: test, run: '{run}' }}]");
     let sees = lane("! grep -rq fail checks || test -f silenced");
-    let court = court(&[("checks/one", "ok")], &[("verify", &sees)], None).await;
-    assert_eq!(court.base().await.unwrap().0, Ruling::Passed);
-    let verdict = court.judged(OnTamper::Restore).await;
+    let fixture = fixture(&[("checks/one", "ok")], &[("verify", &sees)], None).await;
+    assert_eq!(fixture.base().await.unwrap().0, Ruling::Passed);
+    let verdict = fixture.judged(OnTamper::Restore).await;
     assert_eq!((verdict.ruling, verdict.proof.map(|proof| proof.canaries)), (Ruling::Passed, Some(1)));
-    court.write("silenced", "");
-    let verdict = court.judged(OnTamper::Restore).await;
+    fixture.write("silenced", "");
+    let verdict = fixture.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
     assert!(verdict.feedback.contains("its tests are silenced"), "{}", verdict.feedback);
 
     let blind = lane("true");
-    let court = self::court(&[("checks/one", "ok")], &[("verify", &blind)], None).await;
-    assert!(matches!(court.base().await.unwrap_err(), BaseError::Unseen(lane) if lane == "verify"));
+    let fixture = self::fixture(&[("checks/one", "ok")], &[("verify", &blind)], None).await;
+    assert!(matches!(fixture.base().await.unwrap_err(), BaseError::Unseen(lane) if lane == "verify"));
 }
 
 #[tokio::test]
 async fn work_is_not_accused_where_a_lane_sees_no_planted_failure_on_a_base_that_fails() {
     let lane = "canary: { file: checks/planted, text: fail }\nsteps: [{ name: test, run: test -f done }]";
-    let court = court(&[("checks/one", "ok")], &[("verify", lane)], None).await;
-    assert_eq!(court.base().await.unwrap().0, Ruling::Failed);
-    court.write("done", "");
-    let verdict = court.judged(OnTamper::Restore).await;
+    let fixture = fixture(&[("checks/one", "ok")], &[("verify", lane)], None).await;
+    assert_eq!(fixture.base().await.unwrap().0, Ruling::Failed);
+    fixture.write("done", "");
+    let verdict = fixture.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
     let both = "its tests are silenced, or its `canary` plants a kind of test that the lane does not run";
     assert!(verdict.feedback.contains(both), "{}", verdict.feedback);
@@ -339,31 +345,31 @@ async fn work_is_not_accused_where_a_lane_sees_no_planted_failure_on_a_base_that
 async fn of_a_hold_out_lane_nothing_is_told_but_that_it_failed() {
     let hidden =
         "steps: [{ name: secret, run: 'test -f right && test -d $FLEDGE_HOLDOUT && ! env | grep -q HOLDOUT' }]";
-    let court = court(&[], &[("verify", "steps: [{ run: 'true' }]")], Some(hidden)).await;
-    let verdict = court.judged(OnTamper::Restore).await;
+    let fixture = fixture(&[], &[("verify", "steps: [{ run: 'true' }]")], Some(hidden)).await;
+    let verdict = fixture.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
     assert!(verdict.feedback.contains("a hold-out check failed") && !verdict.feedback.contains("secret"));
     assert!(verdict.steps.iter().all(|step| step.step != "secret"));
-    court.write("right", "");
-    assert_eq!(court.judged(OnTamper::Restore).await.proof.map(|proof| proof.held_out), Some(1));
+    fixture.write("right", "");
+    assert_eq!(fixture.judged(OnTamper::Restore).await.proof.map(|proof| proof.held_out), Some(1));
 }
 
 #[tokio::test]
 async fn what_failed_before_any_change_is_labelled_so() {
     let lane = "fail_fast: false\nsteps: [{ name: old, run: 'false' }, { name: new, run: test ! -f broken }]";
-    let court = frozen(&[("verify", lane)]).await;
-    court.write("broken", "");
-    let verdict = court.judged(OnTamper::Restore).await;
+    let fixture = frozen(&[("verify", lane)]).await;
+    fixture.write("broken", "");
+    let verdict = fixture.judged(OnTamper::Restore).await;
     assert!(verdict.feedback.ends_with("failed before any change, too: verify/old\n"), "{}", verdict.feedback);
     assert_eq!(verdict.signature, "verify/new exit 1; verify/old exit 1");
 }
 
 #[tokio::test]
 async fn a_lane_may_run_in_the_workspace_itself_and_the_proof_says_so() {
-    let court =
-        court(&[(".gitignore", "out\n")], &[("verify", "room: in-place\nsteps: [{ run: test -f out }]")], None).await;
-    court.write("out", "");
-    let verdict = court.judged(OnTamper::Restore).await;
+    let fixture =
+        fixture(&[(".gitignore", "out\n")], &[("verify", "room: in-place\nsteps: [{ run: test -f out }]")], None).await;
+    fixture.write("out", "");
+    let verdict = fixture.judged(OnTamper::Restore).await;
     assert_eq!(verdict.proof.map(|proof| proof.room), Some("in-place".into()));
 }
 
@@ -371,14 +377,14 @@ async fn a_lane_may_run_in_the_workspace_itself_and_the_proof_says_so() {
 async fn a_hold_out_lane_has_its_own_setup_and_canary_and_never_runs_in_the_workspace() {
     let easy = [("verify", "cache: [mine]\nsteps: [{ run: 'true' }]")];
     let hidden = "setup: [{ run: mkdir -p deps && touch deps/x }]\ncache: [deps]\nsteps: [{ run: test -f deps/x && test -f right }]";
-    let held = court(&[], &easy, Some(hidden)).await;
+    let held = fixture(&[], &easy, Some(hidden)).await;
     assert_eq!(held.base().await.unwrap(), (Ruling::Passed, String::new()));
     assert_eq!(held.ruling().await, Ruling::Failed);
     held.write("right", "");
     assert_eq!(held.ruling().await, Ruling::Passed);
 
     let blind = "canary: { file: planted, text: x }\nsteps: [{ run: test -f right || test ! -e planted }]";
-    let held = court(&[], &easy, Some(blind)).await;
+    let held = fixture(&[], &easy, Some(blind)).await;
     assert_eq!(held.ruling().await, Ruling::Passed);
     held.write("right", "");
     let verdict = held.judged(OnTamper::Restore).await;
@@ -388,7 +394,7 @@ async fn a_hold_out_lane_has_its_own_setup_and_canary_and_never_runs_in_the_work
         ("room: in-place\nsteps: [{ run: 'true' }]", "has `room: in-place`"),
         ("steps: [{ run: 'echo ${FLEDGE_HOLDOUT:-none}' }]", "must name its folder as `$FLEDGE_HOLDOUT`"),
     ] {
-        let fault = court(&[], &easy, Some(lane)).await.gate.unwrap_err().to_string();
+        let fault = fixture(&[], &easy, Some(lane)).await.gate.unwrap_err().to_string();
         assert!(fault.contains(why), "{fault}");
     }
 }

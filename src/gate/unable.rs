@@ -218,7 +218,7 @@ mod tests {
         std::fs::write(folder.path().join("there"), "#!/bin/sh\n").unwrap();
         let hidden = format!("/h/bin/tool: 2: {}: not found", folder.path().join("there").display());
         let path = folder.path().to_str().unwrap();
-        for (command, code, excerpt, said) in [
+        for (command, code, excerpt, text) in [
             ("npm run lint", 127, "> eslint .\n\nsh: 1: eslint: not found\n", "there is no program `eslint`"),
             (
                 "make test",
@@ -261,8 +261,8 @@ mod tests {
             ),
             ("npm test", 1, "Error: EROFS: read-only file system, open '/opt/x/a'\n", "it may not write `/opt/x/a`"),
         ] {
-            let told = why(&[step(command, code, excerpt)], &around(path, false));
-            assert!(told.as_ref().is_some_and(|told| told.contains(said)), "{command}: {told:?}");
+            let reported = why(&[step(command, code, excerpt)], &around(path, false));
+            assert!(reported.as_ref().is_some_and(|reported| reported.contains(text)), "{command}: {reported:?}");
         }
     }
 

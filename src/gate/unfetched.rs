@@ -22,13 +22,13 @@ const SIGNS: &[&str] = &[
 /// Returns the line about the added dependencies that a failing step misses.
 pub(super) fn line(steps: &[StepReport], added: &[AddedDependency]) -> Option<String> {
     let failing = steps.iter().filter(|step| matches!(step.status, StepStatus::Failed | StepStatus::TimedOut));
-    let said: Vec<String> = failing.map(|step| step.excerpt.to_lowercase()).collect();
+    let message: Vec<String> = failing.map(|step| step.excerpt.to_lowercase()).collect();
     let is_missed = |added: &&AddedDependency| {
         let name = added.name.to_lowercase();
         let spellings = [name.replace('-', "_"), name];
         let misses = |line: &str| spellings.iter().any(|name| has_name(line, name));
         let signs = |text: &str| SIGNS.iter().any(|sign| text.contains(sign));
-        said.iter().any(|text| signs(text) && text.lines().any(misses))
+        message.iter().any(|text| signs(text) && text.lines().any(misses))
     };
     let missed: Vec<String> =
         added.iter().filter(is_missed).map(|added| format!("`{}` (new in {})", added.name, added.manifest)).collect();
@@ -50,15 +50,17 @@ mod tests {
         let added = |name: &str, manifest: &str| AddedDependency { name: name.into(), manifest: manifest.into() };
         let news =
             [added("rich", "pyproject.toml"), added("left-pad", "web/package.json"), added("serde", "Cargo.toml")];
-        let told = |excerpt: &str| line(&[step_report("pytest", StepStatus::Failed, excerpt)], &news);
+        let reported = |excerpt: &str| line(&[step_report("pytest", StepStatus::Failed, excerpt)], &news);
         let rich = "not installed for the checks: `rich` (new in pyproject.toml); do without, or say at the end what must be installed before the next run";
-        assert_eq!(told("E   ModuleNotFoundError: No module named 'rich'").as_deref(), Some(rich));
-        assert!(told("Error: Cannot find module 'left-pad'").unwrap().contains("`left-pad` (new in web/package.json)"));
+        assert_eq!(reported("E   ModuleNotFoundError: No module named 'rich'").as_deref(), Some(rich));
         assert!(
-            told("error: no matching package named `serde` found").unwrap().contains("`serde` (new in Cargo.toml)")
+            reported("Error: Cannot find module 'left-pad'").unwrap().contains("`left-pad` (new in web/package.json)")
+        );
+        assert!(
+            reported("error: no matching package named `serde` found").unwrap().contains("`serde` (new in Cargo.toml)")
         );
         for other in ["No module named 'enriched'", "rich is not equal to poor", "Cannot find module './own.js'", ""] {
-            assert_eq!(told(other), None, "{other}");
+            assert_eq!(reported(other), None, "{other}");
         }
         assert_eq!(line(&[step_report("pytest", StepStatus::Passed, "No module named 'rich'")], &news), None);
     }

@@ -8,7 +8,7 @@ use super::{LaneFiles, LaneRemark};
 const WRONG: [&str; 9] = ["5", "-1", "1.5", "true", "''", "'x y'", "[]", "{}", "[5, '', {}]"];
 
 /// Returns all messages about a lane with this text, without the name of the file.
-fn told(book: &LaneFiles) -> Vec<String> {
+fn messages(book: &LaneFiles) -> Vec<String> {
     let (_, problems, warnings) = book.check();
     let said = |remark: &LaneRemark| remark.to_string().split_once(':').map(|(_, said)| said.to_owned()).unwrap();
     problems.iter().map(said).chain(warnings.iter().map(said).map(|said| format!("warning: {said}"))).collect()
@@ -17,13 +17,13 @@ fn told(book: &LaneFiles) -> Vec<String> {
 fn yaml(text: &str) -> Vec<String> {
     let mut book = LaneFiles::default();
     book.add_lane("v", "v.yaml", text);
-    told(&book)
+    messages(&book)
 }
 
 fn toml(text: &str) -> Vec<String> {
     let mut book = LaneFiles::default();
     book.add_toml("fledge.toml", text);
-    told(&book)
+    messages(&book)
 }
 
 /// Formats a row of the table: a key with a value, and the messages about them, or `right`.
@@ -134,13 +134,14 @@ fn keys_that_a_later_stage_will_know_are_refused_in_a_lane_and_in_its_steps() {
 }
 
 #[test]
-fn what_is_said_of_a_whole_lane_is_refused_in_a_step_and_means_nothing_in_a_fledge_toml() {
+fn keys_of_a_lane_are_refused_in_a_step_and_ignored_in_fledge_toml() {
     for key in TERMS {
         let said = yaml(&format!("steps: [{{run: a, {key}: 2}}]"));
         assert_eq!(said, [format!("1:18: `{key}` is said of a whole lane (write it beside `steps`)")]);
         let said = toml(&format!("[lanes.ci]\ndescription = 'd'\nsteps = [{{run = 'a'}}]\n{key} = 1"));
-        let told = format!("warning: 4:1: `{key}` is not read here (write the lane as `lanes/<name>.yaml` to use it)");
-        assert_eq!(said, [told]);
+        let reported =
+            format!("warning: 4:1: `{key}` is not read here (write the lane as `lanes/<name>.yaml` to use it)");
+        assert_eq!(said, [reported]);
     }
 }
 

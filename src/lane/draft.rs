@@ -107,14 +107,14 @@ impl CommandOptions {
 
     /// Returns the key of the first setting that can only apply to a single command.
     pub(super) fn of_one_command(&self) -> Option<&'static str> {
-        let said = [
+        let message = [
             ("shell", self.shell.is_some()),
             ("dir", self.dir.is_some()),
             ("env", !self.env.is_empty()),
             ("allow_failure", self.allow_failure),
             ("junit", self.junit.is_some()),
         ];
-        said.iter().find(|(_, is_said)| *is_said).map(|(key, _)| *key)
+        message.iter().find(|(_, is_said)| *is_said).map(|(key, _)| *key)
     }
 }
 

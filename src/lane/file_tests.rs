@@ -183,9 +183,9 @@ fn a_file_that_is_no_lane_is_refused() {
         "step: [{run: a}]",
         "steps: [{cmd: a}]",
     ];
-    let told: Vec<String> =
+    let reported: Vec<String> =
         cases.iter().map(|text| format!("{text:?}\n{}", parse("verify", "v.yaml", text).unwrap_err())).collect();
-    insta::assert_snapshot!(told.join("\n\n"));
+    insta::assert_snapshot!(reported.join("\n\n"));
 }
 
 #[test]

@@ -30,9 +30,9 @@ pub(super) fn in_one(book: &LaneFiles, lane: &str) -> Vec<LaneRemark> {
         let Some(inner) = book.lanes.get(&named.name).and_then(|chapter| chapter.draft.as_ref()) else { continue };
         let fail_fast = inner.fail_fast.filter(|is| *is != outer.fail_fast.unwrap_or(true));
         let jobs = inner.jobs.filter(|jobs| Some(*jobs) != outer.jobs);
-        let said = [fail_fast.map(|is| format!("fail_fast: {is}")), jobs.map(|jobs| format!("jobs: {jobs}"))];
-        for said in said.into_iter().flatten().chain(inner.terms.lost_in(&outer.terms)) {
-            let message = format!("`{said}` of lane `{}` means nothing here: that of lane `{lane}` counts", named.name);
+        let key = [fail_fast.map(|is| format!("fail_fast: {is}")), jobs.map(|jobs| format!("jobs: {jobs}"))];
+        for key in key.into_iter().flatten().chain(inner.terms.lost_in(&outer.terms)) {
+            let message = format!("`{key}` of lane `{}` means nothing here: that of lane `{lane}` counts", named.name);
             let problem = Problem::at(named.place, message);
             let problem = problem.hint(format!("write it there, or run `{}` by itself", named.name));
             remarks.push(LaneRemark { path: chapter.path.clone(), lane: Some(lane.to_owned()), problem });

@@ -26,8 +26,8 @@ pub enum LaneOrder {
     Done(LaneRuling),
 }
 
-/// The decision whether an ended step is tried again: immediately by an [`LaneOrder::Start`], or after
-/// an [`LaneOrder::Rest`].
+/// The decision whether an ended step is tried again: immediately by an [`LaneOrder::Start`], or
+/// after an [`LaneOrder::Rest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryDecision {
     /// The step is tried again.
@@ -56,7 +56,7 @@ pub enum LaneRuling {
 #[derive(Debug, Clone)]
 pub struct LaneMachine {
     steps: Vec<LaneGraph>,
-    joints: Vec<Knot>,
+    joints: Vec<JoinState>,
     /// Steps that may start, the longest first, then in the order of the file.
     ready: BTreeSet<(std::cmp::Reverse<Duration>, usize)>,
     jobs: usize,
@@ -101,7 +101,7 @@ impl LaneGraph {
 /// The state of a joint: the number of its parts that must still end, and the steps and joints that
 /// wait for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Knot {
+struct JoinState {
     missing: usize,
     steps: Vec<usize>,
     joints: Vec<usize>,
@@ -163,7 +163,7 @@ impl LaneMachine {
         for number in first {
             self.may_start(number, &mut orders);
         }
-        self.go_on(orders)
+        self.start_ready_steps(orders)
     }
 
     /// Records the end of a step with its status. Returns the status after the lane's settings, the
@@ -185,7 +185,7 @@ impl LaneMachine {
                 plan.at = At::BetweenTries(status);
                 LaneOrder::Rest(step, pause)
             };
-            return (status, RetryDecision::Again, self.go_on(vec![order]));
+            return (status, RetryDecision::Again, self.start_ready_steps(vec![order]));
         }
         let status = match status {
             StepStatus::Passed if plan.tries > 1 => StepStatus::Flaky,
@@ -199,7 +199,7 @@ impl LaneMachine {
         }
         let mut orders = Vec::new();
         self.settle(step, status, &mut orders);
-        (status, RetryDecision::Over, self.go_on(orders))
+        (status, RetryDecision::Over, self.start_ready_steps(orders))
     }
 
     /// Records the end of the pause before another try of a step.
@@ -208,19 +208,19 @@ impl LaneMachine {
             return Vec::new();
         };
         self.ready.insert((std::cmp::Reverse(plan.expected), step));
-        self.go_on(Vec::new())
+        self.start_ready_steps(Vec::new())
     }
 
     /// Cancels the lane.
     pub fn cancel(&mut self) -> Vec<LaneOrder> {
         self.halt = Some(Halt::Cancel);
-        self.go_on(Vec::new())
+        self.start_ready_steps(Vec::new())
     }
 
     /// Records that the time of the lane is over.
     pub fn expire(&mut self) -> Vec<LaneOrder> {
         self.halt.get_or_insert(Halt::Timeout);
-        self.go_on(Vec::new())
+        self.start_ready_steps(Vec::new())
     }
 
     /// Returns the status of a step that an order to stop has ended.
@@ -231,7 +231,7 @@ impl LaneMachine {
         }
     }
 
-    fn go_on(&mut self, mut orders: Vec<LaneOrder>) -> Vec<LaneOrder> {
+    fn start_ready_steps(&mut self, mut orders: Vec<LaneOrder>) -> Vec<LaneOrder> {
         match self.halt {
             Some(halt) => self.wind_down(halt, &mut orders),
             None => self.start_ready(&mut orders),
@@ -293,11 +293,11 @@ impl LaneMachine {
     fn let_go(&mut self, step: usize) -> Vec<usize> {
         let (mut steps, mut open) = (Vec::new(), std::mem::take(&mut self.steps[step].joints));
         while let Some(joint) = open.pop() {
-            let knot = &mut self.joints[joint];
-            knot.missing -= 1;
-            if knot.missing == 0 {
-                steps.append(&mut knot.steps);
-                open.append(&mut knot.joints);
+            let join = &mut self.joints[joint];
+            join.missing -= 1;
+            if join.missing == 0 {
+                steps.append(&mut join.steps);
+                open.append(&mut join.joints);
             }
         }
         steps
@@ -363,10 +363,10 @@ impl LaneMachine {
 }
 
 /// Creates the joints of a lane, and registers each joint with its parts.
-fn joints(lane: &Lane, steps: &mut [LaneGraph]) -> Vec<Knot> {
+fn joints(lane: &Lane, steps: &mut [LaneGraph]) -> Vec<JoinState> {
     let missing = |joint: &Joint| joint.steps.len() + joint.joints.len();
-    let mut joints: Vec<Knot> =
-        lane.joints.iter().map(|joint| Knot { missing: missing(joint), ..Knot::default() }).collect();
+    let mut joints: Vec<JoinState> =
+        lane.joints.iter().map(|joint| JoinState { missing: missing(joint), ..JoinState::default() }).collect();
     for (number, joint) in lane.joints.iter().enumerate() {
         joint.steps.iter().for_each(|step| steps[*step].joints.push(number));
         joint.joints.iter().for_each(|part| joints[*part].joints.push(number));

@@ -19,8 +19,8 @@ fn of(lane: &Lane, jobs: usize) -> LaneMachine {
 }
 
 /// Returns the orders without those that leave steps out.
-fn orders(told: (StepStatus, RetryDecision, Vec<LaneOrder>)) -> Vec<LaneOrder> {
-    told.2.into_iter().filter(|order| !matches!(order, Leave(..))).collect()
+fn orders(reported: (StepStatus, RetryDecision, Vec<LaneOrder>)) -> Vec<LaneOrder> {
+    reported.2.into_iter().filter(|order| !matches!(order, Leave(..))).collect()
 }
 
 fn course_of(text: &str, jobs: usize) -> LaneMachine {
@@ -29,59 +29,59 @@ fn course_of(text: &str, jobs: usize) -> LaneMachine {
 
 #[test]
 fn steps_run_in_order_and_groups_at_once_within_the_limit() {
-    let mut course = of(&lane(true), 2);
-    assert_eq!(course.start(), [Start(0)]);
-    assert_eq!(orders(course.ended(0, Passed)), [Start(1), Start(2)]);
-    assert_eq!(orders(course.ended(2, Passed)), [Start(3)]);
-    assert_eq!(orders(course.ended(1, Passed)), []);
-    assert_eq!(orders(course.ended(3, Passed)), [Start(4)]);
-    assert_eq!(orders(course.ended(4, Passed)), [Done(LaneRuling::Passed)]);
+    let mut machine = of(&lane(true), 2);
+    assert_eq!(machine.start(), [Start(0)]);
+    assert_eq!(orders(machine.ended(0, Passed)), [Start(1), Start(2)]);
+    assert_eq!(orders(machine.ended(2, Passed)), [Start(3)]);
+    assert_eq!(orders(machine.ended(1, Passed)), []);
+    assert_eq!(orders(machine.ended(3, Passed)), [Start(4)]);
+    assert_eq!(orders(machine.ended(4, Passed)), [Done(LaneRuling::Passed)]);
 }
 
 #[test]
 fn a_failure_stops_its_siblings_and_skips_what_comes_later() {
-    let mut course = of(&lane(true), 8);
-    course.start();
-    assert_eq!(orders(course.ended(0, Passed)), [Start(1), Start(2), Start(3)]);
-    assert_eq!(orders(course.ended(2, Failed)), [Stop(1), Stop(3)]);
-    assert_eq!(course.status_of_stopped(), Cancelled);
-    assert_eq!(orders(course.ended(1, Cancelled)), []);
-    assert_eq!(orders(course.ended(3, Passed)), [Done(LaneRuling::Failed)]);
-    assert_eq!(course.steps[4].at, At::Ended(NotRun));
+    let mut machine = of(&lane(true), 8);
+    machine.start();
+    assert_eq!(orders(machine.ended(0, Passed)), [Start(1), Start(2), Start(3)]);
+    assert_eq!(orders(machine.ended(2, Failed)), [Stop(1), Stop(3)]);
+    assert_eq!(machine.status_of_stopped(), Cancelled);
+    assert_eq!(orders(machine.ended(1, Cancelled)), []);
+    assert_eq!(orders(machine.ended(3, Passed)), [Done(LaneRuling::Failed)]);
+    assert_eq!(machine.steps[4].at, At::Ended(NotRun));
 }
 
 #[test]
 fn without_fail_fast_everything_runs_and_every_failure_counts() {
-    let mut course = of(&lane(false), 8);
-    course.start();
-    assert_eq!(orders(course.ended(0, Failed)), [Start(1), Start(2), Start(3)]);
+    let mut machine = of(&lane(false), 8);
+    machine.start();
+    assert_eq!(orders(machine.ended(0, Failed)), [Start(1), Start(2), Start(3)]);
     for (step, status) in [(1, Errored), (2, TimedOut)] {
-        assert_eq!(orders(course.ended(step, status)), []);
+        assert_eq!(orders(machine.ended(step, status)), []);
     }
-    assert_eq!(orders(course.ended(3, Passed)), [Start(4)]);
-    assert_eq!(orders(course.ended(4, Passed)), [Done(LaneRuling::Failed)]);
+    assert_eq!(orders(machine.ended(3, Passed)), [Start(4)]);
+    assert_eq!(orders(machine.ended(4, Passed)), [Done(LaneRuling::Failed)]);
 }
 
 #[test]
 fn a_step_that_could_not_run_makes_an_errored_lane_unless_another_said_no() {
-    let mut course = of(&lane(true), 8);
-    course.start();
-    assert_eq!(orders(course.ended(0, Errored)), [Done(LaneRuling::Errored)]);
-    let mut course = of(&lane(true), 8);
-    course.start();
-    course.ended(0, Passed);
-    course.ended(1, Errored);
-    course.ended(2, Failed);
-    assert_eq!(orders(course.ended(3, Cancelled)), [Done(LaneRuling::Failed)]);
+    let mut machine = of(&lane(true), 8);
+    machine.start();
+    assert_eq!(orders(machine.ended(0, Errored)), [Done(LaneRuling::Errored)]);
+    let mut machine = of(&lane(true), 8);
+    machine.start();
+    machine.ended(0, Passed);
+    machine.ended(1, Errored);
+    machine.ended(2, Failed);
+    assert_eq!(orders(machine.ended(3, Cancelled)), [Done(LaneRuling::Failed)]);
 }
 
 #[test]
 fn a_step_that_may_fail_must_still_be_able_to_run() {
     let lane = parse("verify", "v.yaml", "steps: [{run: a, allow_failure: true}, {run: b}]").unwrap();
-    let mut course = of(&lane, 8);
-    course.start();
+    let mut machine = of(&lane, 8);
+    machine.start();
     assert_eq!(
-        course.ended(0, Errored),
+        machine.ended(0, Errored),
         (
             Errored,
             RetryDecision::Over,
@@ -92,103 +92,103 @@ fn a_step_that_may_fail_must_still_be_able_to_run() {
 
 #[test]
 fn the_end_of_its_time_stops_a_lane_and_fails_it() {
-    let mut course = of(&lane(true), 8);
-    course.start();
-    assert_eq!(course.expire()[0], Stop(0));
-    assert_eq!(course.status_of_stopped(), TimedOut);
-    assert_eq!(orders(course.ended(0, TimedOut)), [Done(LaneRuling::Failed)]);
+    let mut machine = of(&lane(true), 8);
+    machine.start();
+    assert_eq!(machine.expire()[0], Stop(0));
+    assert_eq!(machine.status_of_stopped(), TimedOut);
+    assert_eq!(orders(machine.ended(0, TimedOut)), [Done(LaneRuling::Failed)]);
 }
 
 #[test]
 fn a_cancelled_lane_is_cancelled_even_if_its_last_step_passes() {
-    let mut course = of(&lane(true), 8);
-    course.start();
-    assert_eq!(course.cancel()[0], Stop(0));
-    assert_eq!(course.cancel(), []);
-    assert_eq!(orders(course.ended(0, Passed)), [Done(LaneRuling::Cancelled)]);
-    assert_eq!((course.ended(0, Failed).2, course.cancel(), course.expire()), (vec![], vec![], vec![]));
+    let mut machine = of(&lane(true), 8);
+    machine.start();
+    assert_eq!(machine.cancel()[0], Stop(0));
+    assert_eq!(machine.cancel(), []);
+    assert_eq!(orders(machine.ended(0, Passed)), [Done(LaneRuling::Cancelled)]);
+    assert_eq!((machine.ended(0, Failed).2, machine.cancel(), machine.expire()), (vec![], vec![], vec![]));
 }
 
 #[test]
 fn a_course_cancelled_before_it_starts_starts_nothing() {
-    let mut course = of(&lane(true), 8);
-    assert_eq!(course.cancel().pop(), Some(Done(LaneRuling::Cancelled)));
-    assert_eq!(course.start(), []);
+    let mut machine = of(&lane(true), 8);
+    assert_eq!(machine.cancel().pop(), Some(Done(LaneRuling::Cancelled)));
+    assert_eq!(machine.start(), []);
 }
 
 #[test]
 fn a_step_starts_the_moment_what_it_needs_has_ended() {
     let text = "steps: [{name: a, run: x}, {name: b, run: x, needs: []}, {name: c, run: x, needs: [b]}, {run: last}]";
-    let mut course = course_of(text, 8);
-    assert_eq!(course.start(), [Start(0), Start(1)]);
-    assert_eq!(orders(course.ended(1, Passed)), [Start(2)]);
-    assert_eq!(orders(course.ended(2, Passed)), []);
-    assert_eq!(orders(course.ended(0, Passed)), [Start(3)]);
+    let mut machine = course_of(text, 8);
+    assert_eq!(machine.start(), [Start(0), Start(1)]);
+    assert_eq!(orders(machine.ended(1, Passed)), [Start(2)]);
+    assert_eq!(orders(machine.ended(2, Passed)), []);
+    assert_eq!(orders(machine.ended(0, Passed)), [Start(3)]);
 }
 
 #[test]
 fn what_needs_a_step_that_failed_falls_with_it_and_the_rest_goes_on() {
     let text = "fail_fast: false\nsteps: [{name: a, run: x}, {name: b, run: x, needs: [a]}, {name: c, run: x, needs: [b]}, {run: last}]";
-    let mut course = course_of(text, 8);
-    course.start();
+    let mut machine = course_of(text, 8);
+    machine.start();
     let fallen = |step, needed: &str| Leave(step, NotRun, format!("it needs `{needed}`, which did not pass"));
-    assert_eq!(course.ended(0, Failed).2, [fallen(1, "a"), fallen(2, "b"), Start(3)]);
-    assert_eq!(orders(course.ended(3, Passed)), [Done(LaneRuling::Failed)]);
+    assert_eq!(machine.ended(0, Failed).2, [fallen(1, "a"), fallen(2, "b"), Start(3)]);
+    assert_eq!(orders(machine.ended(3, Passed)), [Done(LaneRuling::Failed)]);
 }
 
 #[test]
 fn a_failed_step_is_tried_again_after_its_pause_and_a_late_pass_is_flaky() {
     let text = "steps: [{name: a, run: x, retries: 2, retry_delay: 3s}]";
     let again = || (Failed, RetryDecision::Again, vec![Rest(0, Duration::from_secs(3))]);
-    let mut course = course_of(text, 1);
-    course.start();
-    assert_eq!((course.ended(0, Failed), course.rested(0), course.rested(0)), (again(), vec![Start(0)], vec![]));
-    assert_eq!(course.ended(0, Passed), (Flaky, RetryDecision::Over, vec![Done(LaneRuling::Passed)]));
-    let mut course = course_of(text, 1);
-    course.start();
-    assert_eq!((course.ended(0, Failed), course.rested(0)), (again(), vec![Start(0)]));
-    assert_eq!((course.ended(0, Failed), course.rested(0)), (again(), vec![Start(0)]));
-    assert_eq!(course.ended(0, Failed), (Failed, RetryDecision::Over, vec![Done(LaneRuling::Failed)]));
-    let mut course = course_of("steps: [{name: a, run: x, retries: 1}]", 1);
-    course.start();
-    assert_eq!(course.ended(0, Errored), (Errored, RetryDecision::Again, vec![Start(0)]));
+    let mut machine = course_of(text, 1);
+    machine.start();
+    assert_eq!((machine.ended(0, Failed), machine.rested(0), machine.rested(0)), (again(), vec![Start(0)], vec![]));
+    assert_eq!(machine.ended(0, Passed), (Flaky, RetryDecision::Over, vec![Done(LaneRuling::Passed)]));
+    let mut machine = course_of(text, 1);
+    machine.start();
+    assert_eq!((machine.ended(0, Failed), machine.rested(0)), (again(), vec![Start(0)]));
+    assert_eq!((machine.ended(0, Failed), machine.rested(0)), (again(), vec![Start(0)]));
+    assert_eq!(machine.ended(0, Failed), (Failed, RetryDecision::Over, vec![Done(LaneRuling::Failed)]));
+    let mut machine = course_of("steps: [{name: a, run: x, retries: 1}]", 1);
+    machine.start();
+    assert_eq!(machine.ended(0, Errored), (Errored, RetryDecision::Again, vec![Start(0)]));
 }
 
 #[test]
 fn a_step_that_waits_for_another_try_takes_no_place_and_has_to_wait_for_one_again() {
     let text = "steps: [{parallel: [{name: a, run: x, retries: 1, retry_delay: 3s}, {run: b}, {run: c}]}]";
-    let mut course = course_of(text, 1);
-    assert_eq!(course.start(), [Start(0)]);
-    assert_eq!(course.ended(0, Failed).2, [Rest(0, Duration::from_secs(3)), Start(1)]);
-    assert_eq!(course.rested(0), []);
-    assert_eq!(course.ended(1, Passed).2, [Start(0)]);
-    assert_eq!(course.ended(0, Passed), (Flaky, RetryDecision::Over, vec![Start(2)]));
-    assert_eq!(course.ended(2, Passed).2, [Done(LaneRuling::Passed)]);
+    let mut machine = course_of(text, 1);
+    assert_eq!(machine.start(), [Start(0)]);
+    assert_eq!(machine.ended(0, Failed).2, [Rest(0, Duration::from_secs(3)), Start(1)]);
+    assert_eq!(machine.rested(0), []);
+    assert_eq!(machine.ended(1, Passed).2, [Start(0)]);
+    assert_eq!(machine.ended(0, Passed), (Flaky, RetryDecision::Over, vec![Start(2)]));
+    assert_eq!(machine.ended(2, Passed).2, [Done(LaneRuling::Passed)]);
 }
 
 #[test]
 fn what_waits_for_another_try_when_the_lane_ends_is_given_up_as_it_is() {
     let text = "steps: [{parallel: [{name: a, run: x, retries: 1, retry_delay: 3s}, {run: b}]}]";
     for is_rested in [false, true] {
-        let mut course = course_of(text, 1);
-        course.start();
-        course.ended(0, TimedOut);
+        let mut machine = course_of(text, 1);
+        machine.start();
+        machine.ended(0, TimedOut);
         if is_rested {
-            course.rested(0);
+            machine.rested(0);
         }
-        assert_eq!(course.ended(1, Failed), (Failed, RetryDecision::Over, vec![GiveUp(0), Done(LaneRuling::Failed)]));
-        assert_eq!((course.rested(0), course.steps[0].at), (vec![], At::Ended(TimedOut)));
+        assert_eq!(machine.ended(1, Failed), (Failed, RetryDecision::Over, vec![GiveUp(0), Done(LaneRuling::Failed)]));
+        assert_eq!((machine.rested(0), machine.steps[0].at), (vec![], At::Ended(TimedOut)));
     }
 }
 
 #[test]
-fn what_is_left_out_for_a_reason_of_its_own_says_that_one_and_still_does_not_bear_what_needs_it() {
+fn a_skipped_step_keeps_its_reason_and_its_dependents_are_skipped_too() {
     let text =
         "fail_fast: false\nsteps: [{name: a, run: x}, {name: b, run: x, needs: [a]}, {name: c, run: x, needs: [b]}]";
     let lane = parse("verify", "v.yaml", text).unwrap();
-    let mut course = LaneMachine::new(&lane, 8, &[None, Some("`when: $CI` does not hold".into())], &[]);
-    course.start();
-    let orders = course.ended(0, Failed).2;
+    let mut machine = LaneMachine::new(&lane, 8, &[None, Some("`when: $CI` does not hold".into())], &[]);
+    machine.start();
+    let orders = machine.ended(0, Failed).2;
     let skipped = Leave(1, Skipped, "`when: $CI` does not hold".into());
     let fallen = Leave(2, NotRun, "it needs `b`, which did not pass".into());
     assert_eq!(orders, [skipped, fallen, Done(LaneRuling::Failed)]);
@@ -196,39 +196,39 @@ fn what_is_left_out_for_a_reason_of_its_own_says_that_one_and_still_does_not_bea
 
 #[test]
 fn nothing_is_tried_again_once_the_lane_is_stopped() {
-    let mut course = course_of("steps: [{name: a, run: x, retries: 2}]", 1);
-    course.start();
-    course.cancel();
-    assert_eq!(course.ended(0, Failed), (Failed, RetryDecision::Over, vec![Done(LaneRuling::Cancelled)]));
+    let mut machine = course_of("steps: [{name: a, run: x, retries: 2}]", 1);
+    machine.start();
+    machine.cancel();
+    assert_eq!(machine.ended(0, Failed), (Failed, RetryDecision::Over, vec![Done(LaneRuling::Cancelled)]));
 }
 
 #[test]
 fn a_failure_that_is_allowed_is_said_and_changes_nothing() {
     let text = "steps: [{name: a, run: x, allow_failure: true}, {name: b, run: x, needs: [a]}]";
-    let mut course = course_of(text, 1);
-    course.start();
-    assert_eq!(course.ended(0, Failed), (AllowedFailure, RetryDecision::Over, vec![Start(1)]));
-    assert_eq!(orders(course.ended(1, Passed)), [Done(LaneRuling::Passed)]);
+    let mut machine = course_of(text, 1);
+    machine.start();
+    assert_eq!(machine.ended(0, Failed), (AllowedFailure, RetryDecision::Over, vec![Start(1)]));
+    assert_eq!(orders(machine.ended(1, Passed)), [Done(LaneRuling::Passed)]);
 }
 
 #[test]
 fn a_lane_in_which_nothing_passed_is_no_pass() {
     let lane = parse("verify", "v.yaml", "steps: [{run: a}, {run: b, allow_failure: true}]").unwrap();
-    let mut course = LaneMachine::new(&lane, 1, &[Some("why".into()), Some("why".into())], &[]);
+    let mut machine = LaneMachine::new(&lane, 1, &[Some("why".into()), Some("why".into())], &[]);
     let skip = |step| Leave(step, Skipped, "why".into());
-    assert_eq!(course.start(), [skip(0), skip(1), Done(LaneRuling::NothingRan)]);
-    let mut course = LaneMachine::new(&lane, 1, &[Some("why".into())], &[]);
-    assert_eq!(course.start(), [skip(0), Start(1)]);
-    assert_eq!(orders(course.ended(1, Failed)), [Done(LaneRuling::NothingRan)]);
+    assert_eq!(machine.start(), [skip(0), skip(1), Done(LaneRuling::NothingRan)]);
+    let mut machine = LaneMachine::new(&lane, 1, &[Some("why".into())], &[]);
+    assert_eq!(machine.start(), [skip(0), Start(1)]);
+    assert_eq!(orders(machine.ended(1, Failed)), [Done(LaneRuling::NothingRan)]);
 }
 
 #[test]
 fn of_those_that_may_start_the_longest_starts_first() {
     let lane = parse("verify", "v.yaml", "steps: [{parallel: [{run: a}, {run: b}, {run: c}]}]").unwrap();
-    let mut course = LaneMachine::new(&lane, 1, &[], &[1, 9, 4].map(Duration::from_secs));
-    assert_eq!(course.start(), [Start(1)]);
-    assert_eq!(orders(course.ended(1, Passed)), [Start(2)]);
-    assert_eq!(orders(course.ended(2, Passed)), [Start(0)]);
+    let mut machine = LaneMachine::new(&lane, 1, &[], &[1, 9, 4].map(Duration::from_secs));
+    assert_eq!(machine.start(), [Start(1)]);
+    assert_eq!(orders(machine.ended(1, Passed)), [Start(2)]);
+    assert_eq!(orders(machine.ended(2, Passed)), [Start(0)]);
 }
 
 /// An item of a generated lane: a group of `group` steps, or one step if `group` is 0. Each step
@@ -292,12 +292,12 @@ proptest! {
     #[test]
     fn every_course_comes_to_its_end(fail_fast: bool, items in items(), jobs in 0usize..4, choices in proptest::collection::vec((0usize..5, 0usize..40), 0..40)) {
         let (lane, left_out) = generated(fail_fast, &items);
-        let mut course = LaneMachine::new(&lane, jobs, &left_out, &[]);
+        let mut machine = LaneMachine::new(&lane, jobs, &left_out, &[]);
         let (mut running, mut resting, mut is_done) = (Vec::new(), Vec::new(), false);
         let (mut given, mut tries) = (vec![0; lane.steps.len()], vec![0; lane.steps.len()]);
         let mut ended: Vec<Option<StepStatus>> = vec![None; lane.steps.len()];
         let mut choices = choices.into_iter().chain(std::iter::repeat((0, 0)));
-        let mut orders = course.start();
+        let mut orders = machine.start();
         while !is_done {
             for order in orders {
                 prop_assert!(!is_done);
@@ -326,16 +326,16 @@ proptest! {
             }
             prop_assert!(running.len() <= jobs.max(1) && is_done == (running.is_empty() && resting.is_empty()));
             orders = match choices.next() {
-                Some((_, 38)) => course.expire(),
-                Some((_, 39)) => course.cancel(),
+                Some((_, 38)) => machine.expire(),
+                Some((_, 39)) => machine.cancel(),
                 Some((pick, event)) if !is_done && (running.is_empty() || event >= 30 && !resting.is_empty()) => {
                     let step = resting.remove(pick % resting.len());
-                    course.rested(step)
+                    machine.rested(step)
                 }
                 Some((pick, event)) if !is_done => {
                     let step = running.remove(pick % running.len());
                     let status = [Passed, Passed, Passed, Failed, TimedOut, Errored, Cancelled][event % 7];
-                    let (status, next, orders) = course.ended(step, status);
+                    let (status, next, orders) = machine.ended(step, status);
                     prop_assert_eq!(next == RetryDecision::Again, orders.iter().any(|order| matches!(order, Rest(again, _) | Start(again) if *again == step)));
                     ended[step] = (next == RetryDecision::Over).then_some(status);
                     orders
@@ -344,6 +344,6 @@ proptest! {
             };
         }
         prop_assert_eq!(given, vec![1; lane.steps.len()]);
-        prop_assert!(course.cancel().is_empty() && course.expire().is_empty() && orders.is_empty());
+        prop_assert!(machine.cancel().is_empty() && machine.expire().is_empty() && orders.is_empty());
     }
 }

@@ -1,8 +1,8 @@
 //! A lane: a named graph of commands, checked and complete. Pure: it defines the commands and their
 //! order, and starts nothing.
 //!
-//! A [`LaneFiles`] collects the lanes and tasks of a project. [`LaneFiles::lane`] compiles them into a
-//! [`Lane`], with tasks and included lanes inserted.
+//! A [`LaneFiles`] collects the lanes and tasks of a project. [`LaneFiles::lane`] compiles them
+//! into a [`Lane`], with tasks and included lanes inserted.
 
 mod compile;
 mod condition;
@@ -161,7 +161,7 @@ impl Lane {
         self.cache.iter().chain(&self.built)
     }
 
-    /// Returns the setup of the room as a separate lane; `None` if there is no setup.
+    /// Returns the setup of the room as a separate lane; `None` if no setup exists.
     pub fn setup_lane(&self) -> Option<Self> {
         if self.setup.is_empty() {
             return None;

@@ -20,7 +20,7 @@ pub(crate) fn schema() -> Value {
         ("fail_fast", flag(), "Whether the first failed step ends the lane. Default: `true`."),
         ("timeout", duration(), "The time limit of the whole lane. Default: `30m`."),
         ("env", variables(), "Environment variables of all steps."),
-        ("jobs", int(1..=MOST_JOBS), "The most steps that run at once. Default: the number of cores."),
+        ("jobs", int(1..=MOST_JOBS), "The maximum number of steps that run at once. Default: the number of cores."),
         ("tasks", tasks(), "Commands that steps can name."),
         ("steps", steps("step"), "The steps. They run one after the other, except for steps with `needs`."),
     ];

@@ -57,7 +57,7 @@ impl Lane {
         {
             gather.steps.iter().for_each(|step| reasons[*step] = None);
         }
-        self.bring(&mut reasons);
+        self.include_dependencies(&mut reasons);
         Ok(reasons)
     }
 
@@ -71,12 +71,12 @@ impl Lane {
         for gather in self.gathers.iter().filter(|gather| !is_bound(&gather.when, &gather.changed)) {
             gather.steps.iter().for_each(|step| maybe[*step] = None);
         }
-        self.bring(&mut maybe);
+        self.include_dependencies(&mut maybe);
         maybe.iter().map(Option::is_none).collect()
     }
 
     /// Includes the dependencies of running steps. A dependency precedes the step that needs it.
-    fn bring<T>(&self, reasons: &mut [Option<T>]) {
+    fn include_dependencies<T>(&self, reasons: &mut [Option<T>]) {
         for (number, step) in self.steps.iter().enumerate().rev() {
             if reasons[number].is_none() {
                 step.deps.iter().for_each(|dep| reasons[*dep] = None);
@@ -232,9 +232,9 @@ steps:
         let lane = parse("verify", "verify.yaml", TEXT).unwrap();
         assert_eq!(lane.always_run(), [true, true, true, true, false, false, true]);
         let reasons = lane.left_out(&StepSelection::Only("fmt".into()), &StartFacts::default()).unwrap();
-        let told: Vec<&str> = reasons.iter().map(|reason| reason.as_deref().unwrap_or("runs")).collect();
+        let reported: Vec<&str> = reasons.iter().map(|reason| reason.as_deref().unwrap_or("runs")).collect();
         let (not, needless) = ("not selected", "nothing that needs it runs");
-        assert_eq!(told, ["runs", needless, not, not, needless, not, not]);
+        assert_eq!(reported, ["runs", needless, not, not, needless, not, not]);
     }
 
     #[test]

@@ -151,7 +151,7 @@ impl<'s> ShellReader<'s> {
         }
     }
 
-    /// Reads what follows a `$`: a substitution is a command, a variable is no plain word.
+    /// Reads what follows a `$`: a substitution is a command, a variable is not a plain word.
     fn dollar(&mut self) {
         self.word.push('$');
         match self.rest.chars().next() {

@@ -271,8 +271,8 @@ mod tests {
         let step = "canary: { file: a/.git/x, txt: b, run: tset }\nsteps: [{ name: test, run: a, room: clean }]\n";
         insta::assert_snapshot!(read(step).unwrap_err());
         let step = "canary: { file: a, text: b, run: tset }\nsteps: [{ name: test, run: a }]\n";
-        let told = "v.yaml:1:34: there is no step `tset` (did you mean `test`?)";
-        assert_eq!(read(step).unwrap_err(), told);
+        let reported = "v.yaml:1:34: there is no step `tset` (did you mean `test`?)";
+        assert_eq!(read(step).unwrap_err(), reported);
     }
 
     #[test]
@@ -303,12 +303,12 @@ mod tests {
         book.add_lane("a", "lanes/a.yaml", "cache: [x, y]\nwrites: true\nsteps: [{ lane: b }]");
         let inner = "room: in-place\nsetup: [run: s]\ncache: [x]\nnetwork: true\nwrites: true\ncanary: jest\nflaky: pass\ninclude_ignored: [i]\nsteps: [run: x]";
         book.add_lane("b", "lanes/b.yaml", inner);
-        let said: Vec<String> = book
+        let lost: Vec<String> = book
             .warnings_of("a")
             .iter()
             .map(|remark| remark.to_string().split('`').nth(1).unwrap_or_default().to_owned())
             .collect();
-        assert_eq!(said, ["room: in-place", "setup", "network: true", "canary: jest", "include_ignored: [i]"]);
+        assert_eq!(lost, ["room: in-place", "setup", "network: true", "canary: jest", "include_ignored: [i]"]);
         let lane = book.lane("a").unwrap();
         assert_eq!((lane.room, lane.setup.len(), lane.canary), (RoomKind::Clean, 0, None));
     }

@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_verb_that_this_program_does_not_have_is_strange_wherever_it_is_called() {
         let unknown = |verb: &str| format!("`fledge {verb}` is a verb that this fledge does not have");
-        for (command, said) in [
+        for (command, text) in [
             ("fledge release patch", unknown("release") + " (`fledge help` has the verbs)"),
             ("fledge lnes run ci", unknown("lnes") + " (did you mean `lanes`?)"),
             ("cargo test && CI=1 fledge changelog", unknown("changelog") + " (`fledge help` has the verbs)"),
@@ -120,7 +120,7 @@ mod tests {
             ("echo a\nfledge lanes publish", unknown("lanes publish") + " (`fledge help` has the verbs)"),
             ("fledge spec chekc --strict", unknown("spec chekc") + " (did you mean `check`?)"),
         ] {
-            assert_eq!(usage(command, LaneForm::Yaml), said, "{command}");
+            assert_eq!(usage(command, LaneForm::Yaml), text, "{command}");
         }
         for fine in [
             "fledge spec check --strict && fledge specs list",
@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn a_task_that_another_fledge_would_run_is_told() {
-        let said = "`fledge run lint` hands the file `lint` to a model, and runs no task of this name (name the task as a step, or in `deps` of another)";
-        assert_eq!(usage("fledge run lint", LaneForm::Toml), said);
+        let text = "`fledge run lint` hands the file `lint` to a model, and runs no task of this name (name the task as a step, or in `deps` of another)";
+        assert_eq!(usage("fledge run lint", LaneForm::Toml), text);
         assert_eq!(usage("fledge run lint", LaneForm::Yaml), "");
     }
 }

@@ -58,7 +58,7 @@ impl ExistingReports {
         tokio::task::spawn_blocking(work).await.ok()
     }
 
-    /// Reads the tests from the step's reports. `None` if there are no tests, or too many.
+    /// Reads the tests from the step's reports. `None` if no tests exist, or too many.
     pub(super) async fn read(self) -> Option<JunitReport> {
         tokio::task::spawn_blocking(move || self.read_now()).await.ok()?
     }

@@ -1,5 +1,5 @@
-//! Execution of a lane with real processes. [`crate::lane::LaneMachine`] decides the next actions; this
-//! module executes them and reports the results. When [`run_lane`] returns or is dropped, no
+//! Execution of a lane with real processes. [`crate::lane::LaneMachine`] decides the next actions;
+//! this module executes them and reports the results. When [`run_lane`] returns or is dropped, no
 //! process of the lane is left.
 
 mod after_step;
@@ -72,9 +72,9 @@ pub struct LaneRoom {
 #[derive(Debug, Clone)]
 pub struct SandboxedSteps {
     /// The sandbox.
-    pub wall: Sandbox,
+    pub sandbox: Sandbox,
     /// The access that the sandbox allows.
-    pub holes: PathRules,
+    pub rules: PathRules,
     /// The path of the room's folder inside the sandbox.
     pub at: PathBuf,
 }
@@ -99,7 +99,7 @@ impl LaneRoom {
     /// The package managers then use their caches instead of failing. Variables that are set
     /// already keep their values.
     pub fn stay_offline(&mut self) {
-        let is_cut_off = |behind: &SandboxedSteps| behind.wall.kind() != SandboxKind::Off && !behind.holes.network;
+        let is_cut_off = |behind: &SandboxedSteps| behind.sandbox.kind() != SandboxKind::Off && !behind.rules.network;
         if self.behind.as_ref().is_some_and(is_cut_off) {
             let unset = OFFLINE.iter().filter(|(name, _)| self.env.get(name).is_none());
             let unset: Vec<(String, String)> = unset.map(|(name, value)| ((*name).into(), (*value).into())).collect();
@@ -166,13 +166,13 @@ pub async fn run_lane(
     let mut spans = vec![None::<StepSpan>; lane.steps.len()];
     let (mut test_reports, mut found_reports) = (vec![None; lane.steps.len()], vec![None; lane.steps.len()]);
     let jobs = process::room_for(lane.jobs.map_or(room.jobs, NonZeroUsize::get).min(lane.steps.len()));
-    let mut course = LaneMachine::new(lane, jobs, &room.left_out, &room.expected);
+    let mut machine = LaneMachine::new(lane, jobs, &room.left_out, &room.expected);
     let (mut running, mut resting) = (FuturesUnordered::new(), FuturesUnordered::new());
     let mut explaining = FuturesUnordered::new();
     let mut deadline = std::pin::pin!(tokio::time::sleep(lane.timeout));
 
     let (mut is_stopped, mut is_late, mut done) = (stop.is_cancelled(), false, None);
-    let mut orders = if is_stopped { course.cancel() } else { course.start() };
+    let mut orders = if is_stopped { machine.cancel() } else { machine.start() };
     let (ruling, duration) = loop {
         for order in orders {
             match order {
@@ -198,18 +198,18 @@ pub async fn run_lane(
             biased;
             () = stop.cancelled(), if !is_stopped => {
                 is_stopped = true;
-                course.cancel()
+                machine.cancel()
             }
             () = &mut deadline, if !is_late => {
                 is_late = true;
-                course.expire()
+                machine.expire()
             }
             Some((number, tried)) = running.next() => {
                 if let Some(span) = &mut spans[number] {
                     span.end = watch.read();
                 }
-                let report = report::ended(lane, number, &tried, &reports[number], course.status_of_stopped());
-                let (status, next, orders) = course.ended(number, report.status);
+                let report = report::ended(lane, number, &tried, &reports[number], machine.status_of_stopped());
+                let (status, next, orders) = machine.ended(number, report.status);
                 reports[number] = StepReport { status, ..report };
                 (test_reports[number], found_reports[number]) = (tried.tests.and_then(Result::ok), tried.found);
                 let log = explain::is_worth_its_log(status, &tried.ended).then_some(tried.log);
@@ -222,7 +222,7 @@ pub async fn run_lane(
                 }
                 orders
             }
-            Some(number) = resting.next() => course.rested(number),
+            Some(number) = resting.next() => machine.rested(number),
             Some((number, excerpt)) = explaining.next() => {
                 excerpt.into_iter().for_each(|excerpt| reports[number].excerpt = excerpt);
                 on_event(StepProgress::Ended(reports[number].clone()));
@@ -308,10 +308,10 @@ async fn run_behind(
     stop: &CancellationToken,
     on_output: &(dyn Fn(&[u8]) + Send + Sync),
 ) -> EndedProcess {
-    let Some(SandboxedSteps { wall, holes, .. }) = &room.behind else {
+    let Some(SandboxedSteps { sandbox, rules, .. }) = &room.behind else {
         return process::run_at(room.pace.as_ref(), invocation, stop, on_output).await;
     };
-    wall.run_at(room.pace.as_ref(), holes, invocation, stop, on_output).await
+    sandbox.run_at(room.pace.as_ref(), rules, invocation, stop, on_output).await
 }
 
 fn invocation(lane: &Lane, step: &Step, room: &LaneRoom, log: &Path) -> Invocation {

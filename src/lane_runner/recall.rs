@@ -7,8 +7,8 @@ use crate::verdict::StepStatus;
 use std::path::Path;
 use std::time::Duration;
 
-/// Returns the earlier durations of a lane's steps, for [`super::LaneRoom::expected`]. `project` is the
-/// folder with fledge's data about the project. Unreadable durations count as unknown.
+/// Returns the earlier durations of a lane's steps, for [`super::LaneRoom::expected`]. `project` is
+/// the folder with fledge's data about the project. Unreadable durations count as unknown.
 pub fn recall(lane: &Lane, project: &Path) -> Vec<Duration> {
     if !has_choice(lane) {
         return Vec::new();

@@ -77,7 +77,7 @@ pub(super) struct ReportRoot {
 
 impl ReportRoot {
     pub(super) fn new(room: &LaneRoom) -> Self {
-        let view = room.behind.as_ref().and_then(|behind| behind.holes.view.as_ref());
+        let view = room.behind.as_ref().and_then(|behind| behind.rules.view.as_ref());
         let named = room.root.clone();
         let seen = view.map_or_else(|| named.clone(), |view| view.seen(&named.canonicalize().unwrap_or(named.clone())));
         Self { named, seen }

@@ -68,7 +68,7 @@ async fn what_happens_is_told_as_it_happens() {
     };
     let line = |line: &str| StepProgress::Output { lane: "verify".into(), step: "a".into(), line: line.into() };
     let ended = |number: usize| StepProgress::Ended(outcome.steps[number].clone());
-    let told = vec![
+    let reported = vec![
         started("a", "echo one; printf two"),
         line("one"),
         line("two"),
@@ -76,24 +76,24 @@ async fn what_happens_is_told_as_it_happens() {
         started("b", "exit 3"),
         ended(1),
     ];
-    assert_eq!(*events.lock().unwrap(), told);
+    assert_eq!(*events.lock().unwrap(), reported);
     assert_eq!((outcome.ruling, outcome.steps[1].exit_code), (LaneRuling::Failed, Some(3)));
 }
 
 #[tokio::test]
 async fn a_screen_is_told_the_newest_line_now_and_then_and_at_the_end() {
-    let (mut place, told) = (place(), Mutex::new(Vec::new()));
+    let (mut place, reported) = (place(), Mutex::new(Vec::new()));
     place.room.listen = OutputInterest::LastLine;
     let lane = parse("verify", "verify.yaml", "steps: [{run: 'seq 300000; echo end; printf rest'}]").unwrap();
     let on_event = |event| {
         if let StepProgress::Output { line, .. } = event {
-            told.lock().unwrap().push(line);
+            reported.lock().unwrap().push(line);
         }
     };
     let outcome = run_lane(&lane, &place.room, &CancellationToken::new(), &on_event).await;
-    let told = told.into_inner().unwrap();
-    assert_eq!(told.last().unwrap(), "rest");
-    assert!(told.len() as u128 <= outcome.duration.as_millis() / 100 + 3, "{told:?}");
+    let reported = reported.into_inner().unwrap();
+    assert_eq!(reported.last().unwrap(), "rest");
+    assert!(reported.len() as u128 <= outcome.duration.as_millis() / 100 + 3, "{reported:?}");
 }
 
 #[tokio::test]
@@ -321,7 +321,11 @@ async fn a_named_test_report_is_read_and_without_it_a_pass_counts_for_nothing() 
     let outcome = run(&place, &text).await;
     let tests = outcome.steps[0].tests.as_ref().unwrap();
     assert_eq!((tests.counts.tests, tests.counts.failures, tests.failing[0].name.as_str()), (2, 1, "bad"));
-    assert_eq!((outcome.steps[1].status, outcome.steps[1].tests.is_none()), (Failed, true), "an old report is none");
+    assert_eq!(
+        (outcome.steps[1].status, outcome.steps[1].tests.is_none()),
+        (Failed, true),
+        "an old report does not count"
+    );
     assert!(outcome.steps[1].note.starts_with("the step wrote no test report"), "{}", outcome.steps[1].note);
 }
 

@@ -83,10 +83,10 @@ impl ServerConnection {
             answer = tokio::time::timeout(self.server.timeout, session.call(own, input.clone())) => Some(answer),
         };
         let name = &self.server.name;
-        let said = |text, is_error| McpAnswer::Said { server: name.clone(), text, is_error };
+        let message = |text, is_error| McpAnswer::Said { server: name.clone(), text, is_error };
         Some(match answer {
-            Some(Ok(Ok((text, is_error)))) => said(text, is_error),
-            Some(Ok(Err(SessionError::Refused(text)))) => said(text, true),
+            Some(Ok(Ok((text, is_error)))) => message(text, is_error),
+            Some(Ok(Err(SessionError::Refused(text)))) => message(text, true),
             Some(Ok(Err(SessionError::Lost))) => McpAnswer::Failed(format!(
                 "the MCP server `{name}` ended during this call; the call may have done all, some or none of its work{}",
                 session.last_words()

@@ -53,7 +53,7 @@ pub enum McpAnswer {
         /// True if the server reports an error.
         is_error: bool,
     },
-    /// There is no answer, for this reason.
+    /// The reason why no answer came.
     Failed(String),
 }
 
@@ -142,7 +142,7 @@ impl McpServers {
     /// Creates the folders that the sandbox needs in the workspace, and keeps them.
     fn foresee(&self) -> Arc<Placeholders> {
         let mut placeholders = self.placeholders.lock().unwrap_or_else(PoisonError::into_inner);
-        placeholders.get_or_insert_with(|| Arc::new(self.place.wall.placeholders(&self.place.holes))).clone()
+        placeholders.get_or_insert_with(|| Arc::new(self.place.sandbox.placeholders(&self.place.rules))).clone()
     }
 }
 

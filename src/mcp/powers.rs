@@ -1,7 +1,7 @@
 //! Protection of privileged servers against the agent. A server is privileged if it has variables
 //! from its configuration, reaches the network, or runs outside the sandbox. The agent must not be
-//! able to rewrite such a server. So its program, and everything that starts with it, come from
-//! outside the workspace, and it does not start in the workspace.
+//! able to rewrite a server with these powers. So its program, and everything that starts with it,
+//! come from outside the workspace, and it does not start in the workspace.
 
 use super::server::{ServerConfig, ServerTransport};
 use crate::process::outside;
@@ -151,9 +151,9 @@ mod tests {
                 (open, "it reaches the network, and the agent can write"),
                 (free, "it runs outside the sandbox, and the agent can write"),
             ] {
-                let said = powerful.trespass(&work, &path);
-                assert_eq!(said.is_some(), *is_refused, "{command:?}: {said:?}");
-                assert!(said.is_none_or(|said| said.starts_with(why)), "{command:?}");
+                let message = powerful.trespass(&work, &path);
+                assert_eq!(message.is_some(), *is_refused, "{command:?}: {message:?}");
+                assert!(message.is_none_or(|message| message.starts_with(why)), "{command:?}");
             }
         }
         let loads = [("PYTHONPATH", work.display().to_string()), ("NODE_OPTIONS", format!("--require {w}/a.js"))];

@@ -63,9 +63,9 @@ pub struct ServerPlace {
     /// The environment of tools, of which servers inherit a few variables.
     pub env: Vec<(String, String)>,
     /// The sandbox of the run.
-    pub wall: Sandbox,
+    pub sandbox: Sandbox,
     /// The access that the sandbox grants. Each server has its own setting for the network.
-    pub holes: PathRules,
+    pub rules: PathRules,
 }
 
 impl ServerConfig {
@@ -137,8 +137,8 @@ impl ServerPlace {
     }
 
     /// Returns the access that the sandbox grants to a server.
-    pub(super) fn holes(&self, server: &ServerConfig) -> PathRules {
-        PathRules { network: server.network, ..self.holes.clone() }
+    pub(super) fn rules(&self, server: &ServerConfig) -> PathRules {
+        PathRules { network: server.network, ..self.rules.clone() }
     }
 }
 
@@ -172,8 +172,8 @@ mod tests {
         let place = ServerPlace {
             dir: "/w".into(),
             env: vec![pair("PATH", "/bin"), pair("LC_ALL", "C"), pair("GOPATH", "/go"), pair("HOME", "/h")],
-            wall: Sandbox::off(),
-            holes: PathRules::default(),
+            sandbox: Sandbox::off(),
+            rules: PathRules::default(),
         };
         let server = ServerConfig::program("docs", vec!["node".into(), "a.js".into()]);
         let command = ["node".to_owned(), "a.js".to_owned()];
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn outside_of_the_wall_nothing_starts_that_the_agent_could_have_written() {
         let env = vec![pair("PATH", "/w/bin:/bin")];
-        let place = ServerPlace { dir: "/w".into(), env, wall: Sandbox::off(), holes: PathRules::default() };
+        let place = ServerPlace { dir: "/w".into(), env, sandbox: Sandbox::off(), rules: PathRules::default() };
         let started = |server: &ServerConfig| {
             let ServerTransport::Program { command, env } = &server.reach else { unreachable!() };
             place.invocation(server, command, env)

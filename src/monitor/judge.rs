@@ -4,8 +4,8 @@ use super::{Health, Monitor, MonitorHealth, Status};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
-/// The most missed moments of one evaluation that get separate check-ins. The moments before them
-/// share one check-in.
+/// The maximum number of missed moments of one evaluation that get separate check-ins. The moments
+/// before them share one check-in.
 const NAMED: usize = 50;
 
 /// The check-ins of a monitor that an evaluation needs.

@@ -72,7 +72,7 @@ fn what_came_before_the_last_look_hides_nothing_that_was_missed_since() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_adds_nothing_to_what_is_known_and_forgets_nothing_that_comes() {
+fn a_clock_that_is_set_back_adds_no_check_in_and_drops_no_later_one() {
     let monitor = hourly();
     let ahead = judge(&monitor, standing(), &MonitorHistory::default(), at("05:30:00"));
     assert_eq!(ahead.missed.len(), 5);
@@ -94,7 +94,7 @@ fn a_check_in_meets_the_moment_that_it_is_near_and_never_two() {
     assert_eq!(meets("01:09:00", &[]), Some(at("01:00:00")));
     assert_eq!(meets("00:59:45", &[]), Some(at("01:00:00")), "its clock is ahead");
     assert_eq!(meets("00:59:00", &[]), None);
-    assert_eq!(meets("01:10:01", &[]), None, "that one was missed");
+    assert_eq!(meets("01:10:01", &[]), None, "this check-in was missed");
     assert_eq!(meets("01:03:00", &["01:00:00"]), None, "another one by hand");
     let often = Monitor { schedule: Schedule::every(Duration::from_secs(20)).unwrap(), ..hourly() };
     assert_eq!(expected(&often, at("01:00:08"), |_| false), Some(at("01:00:00")));
@@ -124,7 +124,7 @@ fn names_of_monitors_fit_into_addresses() {
 }
 
 proptest! {
-    /// Every moment is evaluated once, however often and at whichever times the monitor is
+    /// Every moment is evaluated once, however often and whenever the monitor is
     /// evaluated.
     #[test]
     fn every_moment_is_met_or_missed_once(
@@ -133,20 +133,20 @@ proptest! {
     ) {
         let monitor = Monitor { margin: Duration::from_secs(margin), max_runtime: None, ..hourly() };
         let start = at("00:30:00");
-        let (mut standing, mut known, mut told) = (MonitorHealth::new(start), BTreeSet::new(), 0);
+        let (mut standing, mut known, mut reported) = (MonitorHealth::new(start), BTreeSet::new(), 0);
         let mut latest = start;
         for (second, checks_in) in looks {
             let now = start + Duration::from_secs(second);
             latest = latest.max(now);
             if checks_in && let Some(due) = expected(&monitor, now, |due| known.contains(&due)) {
                 known.insert(due);
-                told += u64::from(due > start);
+                reported += u64::from(due > start);
             }
             let judged = judge(&monitor, standing, &MonitorHistory { known: known.clone(), open: Vec::new() }, now);
             for missed in &judged.missed {
                 prop_assert!(known.insert(missed.due), "{} is missed and was known", missed.due);
                 prop_assert!(missed.due + monitor.margin <= now);
-                told += missed.count;
+                reported += missed.count;
             }
             standing = judged.standing;
         }
@@ -154,8 +154,8 @@ proptest! {
         // are counted by its number.
         let end = latest + Duration::from_secs(2 * margin + 8000);
         let judged = judge(&monitor, standing, &MonitorHistory { known: known.clone(), open: Vec::new() }, end);
-        told += judged.missed.iter().map(|one| one.count).sum::<u64>();
+        reported += judged.missed.iter().map(|one| one.count).sum::<u64>();
         let due = monitor.schedule.due(start, end - monitor.margin, 1000).newest.len() as u64;
-        prop_assert_eq!(told, due);
+        prop_assert_eq!(reported, due);
     }
 }

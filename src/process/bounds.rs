@@ -108,8 +108,8 @@ mod tests {
         let bounds = |processes, memory| ProcessBounds { processes, memory };
         assert_eq!(bounds(Some(me.threads + 50), Some(own * 50)).exceeded(&[me]), None);
         let many = vec![me; 3];
-        let said = bounds(Some(me.threads), None).exceeded(&many).unwrap();
-        assert_eq!(said, format!("it had more than {} processes and threads", me.threads));
+        let message = bounds(Some(me.threads), None).exceeded(&many).unwrap();
+        assert_eq!(message, format!("it had more than {} processes and threads", me.threads));
         assert!(bounds(None, Some(own)).exceeded(&many).unwrap().starts_with("it held more than"));
         let dead = Process { alive: false, ..me };
         assert_eq!(bounds(Some(0), Some(0)).exceeded(&[dead]), None);

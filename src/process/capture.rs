@@ -143,7 +143,7 @@ impl<'a> StepOutput<'a> {
             Ok(0) | Err(_) => self.pipe = None,
             Ok(count) => {
                 if count >= KEPT && !std::mem::replace(&mut self.is_wide, true) {
-                    widen(pipe);
+                    enlarge(pipe);
                 }
                 let bytes = &self.buffer[..];
                 self.kept.add(bytes);
@@ -161,7 +161,7 @@ impl<'a> StepOutput<'a> {
 }
 
 /// Enlarges a pipe that was full, so that its writer and its reader switch less often.
-fn widen(pipe: &Receiver) {
+fn enlarge(pipe: &Receiver) {
     #[cfg(target_os = "linux")]
     let _more_may_not_be_allowed = rustix::pipe::fcntl_setpipe_size(pipe, 4 * KEPT);
     #[cfg(not(target_os = "linux"))]

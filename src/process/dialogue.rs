@@ -27,7 +27,7 @@ const PIECES: usize = 16;
 #[derive(Debug)]
 pub struct DialogueLines {
     out: Mutex<Out>,
-    heard: Mutex<Heard>,
+    received: Mutex<Received>,
 }
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ struct Out {
 }
 
 #[derive(Debug)]
-struct Heard {
+struct Received {
     pipe: Receiver,
     held: Vec<u8>,
     /// The number of bytes at the start of `held` that are known to have no line end.
@@ -68,9 +68,9 @@ pub struct Dialogue {
 }
 
 impl DialogueLines {
-    fn new(out: Sender, heard: Receiver) -> Self {
-        let heard = Heard { pipe: heard, held: Vec::new(), looked_at: 0, is_beyond: false };
-        Self { out: Mutex::new(Out { pipe: Some(out), is_torn: false }), heard: Mutex::new(heard) }
+    fn new(out: Sender, received: Receiver) -> Self {
+        let received = Received { pipe: received, held: Vec::new(), looked_at: 0, is_beyond: false };
+        Self { out: Mutex::new(Out { pipe: Some(out), is_torn: false }), received: Mutex::new(received) }
     }
 
     /// Returns the lines of this process itself, over its standard streams.
@@ -78,9 +78,9 @@ impl DialogueLines {
     /// # Errors
     /// If the standard streams are not pipes.
     pub fn own() -> io::Result<Self> {
-        let heard = io::stdin().as_fd().try_clone_to_owned()?;
+        let received = io::stdin().as_fd().try_clone_to_owned()?;
         let out = io::stdout().as_fd().try_clone_to_owned()?;
-        Ok(Self::new(Sender::from_owned_fd(out)?, Receiver::from_owned_fd(heard)?))
+        Ok(Self::new(Sender::from_owned_fd(out)?, Receiver::from_owned_fd(received)?))
     }
 
     /// Sends a line, given without its line end. If the call is dropped in the middle of a line, no
@@ -110,9 +110,9 @@ impl DialogueLines {
     /// # Errors
     /// `InvalidData` if the line is longer than `limit` bytes; the next call returns the line after
     /// it. Any other error if reading fails.
-    pub async fn hear(&self, limit: usize) -> io::Result<Option<Vec<u8>>> {
-        let mut heard = self.heard.lock().await;
-        let Heard { pipe, held, looked_at, is_beyond } = &mut *heard;
+    pub async fn receive(&self, limit: usize) -> io::Result<Option<Vec<u8>>> {
+        let mut received = self.received.lock().await;
+        let Received { pipe, held, looked_at, is_beyond } = &mut *received;
         loop {
             if let Some(end) = memchr::memchr(b'\n', &held[*looked_at..]) {
                 let mut line: Vec<u8> = held.drain(..=*looked_at + end).collect();
@@ -199,10 +199,10 @@ impl Dialogue {
         let Invocation { program, args, dir, env, .. } = invocation;
         let cannot = |error: io::Error| format!("cannot make a pipe: {error}");
         let pipes = || -> io::Result<_> {
-            let ((input, out), (heard, output)) = (io::pipe()?, io::pipe()?);
-            Ok((input, output, Sender::from_owned_fd(out.into())?, Receiver::from_owned_fd(heard.into())?))
+            let ((input, out), (received, output)) = (io::pipe()?, io::pipe()?);
+            Ok((input, output, Sender::from_owned_fd(out.into())?, Receiver::from_owned_fd(received.into())?))
         };
-        let (input, output, out, heard) = pipes().map_err(cannot)?;
+        let (input, output, out, received) = pipes().map_err(cannot)?;
         let news = signal(SignalKind::child()).map_err(|error| format!("cannot listen for ended programs: {error}"))?;
         let (aside, errors) = aside.unzip();
         let (input, errors) = (Some(input.into()), errors.map(Into::into));
@@ -210,7 +210,7 @@ impl Dialogue {
             ProcessGroup::start(ProgramStart { path: program, args, dir, variables: env, input, output, errors })
                 .map_err(|error| why_not(program, &error))?;
         let leader = Leader { pid: group.leader(), news };
-        Ok(Self { lines: Arc::new(DialogueLines::new(out, heard)), aside: aside.map(Arc::new), leader, group })
+        Ok(Self { lines: Arc::new(DialogueLines::new(out, received)), aside: aside.map(Arc::new), leader, group })
     }
 
     /// Returns whether the program runs.
@@ -273,8 +273,8 @@ mod tests {
         let dialogue = talk("(setsid sleep 600 &) ; while read -r line; do echo \"heard $line\"; done");
         for word in ["a", "é b"] {
             dialogue.lines.say(word).await.unwrap();
-            let heard = dialogue.lines.hear(100).await.unwrap();
-            assert_eq!(heard, Some(format!("heard {word}").into_bytes()));
+            let received = dialogue.lines.receive(100).await.unwrap();
+            assert_eq!(received, Some(format!("heard {word}").into_bytes()));
         }
         assert!(dialogue.is_alive() && dialogue.group.alive() > 1);
         assert!(dialogue.end().await);
@@ -283,19 +283,19 @@ mod tests {
     #[tokio::test]
     async fn a_line_that_is_too_long_is_an_error_and_the_last_one_needs_no_end() {
         let dialogue = talk("echo short; printf %s last");
-        assert_eq!(dialogue.lines.hear(100).await.unwrap(), Some(b"short".to_vec()));
-        assert_eq!(dialogue.lines.hear(100).await.unwrap(), Some(b"last".to_vec()));
-        assert_eq!(dialogue.lines.hear(100).await.unwrap(), None);
+        assert_eq!(dialogue.lines.receive(100).await.unwrap(), Some(b"short".to_vec()));
+        assert_eq!(dialogue.lines.receive(100).await.unwrap(), Some(b"last".to_vec()));
+        assert_eq!(dialogue.lines.receive(100).await.unwrap(), None);
         let dialogue = talk("yes | tr -d '\\n'");
-        assert!(dialogue.lines.hear(100_000).await.is_err());
+        assert!(dialogue.lines.receive(100_000).await.is_err());
     }
 
     #[tokio::test]
     async fn after_a_line_that_is_too_long_the_next_one_is_heard() {
         let dialogue = talk("head -c 300000 /dev/zero; echo; echo next");
-        let heard = dialogue.lines.hear(100_000).await;
-        assert_eq!(heard.unwrap_err().kind(), io::ErrorKind::InvalidData);
-        assert_eq!(dialogue.lines.hear(100_000).await.unwrap(), Some(b"next".to_vec()));
+        let received = dialogue.lines.receive(100_000).await;
+        assert_eq!(received.unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(dialogue.lines.receive(100_000).await.unwrap(), Some(b"next".to_vec()));
     }
 
     #[tokio::test]
@@ -303,8 +303,9 @@ mod tests {
         let script = "i=0; while [ $i -lt 2000 ]; do echo aside $i >&2; i=$((i+1)); done; echo done; read -r word; echo gone >&2";
         let dialogue = Dialogue::start_apart(&invocation(script)).unwrap();
         let (lines, aside) = (dialogue.lines.clone(), dialogue.aside.clone().unwrap());
-        let heard = tokio::select! { heard = lines.hear(100) => heard, never = aside.listen() => match never {} };
-        assert_eq!(heard.unwrap(), Some(b"done".to_vec()));
+        let received =
+            tokio::select! { received = lines.receive(100) => received, never = aside.listen() => match never {} };
+        assert_eq!(received.unwrap(), Some(b"done".to_vec()));
         assert!(dialogue.part(PATIENCE).await);
         let last = aside.last();
         assert!(last.len() <= LAST && last.ends_with("aside 1999\ngone\n"), "{last}");

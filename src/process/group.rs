@@ -16,11 +16,11 @@ use std::io;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The most rounds of finding and killing in one call. Each round finds only what was started
-/// before the previous round took effect.
+/// The maximum number of rounds of finding and killing in one call. Each round finds only what was
+/// started before the previous round took effect.
 const ROUNDS: usize = 100;
 
-static FOREST: Mutex<Forest> = Mutex::new(Forest { trees: Vec::new(), guard: ProcessGuard::new() });
+static FOREST: Mutex<ProcessTrees> = Mutex::new(ProcessTrees { trees: Vec::new(), guard: ProcessGuard::new() });
 
 /// The session of this process as the kernel lists it. 0 means a session that began outside this
 /// container, which `getsid` cannot report.
@@ -36,7 +36,7 @@ pub(super) struct ProcessGroup {
 }
 
 /// Every step whose processes are not all known to be gone, and the guard that watches over them.
-struct Forest {
+struct ProcessTrees {
     trees: Vec<Tree>,
     guard: ProcessGuard,
 }
@@ -49,7 +49,7 @@ struct Tree {
     /// The processes found last: number and start time.
     known: BTreeMap<i32, u64>,
     /// True if the step is over, so that its remaining processes only have to be reaped.
-    felled: bool,
+    is_over: bool,
     /// True if two looks found nothing but the leader. Then nothing more can appear.
     bare: bool,
 }
@@ -82,15 +82,23 @@ impl ProcessGroup {
         let variable = mark::variable(number);
         // The lock is held until the new step is registered. Until then its process belongs to no
         // step, so no other thread may look for processes.
-        let mut forest = forest();
-        forest.clear();
-        forest.guard.post();
+        let mut process_trees = process_trees();
+        process_trees.clear();
+        process_trees.guard.post();
         let start = || program.start(&variable, *HAS_TERMINAL);
         let leader = mark::start(number, start, |started| started.as_ref().ok().copied())?;
         open_files::give_back(leader);
-        forest.guard.add(leader);
+        process_trees.guard.add(leader);
         let known = BTreeMap::new();
-        forest.trees.push(Tree { number, variable, leader, leading: Leading::Runs, known, felled: false, bare: false });
+        process_trees.trees.push(Tree {
+            number,
+            variable,
+            leader,
+            leading: Leading::Runs,
+            known,
+            is_over: false,
+            bare: false,
+        });
         Ok(Self { leader, number })
     }
 
@@ -110,7 +118,7 @@ impl ProcessGroup {
     /// Records the current processes, so that later strays are recognized, and reaps orphans that
     /// have ended.
     pub(super) fn tend(&self) {
-        forest().guard.post(); // a step may have killed it
+        process_trees().guard.post(); // a step may have killed it
         for orphan in self.find().iter().filter(|process| !process.alive && process.pid != self.leader.as_raw_pid()) {
             census::reap(orphan);
         }
@@ -120,13 +128,14 @@ impl ProcessGroup {
     /// current processes.
     pub(super) fn exceeded(&self, bounds: ProcessBounds) -> Option<String> {
         let most = bounds.processes.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
-        let found = forest().visit(self.number, |tree, around| tree.find_beyond(around, most)).unwrap_or_default();
+        let found =
+            process_trees().visit(self.number, |tree, around| tree.find_beyond(around, most)).unwrap_or_default();
         bounds.exceeded(&found)
     }
 
     /// Kills the whole process group at once, without looking for other processes. Meanwhile the
     /// group cannot start more of itself.
-    pub(super) fn fell(&self) {
+    pub(super) fn kill_group(&self) {
         let _it_is_empty = rustix::process::kill_process_group(self.leader, Signal::KILL);
     }
 
@@ -148,7 +157,7 @@ impl ProcessGroup {
         let (mut pause, mut empty) = (Duration::from_millis(1), 0);
         // A list of children can miss one while another ends, hence the second look.
         while empty < 2 {
-            let found = forest().visit(self.number, Tree::kill).unwrap_or_default();
+            let found = process_trees().visit(self.number, Tree::kill).unwrap_or_default();
             let left = found.iter().filter(|process| process.pid != self.leader.as_raw_pid());
             if left.filter(|process| process.alive || !census::reap(process)).count() == 0 {
                 empty += 1;
@@ -158,35 +167,35 @@ impl ProcessGroup {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(20));
         }
-        forest().visit(self.number, |tree, _| tree.bare = true);
+        process_trees().visit(self.number, |tree, _| tree.bare = true);
     }
 
     /// Reaps the leader if it has ended.
     pub(super) fn reap(&self) -> Option<WaitStatus> {
-        let mut forest = forest();
-        let Forest { trees, guard } = &mut *forest;
+        let mut process_trees = process_trees();
+        let ProcessTrees { trees, guard } = &mut *process_trees;
         trees.iter_mut().find(|tree| tree.number == self.number).and_then(|tree| tree.reap(guard))
     }
 
     fn find(&self) -> Vec<Process> {
-        forest().visit(self.number, Tree::find).unwrap_or_default()
+        process_trees().visit(self.number, Tree::find).unwrap_or_default()
     }
 }
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        let mut forest = forest();
-        forest.visit(self.number, |tree, around| {
+        let mut process_trees = process_trees();
+        process_trees.visit(self.number, |tree, around| {
             if !tree.bare {
                 tree.kill(around);
             }
-            tree.felled = true;
+            tree.is_over = true;
         });
-        forest.clear();
+        process_trees.clear();
     }
 }
 
-impl Forest {
+impl ProcessTrees {
     fn visit<T>(&mut self, number: u64, work: impl FnOnce(&mut Tree, &Around) -> T) -> Option<T> {
         let at = self.trees.iter().position(|tree| tree.number == number)?;
         let around = self.around(number);
@@ -196,14 +205,14 @@ impl Forest {
     fn around(&self, number: u64) -> Around {
         let leaders = self.trees.iter().filter(|tree| tree.leading != Leading::Reaped);
         let taken = leaders.map(|tree| tree.leader.as_raw_pid()).chain(self.guard.pid()).collect();
-        let alone = self.trees.iter().all(|tree| tree.number == number || tree.felled);
+        let alone = self.trees.iter().all(|tree| tree.number == number || tree.is_over);
         Around { taken, alone }
     }
 
     /// Reaps what is left of steps that are over, and forgets steps without processes.
     fn clear(&mut self) {
-        self.trees.retain(|tree| !(tree.felled && tree.bare && tree.leading == Leading::Reaped));
-        let over: Vec<u64> = self.trees.iter().filter(|tree| tree.felled).map(|tree| tree.number).collect();
+        self.trees.retain(|tree| !(tree.is_over && tree.bare && tree.leading == Leading::Reaped));
+        let over: Vec<u64> = self.trees.iter().filter(|tree| tree.is_over).map(|tree| tree.number).collect();
         for number in over {
             let left = self.visit(number, |tree, around| {
                 tree.kill(around);
@@ -211,7 +220,7 @@ impl Forest {
                     .iter()
                     .any(|process| process.pid != tree.leader.as_raw_pid() && (process.alive || !census::reap(process)))
             });
-            let Forest { trees, guard } = self;
+            let ProcessTrees { trees, guard } = self;
             trees.retain_mut(|tree| {
                 tree.number != number || {
                     tree.reap(guard);
@@ -319,9 +328,9 @@ impl Tree {
 /// Kills everything that any step has started and that still runs, without waiting. For a second
 /// Ctrl-C, or a panic.
 pub fn kill_everything() {
-    let mut forest = forest();
-    let taken = forest.around(0).taken;
-    for tree in &mut forest.trees {
+    let mut process_trees = process_trees();
+    let taken = process_trees.around(0).taken;
+    for tree in &mut process_trees.trees {
         tree.kill(&Around { taken: taken.clone(), alone: true });
     }
 }
@@ -329,11 +338,11 @@ pub fn kill_everything() {
 /// Ends this module's own guard process if nothing that the module has started is left. Steps can
 /// run again afterwards.
 pub fn close() {
-    let mut forest = forest();
-    forest.clear();
-    forest.guard.dismiss();
+    let mut process_trees = process_trees();
+    process_trees.clear();
+    process_trees.guard.dismiss();
 }
 
-fn forest() -> MutexGuard<'static, Forest> {
+fn process_trees() -> MutexGuard<'static, ProcessTrees> {
     FOREST.lock().unwrap_or_else(PoisonError::into_inner)
 }

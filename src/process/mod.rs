@@ -85,7 +85,7 @@ pub struct Invocation {
     pub linger: Duration,
     /// The file for its whole output, replaced if it exists; see [`EndedProcess::has_log`].
     pub log: Option<PathBuf>,
-    /// The most bytes of that file. Above this its middle is dropped.
+    /// The maximum number of bytes of that file. Above this its middle is dropped.
     pub log_limit: u64,
 }
 
@@ -224,7 +224,7 @@ async fn run_paced(
             let parting = output.pump(part(&mut leader, &group, invocation.grace));
             tokio::select! { () = parting => {}, () = stop.cancelled() => {} }
         }
-        Cause::Exceeded(_) => group.fell(),
+        Cause::Exceeded(_) => group.kill_group(),
     }
 
     let cleared = output.pump(tokio::time::timeout(CLEARING, group.gone())).await.is_ok();

@@ -18,7 +18,7 @@ static BEFORE: OnceLock<Rlimit> = OnceLock::new();
 pub fn room_for(programs: usize) -> usize {
     let wanted = OTHERS + EACH.saturating_mul(programs as u64);
     let now = getrlimit(Resource::Nofile);
-    let limit = raise(now, wanted).unwrap_or(u64::MAX);
+    let limit = raise_limit(now, wanted).unwrap_or(u64::MAX);
     let most = usize::try_from(limit.saturating_sub(OTHERS) / EACH).unwrap_or(usize::MAX).max(1);
     if most < programs {
         tracing::warn!(
@@ -29,8 +29,8 @@ pub fn room_for(programs: usize) -> usize {
 }
 
 /// Raises the limit to `wanted`, or as near to it as the system allows. Returns the resulting
-/// limit, or `None` if there is none.
-fn raise(now: Rlimit, wanted: u64) -> Option<u64> {
+/// limit, or `None` if none exists.
+fn raise_limit(now: Rlimit, wanted: u64) -> Option<u64> {
     let current = now.current?;
     let raised = now.maximum.map_or(wanted, |maximum| wanted.min(maximum));
     // Only on Linux can the old limit be restored in started programs.

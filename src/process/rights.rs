@@ -14,7 +14,7 @@ pub struct Unwritable {
     /// The reason in one line, with the users involved.
     pub why: String,
     /// The remedy in one line.
-    pub mend: String,
+    pub hint: String,
 }
 
 /// Returns why programs in a sandbox cannot write in this folder. `None` if they can.
@@ -30,14 +30,14 @@ pub fn unwritable(workspace: &Path) -> Option<Unwritable> {
                 "{shown} belongs to user {owner}, but fledge runs as user {own}: \
                  programs in the sandbox cannot write there"
             ),
-            mend: format!(
+            hint: format!(
                 "run fledge as user {owner} (`setpriv --reuid {owner} --regid {group} --clear-groups fledge …`), \
                  or `chown -R {own} {shown}`, or use --sandbox off"
             ),
         }),
         false => Some(Unwritable {
             why: format!("{shown} is not writable for user {own}, who owns it"),
-            mend: format!("`chmod u+rwx {shown}`, or mount it writable"),
+            hint: format!("`chmod u+rwx {shown}`, or mount it writable"),
         }),
     }
 }
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(unwritable(folder.path()), None);
         fs::set_permissions(folder.path(), Permissions::from_mode(0o555)).unwrap();
         let found = unwritable(folder.path()).unwrap();
-        assert!(found.why.contains("who owns it") && found.mend.contains("chmod"), "{found:?}");
+        assert!(found.why.contains("who owns it") && found.hint.contains("chmod"), "{found:?}");
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     }
 }

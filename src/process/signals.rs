@@ -6,8 +6,8 @@ use nix::sys::signal::{SigSet, Signal};
 /// parent blocked them. This holds for this thread and those that it starts, so call it first of
 /// all.
 pub fn unblock_signals() {
-    let heard = [Signal::SIGCHLD, Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM, Signal::SIGXFSZ];
-    if let Err(error) = SigSet::from_iter(heard).thread_unblock() {
+    let received = [Signal::SIGCHLD, Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM, Signal::SIGXFSZ];
+    if let Err(error) = SigSet::from_iter(received).thread_unblock() {
         tracing::debug!(%error, "cannot unblock signals; fledge notices the end of steps late");
     }
 }

@@ -129,8 +129,8 @@ impl ApiErrorText {
     fn fault_by_label(&self) -> ModelErrorKind {
         let has = |word| self.label.contains(word);
         // Ollama's errors are plain text without a type.
-        let said = self.message.to_lowercase();
-        let says = |words: &[&str]| self.label.is_empty() && words.iter().any(|words| said.contains(words));
+        let message = self.message.to_lowercase();
+        let says = |words: &[&str]| self.label.is_empty() && words.iter().any(|words| message.contains(words));
         if says(&["unauthorized", "invalid api key", "forbidden"]) {
             return ModelErrorKind::Auth;
         }
@@ -210,12 +210,12 @@ mod tests {
 
     #[test]
     fn a_page_is_told_by_its_title_or_its_words() {
-        for (body, said) in [
+        for (body, output) in [
             ("<html>\r\n<head><title>502 Bad Gateway</title></head>\n<body><hr>nginx</body></html>", "502 Bad Gateway"),
             ("<!DOCTYPE html><body><h1>Over  capacity</h1>\n<p>Try later", "Over capacity Try later"),
             ("a < b and c > d", "a < b and c > d"),
         ] {
-            assert_eq!(ApiErrorText::parse(body).message, said);
+            assert_eq!(ApiErrorText::parse(body).message, output);
         }
     }
 

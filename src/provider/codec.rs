@@ -230,8 +230,8 @@ pub(super) mod tests {
         let mut request = conversation(0);
         request.messages = [message(vec![Block::ToolResult(result), Block::Image(shown)])].into();
         let unseen = "[an image that you cannot see]";
-        let told = Block::ToolResult(ToolResult::text("c", format!("a.png\n{unseen}"), false));
-        assert_eq!(*without_images(&request).messages, [message(vec![told, Block::Text { text: unseen.into() }])]);
+        let reported = Block::ToolResult(ToolResult::text("c", format!("a.png\n{unseen}"), false));
+        assert_eq!(*without_images(&request).messages, [message(vec![reported, Block::Text { text: unseen.into() }])]);
     }
 
     #[test]

@@ -193,13 +193,13 @@ impl Provider for Keyed {
     fn complete<'a>(&'a self, request: &'a ModelRequest, deltas: DeltaSink<'a>) -> PendingReply<'a> {
         Box::pin(async move {
             let (provider, round) = self.provider(None, Duration::ZERO).await?;
-            let heard = AtomicBool::new(false);
+            let received = AtomicBool::new(false);
             let listen = |delta| {
-                heard.fetch_or(!matches!(delta, Delta::Spent(_)), Ordering::Relaxed);
+                received.fetch_or(!matches!(delta, Delta::Spent(_)), Ordering::Relaxed);
                 deltas(delta);
             };
             let refused = match provider.complete(request, &listen).await {
-                Err(error) if error.fault == ModelErrorKind::Auth && !heard.load(Ordering::Relaxed) => error,
+                Err(error) if error.fault == ModelErrorKind::Auth && !received.load(Ordering::Relaxed) => error,
                 done => return done,
             };
             let (again, other) = self.provider(Some(round), Duration::ZERO).await?;
@@ -248,7 +248,7 @@ mod tests {
         vec![ServerAct::Send(format!("{head}\r\n{body}"))]
     }
 
-    fn said() -> Vec<ServerAct> {
+    fn answers() -> Vec<ServerAct> {
         let chunk = r#"{"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}"#;
         answer("200 OK", &format!("data: {chunk}\n\ndata: [DONE]\n\n"))
     }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_is_what_the_program_prints_without_the_line_end_and_with_the_operators_environment() {
+    async fn a_key_program_gets_the_operators_environment_and_its_line_end_is_removed() {
         assert_eq!(
             command("echo noise >&2; printf \" $OWN\\n\"", None).run().await,
             Ok(Secret::new("of-the-operator"))
@@ -315,20 +315,20 @@ mod tests {
     #[tokio::test]
     async fn a_refused_key_is_asked_for_again_once_and_a_good_one_is_kept() {
         let folder = crate::test_support::temp_dir();
-        let (keys, ends) = keys(vec![denied(), said(), said()], command(&counting(folder.path()), None), 2).await;
+        let (keys, ends) = keys(vec![denied(), answers(), answers()], command(&counting(folder.path()), None), 2).await;
         assert_eq!((keys, ends), (["key-1", "key-2", "key-2"].map(str::to_owned).to_vec(), vec![Ok("hi".into()); 2]));
     }
 
     #[tokio::test]
-    async fn a_header_of_a_program_is_fetched_anew_like_a_key_and_each_value_is_told_of_before_it_is_sent() {
+    async fn a_header_from_a_program_is_fetched_anew_and_its_value_is_masked_first() {
         let folder = crate::test_support::temp_dir();
-        let mut server = ScriptedServer::start(vec![denied(), said()]);
+        let mut server = ScriptedServer::start(vec![denied(), answers()]);
         let sources =
             KeyCommands { key: None, headers: vec![("x-token".into(), command(&counting(folder.path()), None))] };
-        let heard: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
+        let received: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
         let told: SecretListener = {
-            let heard = heard.clone();
-            Arc::new(move |secret| heard.lock().unwrap().push(secret.reveal().to_owned()))
+            let received = received.clone();
+            Arc::new(move |secret| received.lock().unwrap().push(secret.reveal().to_owned()))
         };
         let endpoint = Endpoint { base_url: Some(server.url()), ..Endpoint::new(WireFormat::OpenAi, "m") };
         let endpoint = sources.fetch(endpoint, &told).await.unwrap();
@@ -342,12 +342,12 @@ mod tests {
         };
         assert_eq!(provider.complete(&request, &|_| {}).await.unwrap().text(), "hi");
         let sent = server.requests().into_iter().map(|request| request.contains("x-token: key-2")).collect::<Vec<_>>();
-        assert_eq!((sent, heard.lock().unwrap().join(" ")), (vec![false, true], "key-1 key-2".to_owned()));
+        assert_eq!((sent, received.lock().unwrap().join(" ")), (vec![false, true], "key-1 key-2".to_owned()));
     }
 
     #[tokio::test]
     async fn a_key_that_stays_the_same_is_not_tried_twice() {
-        let (keys, ends) = keys(vec![denied(), said()], command("echo key-same", None), 1).await;
+        let (keys, ends) = keys(vec![denied(), answers()], command("echo key-same", None), 1).await;
         assert_eq!(keys, ["key-same"]);
         assert_eq!(ends, [Err("openai/m: 401 expired (check the key)".into())]);
     }
@@ -378,7 +378,7 @@ mod tests {
     async fn an_old_key_is_asked_for_again_before_it_is_used() {
         let folder = crate::test_support::temp_dir();
         let source = command(&counting(folder.path()), Some(Duration::ZERO));
-        let (keys, _) = keys(vec![said(), said()], source, 2).await;
+        let (keys, _) = keys(vec![answers(), answers()], source, 2).await;
         assert_eq!(keys, ["key-2", "key-3"]);
     }
 }

@@ -102,18 +102,22 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_gave_goes_back_to_the_same_model_at_the_same_address_and_to_nobody_else() {
+    fn opaque_blocks_of_a_model_go_back_only_to_that_model_at_its_address() {
         let giver = at(WireFormat::Anthropic, None, "claude-sonnet-4-5-20250929");
-        let said = Block::Text { text: "so".into() };
-        let (content, usage) = (vec![thought(), redacted(), said.clone()], None);
+        let block = Block::Text { text: "so".into() };
+        let (content, usage) = (vec![thought(), redacted(), block.clone()], None);
         let mut reply =
             Reply { content: content.clone(), stop: StopReason::EndTurn, usage, model: "m".into(), lacks_end: false };
         giver.mark(&mut reply);
         let conversation: Arc<[Message]> = [Message::user("go"), Message::assistant(reply.content)].into();
         let back = |origin: &DataSource| origin.own(&conversation)[1].content.clone();
         assert_eq!(back(&giver), content);
-        assert_eq!(back(&at(WireFormat::Anthropic, None, "claude-sonnet-4-5")), content, "the date is no other model");
-        let plain = [Block::Thinking { text: "hm".into(), opaque: None }, said];
+        assert_eq!(
+            back(&at(WireFormat::Anthropic, None, "claude-sonnet-4-5")),
+            content,
+            "the date does not make it another model"
+        );
+        let plain = [Block::Thinking { text: "hm".into(), opaque: None }, block];
         for other in [
             at(WireFormat::Anthropic, Some("https://elsewhere"), "claude-sonnet-4-5"),
             at(WireFormat::Anthropic, None, "claude-opus-4-5"),
@@ -122,7 +126,7 @@ mod tests {
             assert_eq!(back(&other), plain, "{other:?}");
         }
         let unmarked: Arc<[Message]> = [Message::assistant(vec![thought(), redacted()])].into();
-        assert_eq!(giver.own(&unmarked)[0].content, plain[..1], "nobody knows who gave it");
+        assert_eq!(giver.own(&unmarked)[0].content, plain[..1], "the giver is unknown");
     }
 
     #[test]

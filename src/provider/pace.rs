@@ -155,7 +155,7 @@ impl Paced {
     }
 
     /// Records the wait that a busy provider asks for.
-    fn heed(&self, error: &ModelError) {
+    fn note_wait(&self, error: &ModelError) {
         let wish = error.retry_after_ms.filter(|_| error.fault == ModelErrorKind::Busy).map(Duration::from_millis);
         let Some(until) = wish.map(|wish| Instant::now() + wish.min(LONGEST)) else { return };
         self.traffic.quiet.send_if_modified(|quiet| {
@@ -181,7 +181,7 @@ impl Provider for Paced {
         Box::pin(async move {
             let _under_way = self.enter().await?;
             let done = self.provider.complete(request, deltas).await;
-            done.inspect_err(|error| self.heed(error))
+            done.inspect_err(|error| self.note_wait(error))
         })
     }
 

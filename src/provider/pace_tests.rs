@@ -107,7 +107,7 @@ async fn it_is_known_how_many_requests_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_that_share_a_model_share_its_slots_and_are_served_in_the_order_in_which_they_came() {
+async fn runs_that_share_a_model_share_its_slots_in_order_of_arrival() {
     let (slow, pacer) = (Slow::new(1000, vec![]), Pacer::default());
     let runs: Vec<_> = (0..3).map(|_| pacer.clone().pace(slow.clone(), "http://a", rate(0, 2))).collect();
     join_all((0..6).map(|turn| ask(&runs[usize::try_from(turn % 3).unwrap()], turn))).await;
@@ -135,7 +135,7 @@ async fn a_wish_to_be_left_alone_holds_every_run_on_that_model_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_wants_to_be_left_alone_holds_no_other_model_back_and_is_asked_again_when_that_is_over() {
+async fn a_model_that_asks_for_a_pause_is_asked_after_it_and_delays_no_other_model() {
     let (slow, pacer) = (Slow::new(100, vec![refusal(5000)]), Pacer::default());
     let other = Arc::new(Slow { name: "test/other", ..Arc::into_inner(Slow::new(100, vec![])).unwrap() });
     let one = pacer.pace(slow.clone(), "http://a", rate(0, 0));
@@ -148,7 +148,7 @@ async fn a_model_that_wants_to_be_left_alone_holds_no_other_model_back_and_is_as
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_longer_than_anybody_waits_is_answered_at_once_also_to_those_who_wait_already() {
+async fn a_pause_longer_than_the_limit_fails_all_waiting_calls_at_once() {
     let (slow, pacer) = (Slow::new(100, vec![refusal(600_000)]), Pacer::default());
     let provider = pacer.pace(slow.clone(), "http://a", rate(0, 1));
     let all = join_all((0..3).map(|turn| ask(&provider, turn))).await;

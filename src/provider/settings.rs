@@ -132,7 +132,8 @@ impl Default for TurnTimeouts {
     }
 }
 
-/// A text that is sent to a provider and never shown. It has no `RunDisplay` and no serialized form.
+/// A text that is sent to a provider and never shown. It has no `RunDisplay` and no serialized
+/// form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 

@@ -37,7 +37,7 @@ impl VisionSupport {
 
     /// Checks whether the server refused the images of a request. If so, later requests contain no
     /// images, and the error becomes retryable.
-    pub(super) fn heed(&self, refusal: ModelError, status: u16, request: &ModelRequest) -> ModelError {
+    pub(super) fn note_refusal(&self, refusal: ModelError, status: u16, request: &ModelRequest) -> ModelError {
         let says = |words: &[&str]| words.iter().any(|word| refusal.message.to_lowercase().contains(word));
         let may_be = matches!(status, 400 | 404 | 415 | 422 | 500 | 501) && says(&PICTURES) && says(&REFUSED);
         if !may_be || !shows(request) || !self.0.swap(false, Ordering::Relaxed) {
@@ -73,10 +73,10 @@ mod tests {
         };
         let shown = request(vec![Block::Image(Image::new("image/png", b"png"))]);
         let plain = request(vec![Block::Text { text: "go".into() }]);
-        let heed = |sight: &VisionSupport, status, said: &str, request: &ModelRequest| {
-            sight.heed(ModelError::new(ModelErrorKind::BadRequest, said), status, request).fault
+        let note_refusal = |sight: &VisionSupport, status, body: &str, request: &ModelRequest| {
+            sight.note_refusal(ModelError::new(ModelErrorKind::BadRequest, body), status, request).fault
         };
-        for (status, said) in [
+        for (status, body) in [
             (404, "No endpoints found that support image input"),
             (422, "unknown variant `image_url`, expected `text`"),
             (500, "image input is not supported"),
@@ -84,16 +84,20 @@ mod tests {
             (400, "qwen3 is not a multimodal model"),
         ] {
             let sight = VisionSupport::new(true);
-            assert_eq!(heed(&sight, status, said, &plain), ModelErrorKind::BadRequest, "{said}");
-            assert_eq!((heed(&sight, status, said, &shown), sight.is_there()), (ModelErrorKind::Busy, false), "{said}");
-            assert_eq!(heed(&sight, status, said, &shown), ModelErrorKind::BadRequest, "once: {said}");
+            assert_eq!(note_refusal(&sight, status, body, &plain), ModelErrorKind::BadRequest, "{body}");
+            assert_eq!(
+                (note_refusal(&sight, status, body, &shown), sight.is_there()),
+                (ModelErrorKind::Busy, false),
+                "{body}"
+            );
+            assert_eq!(note_refusal(&sight, status, body, &shown), ModelErrorKind::BadRequest, "once: {body}");
         }
         let sight = VisionSupport::new(true);
-        for (status, said) in [(400, "max_tokens is not supported"), (401, "images are not supported for this key")] {
+        for (status, body) in [(400, "max_tokens is not supported"), (401, "images are not supported for this key")] {
             assert_eq!(
-                (heed(&sight, status, said, &shown), sight.is_there()),
+                (note_refusal(&sight, status, body, &shown), sight.is_there()),
                 (ModelErrorKind::BadRequest, true),
-                "{said}"
+                "{body}"
             );
         }
     }

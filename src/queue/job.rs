@@ -76,7 +76,7 @@ pub struct CancelCount {
     /// Waiting jobs, which never start.
     pub ended: u64,
     /// Running jobs, whose workers learn of the cancellation at the next renewal.
-    pub told: u64,
+    pub running: u64,
 }
 
 /// The result of reviving a job.
@@ -110,7 +110,7 @@ pub struct QueuedJob {
     pub since: Duration,
     /// The number of deliveries since the job was submitted or revived.
     pub attempt: u32,
-    /// The most deliveries that the job may have.
+    /// The maximum number of deliveries that the job may have.
     pub deliveries: u32,
     /// The worker of the latest delivery.
     pub worker: Option<WorkerId>,
@@ -133,7 +133,7 @@ pub struct JobFilter {
     pub state: Option<QueueState>,
     /// Only jobs after this position; see [`QueuedJob::place`].
     pub after: u64,
-    /// The most jobs to return.
+    /// The maximum number of jobs to return.
     pub most: u32,
 }
 
@@ -170,7 +170,7 @@ impl QueueStatus {
 pub struct PoolStatus {
     /// The pool's name.
     pub name: PoolName,
-    /// The most leases at a time; `None` means no limit.
+    /// The maximum number of leases at a time; `None` means no limit.
     pub limit: Option<u32>,
     /// The remaining time of the pool's pause; zero if the pool is not paused.
     pub paused: Duration,

@@ -62,7 +62,8 @@ impl JobLease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Renewed {
-    /// The lease holds for at least [`JobLease::fence`] from now on, and usually for its whole term.
+    /// The lease holds for at least [`JobLease::fence`] from now on, and usually for its whole
+    /// term.
     Kept,
     /// The job no longer belongs to this worker. Stop the work, and make no more calls with this
     /// lease.

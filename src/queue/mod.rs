@@ -27,8 +27,8 @@ pub use name::{BatchId, JobId, NameError, PoolName, WorkerId};
 
 use std::time::Duration;
 
-/// The most bytes of a payload or a manifest. Larger data is kept elsewhere and named by its
-/// digest.
+/// The maximum number of bytes of a payload or a manifest. Larger data is kept elsewhere and named
+/// by its digest.
 pub const MOST_BYTES: usize = 256 * 1024;
 
 /// A job queue. Any number of values may refer to the same queue, in any number of processes.
@@ -125,9 +125,9 @@ pub trait Queue: Send + Sync {
     /// When the queue cannot be written.
     fn resume(&self, pool: &PoolName) -> impl Future<Output = Result<(), QueueError>> + Send;
 
-    /// Sets the most leases of a pool at a time, over all workers and priorities; `None` means no
-    /// limit. Claims never exceed the limit: the lease of a dead worker counts until it ends. A
-    /// limit below the current number of leases takes none away.
+    /// Sets the maximum number of leases of a pool at a time, over all workers and priorities;
+    /// `None` means no limit. Claims never exceed the limit: the lease of a dead worker counts
+    /// until it ends. A limit below the current number of leases takes none away.
     ///
     /// # Errors
     /// When the queue cannot be written.

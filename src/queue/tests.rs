@@ -14,8 +14,8 @@ fn a_name_has_signs_that_every_queue_can_keep() {
         assert!(PoolName::parse(bad).is_err(), "{bad}");
         assert!(serde_json::from_value::<PoolName>(bad.into()).is_err(), "{bad}");
     }
-    let said = BatchId::parse("a b").unwrap_err().to_string();
-    assert_eq!(said, "invalid name `a b`: use 1 to 64 ASCII letters, digits, `_` or `-`");
+    let message = BatchId::parse("a b").unwrap_err().to_string();
+    assert_eq!(message, "invalid name `a b`: use 1 to 64 ASCII letters, digits, `_` or `-`");
 }
 
 #[test]

@@ -199,7 +199,7 @@ mod tests {
 
     fn result(reason: Reason) -> TaskResult {
         let mut run = Run::new();
-        run.handle(Elapsed(5), Event::CancelRequested { cause: StopCause::Interrupt, said: String::new() });
+        run.handle(Elapsed(5), Event::CancelRequested { cause: StopCause::Interrupt, partial_text: String::new() });
         let result = TaskResult { reason, turns: 3, duration_ms: 41_200, ..run.result().unwrap() };
         TaskResult { message: reason.row().meaning.into(), ..result }
     }

@@ -38,12 +38,13 @@ pub fn closing(result: &TaskResult) -> Vec<SummaryFact> {
         say(if place == 0 { "unproven" } else { "" }, what.to_owned());
     }
     let protected: Vec<String> = result.protected.iter().map(held_back).collect();
-    let told = |list: &[OutsidePath]| list.iter().map(OutsidePath::told).collect();
+    let line = |list: &[OutsidePath]| list.iter().map(OutsidePath::line).collect();
     let OutsideTree { ignored, left_out } = &result.outside_tree;
-    let before: Vec<String> = result.attempts.iter().filter_map(|attempt| attempt.verdict.told_before()).collect();
+    let before: Vec<String> =
+        result.attempts.iter().filter_map(|attempt| attempt.verdict.failed_before_line()).collect();
     let warnings = result.warnings.iter().filter(|warning| !before.contains(*warning)).cloned().collect();
     let lists =
-        [("findings", protected), ("warnings", warnings), ("ignored", told(ignored)), ("left out", told(left_out))];
+        [("findings", protected), ("warnings", warnings), ("ignored", line(ignored)), ("left out", line(left_out))];
     for (about, list) in lists {
         let more = list.len().saturating_sub(NAMED);
         let more = (more > 0).then(|| format!("and {more} more"));
@@ -51,9 +52,9 @@ pub fn closing(result: &TaskResult) -> Vec<SummaryFact> {
             say(if place == 0 { about } else { "" }, line);
         }
     }
-    let newest = result.attempts.last().and_then(|attempt| attempt.verdict.told_before());
-    if let Some(told) = newest.filter(|told| !result.message.contains(told)) {
-        say("before", told);
+    let newest = result.attempts.last().and_then(|attempt| attempt.verdict.failed_before_line());
+    if let Some(line) = newest.filter(|line| !result.message.contains(line)) {
+        say("before", line);
     }
     say("attempts", format!("{judged}, {}", number(result.turns, "model turn")));
     for (place, says) in files(result).into_iter().enumerate() {
@@ -106,7 +107,7 @@ fn files(result: &TaskResult) -> Vec<String> {
 
 fn by_tools(result: &TaskResult) -> Vec<String> {
     let changes = &result.files_changed;
-    let told = |file: &FileChange| {
+    let line = |file: &FileChange| {
         let what = match file.kind {
             FileChangeKind::Created => " (new)",
             FileChangeKind::Modified => "",
@@ -116,7 +117,7 @@ fn by_tools(result: &TaskResult) -> Vec<String> {
     };
     let mut lines =
         vec![if changes.is_empty() { "none changed by file tools" } else { "changed by file tools:" }.to_owned()];
-    lines.extend(changes.iter().take(FILES_NAMED).map(told));
+    lines.extend(changes.iter().take(FILES_NAMED).map(line));
     lines.extend(more(changes.len() as u64, FILES_NAMED));
     lines
 }
@@ -224,7 +225,7 @@ mod tests {
 
     #[test]
     fn how_long_ago_is_said_roughly() {
-        let said = [-1_000, 0, 59_999, 60_000, 3_599_000, 7_200_000, 86_400_000 * 40].map(|ms| ago(ms, 0));
-        assert_eq!(said, ["in the future", "0s ago", "59s ago", "1m ago", "59m ago", "2h ago", "40d ago"]);
+        let ages = [-1_000, 0, 59_999, 60_000, 3_599_000, 7_200_000, 86_400_000 * 40].map(|ms| ago(ms, 0));
+        assert_eq!(ages, ["in the future", "0s ago", "59s ago", "1m ago", "59m ago", "2h ago", "40d ago"]);
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn judged<'a>(result: &'a TaskResult, lanes: &'a str, before: &'a str
 
 /// Describes the failures that existed before any change, in one line; empty if there were none.
 pub(crate) fn before(result: &TaskResult) -> String {
-    result.attempts.last().and_then(|attempt| attempt.verdict.told_before()).unwrap_or_default()
+    result.attempts.last().and_then(|attempt| attempt.verdict.failed_before_line()).unwrap_or_default()
 }
 
 /// Returns a run that could not begin, as a lane that was not reached.
@@ -154,7 +154,7 @@ mod tests {
 
     fn cancelled() -> TaskResult {
         let mut run = Run::new();
-        run.handle(Elapsed(5), Event::CancelRequested { cause: StopCause::Terminate, said: String::new() });
+        run.handle(Elapsed(5), Event::CancelRequested { cause: StopCause::Terminate, partial_text: String::new() });
         TaskResult { title: "a `b`\n::error::c".into(), ..run.result().unwrap() }
     }
 

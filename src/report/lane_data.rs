@@ -17,7 +17,7 @@ const NAMED: usize = 100;
 const BEFORE: &str = "--from";
 
 /// Describes one lane for `lanes list`. `source` is the origin of an imported lane. Nobody has
-/// reviewed such a lane, so its trust tier is always `unverified`.
+/// reviewed the detected lane, so its trust tier is always `unverified`.
 pub fn listed(lane: &Lane, is_detected: bool, source: Option<&str>) -> Value {
     let mut value = json!({
         "name": lane.name,
@@ -46,8 +46,9 @@ pub fn listed(lane: &Lane, is_detected: bool, source: Option<&str>) -> Value {
     value
 }
 
-/// Describes what a run of the lane would do, for `--dry-run --json`. `left_out[n]` is the reason why
-/// command `n` would not run; `None` if it would. `from` is the index of the first entry to run.
+/// Describes what a run of the lane would do, for `--dry-run --json`. `left_out[n]` is the reason
+/// why command `n` would not run; `None` if it would. `from` is the index of the first entry to
+/// run.
 pub fn planned(lane: &Lane, left_out: &[Option<String>], from: Option<usize>) -> Value {
     let why = |number: &usize| left_out.get(*number).and_then(Option::as_ref);
     let steps = lane.entries.iter().enumerate().map(|(number, entry)| {

@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn a_report_has_its_version_and_the_result_beside_it() {
         let mut run = Run::new();
-        run.handle(Elapsed(5), Event::CancelRequested { cause: StopCause::Terminate, said: String::new() });
+        run.handle(Elapsed(5), Event::CancelRequested { cause: StopCause::Terminate, partial_text: String::new() });
         let result = run.result().unwrap();
         let report = Report::new(result, "task.md", "d1".into(), Path::new("/w"), Path::new("/s")).to_json();
         let json: serde_json::Value = serde_json::from_str(&report).unwrap();

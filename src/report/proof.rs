@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_pass_is_said_with_its_tree_its_room_and_its_evidence() {
         let tree: String = TreeId::empty().to_string().chars().take(12).collect();
-        for (proof, said) in [
+        for (proof, message) in [
             (
                 proof("clean", "bubblewrap", Some(42), 1, 1),
                 "in a clean room behind bubblewrap; 42 tests, canary seen, 1 hold-out lane",
@@ -128,7 +128,7 @@ mod tests {
             (proof("clean", "off", None, 0, 3), "in a clean room without a sandbox; 3 hold-out lanes"),
             (proof("in-place", "bubblewrap", None, 0, 0), "in the workspace itself; exit codes alone"),
         ] {
-            assert_eq!(rests_on(&proof), format!("tree {tree} {said}"));
+            assert_eq!(rests_on(&proof), format!("tree {tree} {message}"));
         }
         let named = |named| rests_on(&Proof { tests_by_name: named, ..proof("clean", "off", Some(3), 0, 0) });
         assert!(named(3).ends_with("; 3 tests by name") && named(2).ends_with("; 3 tests (2 by name)"));

@@ -113,8 +113,8 @@ pub enum SceneKind {
     Retry { what: String, tries: u32, wait_ms: u64, error: String },
     /// A limit ended the run.
     Limit { reason: Reason },
-    /// The run was asked to stop. `said` is the unfinished answer of the model.
-    Stopped { cause: StopCause, said: String },
+    /// The run was asked to stop. `partial_text` is the unfinished answer of the model.
+    Stopped { cause: StopCause, partial_text: String },
     /// Memories of earlier runs went into the first message.
     Recalled { ids: Vec<String> },
     /// Another process took up the run.
@@ -244,13 +244,13 @@ impl RunStory {
     /// Adds the scenes that the event itself describes.
     fn happened(&mut self, event: &Event, ms: u64) {
         let what = match event {
-            Event::TaskSubmitted { charter } => SceneKind::Began {
-                title: charter.title.clone(),
-                prompt: charter.prompt.clone(),
-                models: charter.models.clone(),
-                verify: charter.verify,
-                max_retries: charter.max_retries,
-                limits: charter.limits.clone(),
+            Event::TaskSubmitted { spec } => SceneKind::Began {
+                title: spec.title.clone(),
+                prompt: spec.prompt.clone(),
+                models: spec.models.clone(),
+                verify: spec.verify,
+                max_retries: spec.max_retries,
+                limits: spec.limits.clone(),
             },
             Event::PlanReady { plan, .. } => SceneKind::Planned {
                 gate_digest: plan.gate_digest.clone(),
@@ -270,7 +270,9 @@ impl RunStory {
                 self.gates += 1;
                 SceneKind::Gate { attempt: self.gates, verdict: verdict.clone() }
             }
-            Event::CancelRequested { cause, said } => SceneKind::Stopped { cause: *cause, said: said.clone() },
+            Event::CancelRequested { cause, partial_text } => {
+                SceneKind::Stopped { cause: *cause, partial_text: partial_text.clone() }
+            }
             Event::PlanFailed { .. }
             | Event::ModelDelta { .. }
             | Event::ModelFailed { .. }

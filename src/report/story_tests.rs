@@ -16,12 +16,12 @@ fn tell(story: &mut RunStory, at: u64, event: impl FnOnce(CallId) -> Event) {
     story.push(Elapsed(at), event(call));
 }
 
-fn told() -> RunStory {
+fn story_of_run() -> RunStory {
     let mut story = RunStory::default();
-    let charter = RunSpec { verify: false, ..RunSpec::new(RunId::new("r"), "Title", "Do it.") };
+    let spec = RunSpec { verify: false, ..RunSpec::new(RunId::new("r"), "Title", "Do it.") };
     let rules = vec![ToolRule { name: "shell-exec".into(), access: ToolAccess::Allowed, role: ToolRole::Writer }];
     let plan = RunPlan { rules, gate_digest: "g".into(), ..RunPlan::default() };
-    tell(&mut story, 0, |_| Event::TaskSubmitted { charter: Box::new(charter) });
+    tell(&mut story, 0, |_| Event::TaskSubmitted { spec: Box::new(spec) });
     tell(&mut story, 10, |call| Event::PlanReady { call, plan: Box::new(plan) });
     let fault = ModelError { retry_after_ms: Some(500), ..ModelError::new(ModelErrorKind::Busy, "busy") };
     tell(&mut story, 110, |call| Event::ModelFailed { call, error: fault });
@@ -35,7 +35,7 @@ fn told() -> RunStory {
 
 #[test]
 fn a_story_has_what_was_said_done_and_retried_in_order() {
-    let story = told();
+    let story = story_of_run();
     let names: Vec<_> =
         story.scenes.iter().map(|scene| (scene.at_ms, serde_json::to_value(scene).unwrap()["type"].clone())).collect();
     let wanted = [
@@ -60,7 +60,7 @@ fn a_story_has_what_was_said_done_and_retried_in_order() {
 
 #[test]
 fn the_time_goes_to_what_the_run_was_busy_with() {
-    let story = told();
+    let story = story_of_run();
     let spent = TimePart::ALL.map(|part| story.spent_ms(part));
     assert_eq!((spent, story.total_ms()), ([600, 300, 0, 5_000, 10], 5_910));
     let names: Vec<_> = story.bar(6).into_iter().map(TimePart::as_str).collect();
@@ -70,7 +70,7 @@ fn the_time_goes_to_what_the_run_was_busy_with() {
 
 #[test]
 fn an_answer_that_nobody_waits_for_is_no_scene() {
-    let mut story = told();
+    let mut story = story_of_run();
     let before = story.scenes.len();
     story.push(Elapsed(6_000), Event::QueryAnswered { call: CallId(999), answer: "late".into() });
     let rest: Vec<_> = story.scenes[before..].iter().map(|scene| &scene.what).collect();

@@ -4,7 +4,7 @@ use crate::chat::is_shallow;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-/// The most faults that a message lists; the rest are only counted.
+/// The maximum number of faults that a message lists; the rest are only counted.
 const NAMED: usize = 10;
 
 /// Returns the error in a JSON Schema, or `None` if it is valid. fledge fetches no references: the

@@ -62,9 +62,9 @@ impl Run {
                 bill.add(child);
                 continue;
             }
-            let cost = self.context.charter.terms_of(self.context.model).price.map(|_| aside.usd_micros);
+            let cost = self.context.spec.terms_of(self.context.model).price.map(|_| aside.usd_micros);
             let usage = Usage { cost_micros: cost, ..estimated(aside.input_tokens, aside.output_tokens) };
-            let model = self.context.charter.models.get(self.context.model).cloned().unwrap_or_default();
+            let model = self.context.spec.models.get(self.context.model).cloned().unwrap_or_default();
             let by_model = BTreeMap::from([(model, usage.clone())]);
             bill.add(&RunBill { by_model, usage, requests: 1, ..RunBill::default() });
         }

@@ -56,15 +56,15 @@ impl RunContext {
 
     /// Returns the estimated cost of the next model call.
     pub(super) fn next_call(&self) -> Reserve {
-        let expected = self.charter.terms_of(self.model).max_output_tokens.unwrap_or(OUTPUT_ESTIMATE);
+        let expected = self.spec.terms_of(self.model).max_output_tokens.unwrap_or(OUTPUT_ESTIMATE);
         self.estimate(1, self.context_tokens(), self.most_of_answer().unwrap_or(expected))
     }
 
-    /// Returns the most tokens that the next answer may have; `None` leaves that to the
-    /// configuration. A number is set where the run has a budget, or where an earlier answer met
-    /// the usual limit.
+    /// Returns the maximum number of tokens that the next answer may have; `None` leaves that to
+    /// the configuration. A number is set where the run has a budget, or where an earlier answer
+    /// met the usual limit.
     pub(super) fn most_of_answer(&self) -> Option<u64> {
-        let terms = self.charter.terms_of(self.model);
+        let terms = self.spec.terms_of(self.model);
         let longer = terms.largest_output.filter(|_| self.raised && terms.max_output_tokens.is_none());
         if !self.has_budget() {
             return longer;
@@ -74,15 +74,15 @@ impl RunContext {
     }
 
     fn has_budget(&self) -> bool {
-        self.charter.limits.tokens.is_some() || self.charter.limits.usd_micros.is_some()
+        self.spec.limits.tokens.is_some() || self.spec.limits.usd_micros.is_some()
     }
 
     /// Returns `wanted` output tokens for a request of `input` tokens, or fewer if the budget
     /// leaves fewer. The result is never below `least` (or `wanted`, if that is smaller): with less
     /// left, the budget counts as exhausted.
     fn affordable(&self, wanted: u64, input: u64, least: u64) -> u64 {
-        let terms = self.charter.terms_of(self.model);
-        let Limits { tokens, usd_micros, .. } = self.charter.limits;
+        let terms = self.spec.terms_of(self.model);
+        let Limits { tokens, usd_micros, .. } = self.spec.limits;
         let (used, input) = (self.spent().plus(self.reserved()), input);
         let by_tokens = tokens.map(|limit| limit.saturating_sub(used.tokens()).saturating_sub(input));
         let asked = self.estimate(0, input, 0).usd_micros;
@@ -100,12 +100,12 @@ impl RunContext {
         self.estimate(0, input, self.most_of_summary(upto))
     }
 
-    /// Returns the most tokens that a summary of the first `upto` messages may have. Reasoning
-    /// counts as output for many models, so the limit is much higher than the length of a summary.
-    /// After a failed summary the limit is higher still.
+    /// Returns the maximum number of tokens that a summary of the first `upto` messages may have.
+    /// Reasoning counts as output for many models, so the limit is much higher than the length of a
+    /// summary. After a failed summary the limit is higher still.
     pub(super) fn most_of_summary(&self, upto: usize) -> u64 {
         let within = |most: u64, part: u64| self.window().map_or(most, |window| most.min(window / part));
-        let terms = self.charter.terms_of(self.model);
+        let terms = self.spec.terms_of(self.model);
         let usual = terms.max_output_tokens.unwrap_or(SUMMARY_ROOM).min(SUMMARY_ROOM);
         let wanted = match self.streaks.compactions {
             0 => within(usual, 4),
@@ -125,7 +125,7 @@ impl RunContext {
 
     /// Returns the limit that a call with this estimate would exceed, with a message.
     pub(super) fn overdrawn_by(&self, next: Reserve) -> Option<(Reason, String)> {
-        let Limits { turns, tokens, usd_micros, .. } = self.charter.limits;
+        let Limits { turns, tokens, usd_micros, .. } = self.spec.limits;
         let spent = self.spent();
         let aside = self.reserved();
         let full = |limit: Option<u64>, spent: u64, aside: u64, next: u64| {
@@ -182,7 +182,7 @@ impl RunContext {
     /// Returns the share of one of `children` sub-agents that are still to start. Each of them, and
     /// the rest of the run, gets an equal part of what is left. `None` if too little is left.
     pub(super) fn share(&self, children: u64) -> Option<(Limits, Reserve)> {
-        let limits = &self.charter.limits;
+        let limits = &self.spec.limits;
         let used = self.spent().plus(self.reserved());
         let share = |limit: u64, used: u64| {
             Some(limit.saturating_sub(used) / children.saturating_add(1)).filter(|share| *share > 0)
@@ -205,12 +205,12 @@ impl RunContext {
     pub(super) fn book_reply(&mut self, call: CallId, reply: &Reply) {
         self.settle(call);
         let (request, answer) = (self.request_bytes(), bytes_of(&reply.content));
-        let said = reply.usage.clone().filter(|usage| is_plausible(usage, request, answer));
-        if reply.usage.is_some() && said.is_none() {
+        let counted = reply.usage.clone().filter(|usage| is_plausible(usage, request, answer));
+        if reply.usage.is_some() && counted.is_none() {
             self.warn(format!("{} reported an impossible number of tokens: fledge charges an estimate", reply.model));
         }
-        let is_counted = said.is_some();
-        let usage = said.unwrap_or_else(|| estimated(tokens_in(request), tokens_in(answer)));
+        let is_counted = counted.is_some();
+        let usage = counted.unwrap_or_else(|| estimated(tokens_in(request), tokens_in(answer)));
         self.ledger.context_tokens = if is_counted { usage.total() } else { 0 };
         self.ledger.context_bytes = self.transcript.bytes() + answer;
         let usage = self.priced(usage);
@@ -238,14 +238,14 @@ impl RunContext {
     /// refused or never arrived, and costs nothing.
     pub(super) fn book_failure(&mut self, call: CallId, spent: Option<&Spent>) {
         let aside = self.settle(call);
-        let Some(Spent { model, usage, bytes, said: _ }) = spent else { return };
+        let Some(Spent { model, usage, bytes, partial: _ }) = spent else { return };
         let heard = bytes.div_ceil(BYTES_PER_TOKEN as u64);
         let length = usize::try_from(*bytes).unwrap_or(usize::MAX);
         let usage = match usage.clone().filter(|usage| is_plausible(usage, self.request_bytes(), length)) {
-            Some(said) => self.priced(Usage { output_tokens: said.output_tokens.max(heard), ..said }),
+            Some(counted) => self.priced(Usage { output_tokens: counted.output_tokens.max(heard), ..counted }),
             None => self.set_aside(Reserve { output_tokens: aside.output_tokens.max(heard), ..aside }),
         };
-        let name = self.charter.models.get(self.model).map_or("", String::as_str);
+        let name = self.spec.models.get(self.model).map_or("", String::as_str);
         let own = name.split_once('/').map_or(name, |(_, model)| model).to_owned();
         self.ledger.usage.book(if model.is_empty() { &own } else { model }, &usage);
         self.tell_usage();
@@ -309,7 +309,7 @@ impl RunContext {
     }
 
     fn price(&self, usage: &Usage) -> Option<u64> {
-        self.charter.terms_of(self.model).price.map(|price| price.cost_micros(usage))
+        self.spec.terms_of(self.model).price.map(|price| price.cost_micros(usage))
     }
 }
 

@@ -18,7 +18,7 @@ const KEEP_LESS: [usize; 2] = [4, 2];
 /// The bounds of a small context window, in tokens.
 const SMALLEST: u64 = 1000;
 const SMALL: u64 = 32_768;
-/// Bytes that a result keeps even if there is no room.
+/// Bytes that a result keeps even without room.
 const LEAST_RESULT: usize = 500;
 /// The least size in bytes of a result that is worth clearing.
 const WORTH: usize = 400;
@@ -46,8 +46,8 @@ impl RunContext {
     /// Returns the tokens that a conversation may have before it is shortened, if known. Leaves
     /// room for the configured length of an answer.
     fn room(&self) -> Option<u64> {
-        let (terms, window) = (self.charter.terms_of(self.model), self.window()?);
-        let percent = terms.compact_at_percent.unwrap_or(self.charter.limits.compact_at_percent);
+        let (terms, window) = (self.spec.terms_of(self.model), self.window()?);
+        let percent = terms.compact_at_percent.unwrap_or(self.spec.limits.compact_at_percent);
         let percent = u128::from(window) * u128::from(percent) / 100;
         let answer = terms.max_output_tokens.unwrap_or(0).min(window / 2);
         Some(u64::try_from(percent).unwrap_or(u64::MAX).min(window - answer))
@@ -55,7 +55,7 @@ impl RunContext {
 
     /// Returns the context window of the current model, answer included, if known.
     pub(super) fn window(&self) -> Option<u64> {
-        self.charter.terms_of(self.model).context_window.or(self.charter.context_window)
+        self.spec.terms_of(self.model).context_window.or(self.spec.context_window)
     }
 
     /// Clears older results if that alone makes the conversation short enough for a while. Returns

@@ -1,5 +1,5 @@
-//! Data that outlives a state: run spec, plan, conversation, ledger, and the actions for the current
-//! event.
+//! Data that outlives a state: run spec, plan, conversation, ledger, and the actions for the
+//! current event.
 
 use super::action::Action;
 use super::difference::TreeDifference;
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Data shared by all states of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct RunContext {
-    pub(super) charter: RunSpec,
+    pub(super) spec: RunSpec,
     pub(super) plan: RunPlan,
     pub(super) transcript: Transcript,
     pub(super) ledger: RunLedger,
@@ -34,7 +34,7 @@ pub(super) struct RunContext {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) raised: bool,
     /// Tamper findings that the model already knows.
-    pub(super) told: Vec<TamperFinding>,
+    pub(super) known_findings: Vec<TamperFinding>,
     /// The newest final answer that fits the task's schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) answer: Option<Value>,
@@ -78,9 +78,9 @@ pub(super) struct Streaks {
 }
 
 impl RunContext {
-    pub(super) fn new(charter: RunSpec) -> Self {
+    pub(super) fn new(spec: RunSpec) -> Self {
         Self {
-            charter,
+            spec,
             plan: RunPlan::default(),
             transcript: Transcript::default(),
             ledger: RunLedger::default(),
@@ -89,7 +89,7 @@ impl RunContext {
             attempt: 0,
             model: 0,
             raised: false,
-            told: Vec::new(),
+            known_findings: Vec::new(),
             answer: None,
             is_base_judged: false,
             delivery: None,
@@ -105,9 +105,9 @@ impl RunContext {
 
     /// Resets everything for a new task. Call numbers continue, so that late answers to the earlier
     /// task match no new call.
-    pub(super) fn renew(&mut self, charter: RunSpec) {
+    pub(super) fn renew(&mut self, spec: RunSpec) {
         let (now, next_call, actions) = (self.now, self.next_call, self.take_actions());
-        *self = Self { started: now, now, next_call, actions, ..Self::new(charter) };
+        *self = Self { started: now, now, next_call, actions, ..Self::new(spec) };
     }
 
     /// Returns the number for the next call.
@@ -161,16 +161,16 @@ impl RunContext {
 
     /// Returns the time at which the run's time budget ends.
     pub(super) fn time_limit(&self) -> Elapsed {
-        self.started.plus(Duration::from_millis(self.charter.limits.time_ms))
+        self.started.plus(Duration::from_millis(self.spec.limits.time_ms))
     }
 
     /// Returns the pause before try number `tries + 1`. It doubles with each try and has jitter
     /// over its upper half. It is never shorter than the provider's own request, `wish_ms`.
     pub(super) fn pause(&self, tries: u32, wish_ms: Option<u64>) -> Duration {
-        let doubled = self.charter.limits.backoff_ms.saturating_mul(1 << tries.saturating_sub(1).min(16));
+        let doubled = self.spec.limits.backoff_ms.saturating_mul(1 << tries.saturating_sub(1).min(16));
         let longest = u64::try_from(crate::limits::MAX_BACKOFF.as_millis()).unwrap_or(u64::MAX);
         let full = doubled.min(longest);
-        let jitter = scramble(self.charter.seed ^ self.next_call) % (full / 2 + 1);
+        let jitter = scramble(self.spec.seed ^ self.next_call) % (full / 2 + 1);
         Duration::from_millis((full / 2 + jitter).max(wish_ms.unwrap_or(0)))
     }
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The most files of a difference that are listed.
+/// The maximum number of files of a difference that are listed.
 const NAMED: usize = 500;
 /// Git's file modes, each with the word shown to users.
 const MODES: [(&str, &str); 3] = [("100755", "executable"), ("120000", "link"), (SUBMODULE, "submodule")];
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_change_has_its_words() {
-        for (file, told) in [
+        for (file, reported) in [
             (file(None, "100644", "100644", Some((3, 1))), "a +3 -1"),
             (file(None, "", "100644", Some((3, 0))), "a +3 -0 (new)"),
             (file(None, "100644", "", Some((0, 3))), "a +0 -3 (deleted)"),
@@ -143,7 +143,7 @@ mod tests {
             (file(None, "160000", "160000", Some((1, 1))), "a (submodule)"),
             (file(None, "160000", "", Some((0, 1))), "a (deleted)"),
         ] {
-            assert_eq!(file.line(), told);
+            assert_eq!(file.line(), reported);
         }
     }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum Event {
     /// A task was submitted.
-    TaskSubmitted { charter: Box<RunSpec> },
+    TaskSubmitted { spec: Box<RunSpec> },
     /// The gate is frozen and the first message is ready.
     PlanReady { call: CallId, plan: Box<RunPlan> },
     /// The run cannot be planned. `reason` is one of bad input, plan failed, gate errored, no
@@ -105,8 +105,8 @@ pub enum Event {
     BaseJudged { result: Result<Vec<String>, String> },
     /// A component outside the run found that a limit was reached.
     LimitReached { reason: Reason },
-    /// A stop of the run was requested. `said` is the model's text in an unfinished answer.
-    CancelRequested { cause: StopCause, said: String },
+    /// A stop of the run was requested. `partial_text` is the model's text in an unfinished answer.
+    CancelRequested { cause: StopCause, partial_text: String },
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]

@@ -44,7 +44,7 @@ pub(super) enum LoopOpinion {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LoopWatch {
     recent: VecDeque<Seen>,
-    told: bool,
+    warned: bool,
     /// Recent calls that belong to the current turn.
     fresh: usize,
     /// Counts of each transition of the files from one state to another.
@@ -103,8 +103,8 @@ impl LoopWatch {
         }
         if alike >= threshold {
             LoopOpinion::Loop
-        } else if alike >= threshold.div_ceil(2) && !self.told {
-            self.told = true;
+        } else if alike >= threshold.div_ceil(2) && !self.warned {
+            self.warned = true;
             LoopOpinion::Repetitive
         } else {
             LoopOpinion::Fine
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_come_back_to_the_same_state_are_told_of_at_half_and_a_loop_at_the_threshold() {
+    fn a_repeated_file_state_is_warned_of_at_half_and_a_loop_at_the_threshold() {
         let opinions = |trees: &[u8], threshold| -> Vec<LoopOpinion> {
             let mut watch = LoopWatch::default();
             let id = |digit: &u8| TreeId::parse(&digit.to_string().repeat(40)).unwrap();
@@ -307,7 +307,11 @@ mod tests {
         };
         use LoopOpinion::{Fine, Loop, Repetitive};
         assert_eq!(opinions(&[1, 2, 1, 2, 1, 2, 1, 2], 4), [Fine, Fine, Fine, Repetitive, Fine, Fine, Fine, Loop]);
-        assert_eq!(opinions(&[1, 2, 1, 2, 1], 2), [Fine, Fine, Fine, Repetitive, Loop], "the model is told before");
+        assert_eq!(
+            opinions(&[1, 2, 1, 2, 1], 2),
+            [Fine, Fine, Fine, Repetitive, Loop],
+            "the model gets a warning first"
+        );
         assert_eq!(opinions(&[1, 2, 1, 3, 1, 4, 1, 5, 1, 6, 1], 4), [Fine; 11], "each detour is another one");
         assert_eq!(opinions(&[1; 9], 4), [Fine; 9], "nothing was changed");
         assert_eq!(opinions(&[1, 2, 3, 4, 5, 6, 7, 8, 9], 4), [Fine; 9]);
@@ -317,8 +321,8 @@ mod tests {
     fn it_is_told_once_and_an_attempt_begins_anew() {
         let mut watch = LoopWatch::default();
         let note = |watch: &mut LoopWatch, a: u64| watch.note("t", &json!({"a": a}), "same", false, 4);
-        let told = [1, 1, 2, 2].map(|a| note(&mut watch, a));
-        assert_eq!(told.iter().filter(|opinion| **opinion == LoopOpinion::Repetitive).count(), 1);
+        let warned = [1, 1, 2, 2].map(|a| note(&mut watch, a));
+        assert_eq!(warned.iter().filter(|opinion| **opinion == LoopOpinion::Repetitive).count(), 1);
         watch.forget();
         assert_eq!([1, 1].map(|a| note(&mut watch, a)), [LoopOpinion::Fine, LoopOpinion::Repetitive]);
     }

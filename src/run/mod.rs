@@ -95,7 +95,7 @@ impl Run {
     /// Sets another money limit, in millionths of a US dollar. The whole cost of the run so far
     /// counts towards it.
     pub fn may_cost(&mut self, usd_micros: u64) {
-        self.context.charter.limits.usd_micros = Some(usd_micros);
+        self.context.spec.limits.usd_micros = Some(usd_micros);
     }
 
     /// Returns the earliest time at which [`Event::DeadlinePassed`] has an effect.
@@ -145,13 +145,13 @@ impl Run {
     }
 
     /// Returns the spec of the run.
-    pub fn charter(&self) -> &RunSpec {
-        &self.context.charter
+    pub fn spec(&self) -> &RunSpec {
+        &self.context.spec
     }
 
     /// Returns the sandbox around the agent, once known, and true if the agent can reach the
     /// network from it.
-    pub fn wall(&self) -> (Option<SandboxKind>, bool) {
+    pub fn sandbox(&self) -> (Option<SandboxKind>, bool) {
         (self.context.plan.sandbox, self.context.plan.network)
     }
 
@@ -198,7 +198,7 @@ impl Run {
 
     /// Returns the task's text.
     pub fn prompt(&self) -> &str {
-        &self.context.charter.prompt
+        &self.context.spec.prompt
     }
 
     /// Returns the number of the next model turn, from 1.
@@ -245,7 +245,7 @@ impl Run {
             return None;
         }
         match event {
-            Event::CancelRequested { cause, said } => self.cancel(cause, said),
+            Event::CancelRequested { cause, partial_text } => self.cancel(cause, partial_text),
             Event::BaseJudged { result } if self.state.name() != StateName::Idle => self.learn_base(result),
             Event::LimitReached { reason } if self.is_active() && event::may_be_given(reason) => {
                 Some(self.abort(reason, reason.row().meaning.into(), None, String::new()))
@@ -280,7 +280,7 @@ impl Run {
 
     /// Handles a cancel. An active run goes to its report, and an idle run ends at once. A run on
     /// the way to its report only records the cause.
-    fn cancel(&mut self, cause: StopCause, said: String) -> Option<NextState> {
+    fn cancel(&mut self, cause: StopCause, partial_text: String) -> Option<NextState> {
         let message = Reason::Cancelled.row().meaning.to_owned();
         match self.state.name() {
             StateName::Reporting => {
@@ -290,23 +290,29 @@ impl Run {
                 None
             }
             StateName::Idle => {
-                let ended = EndedRun { reason: Reason::Cancelled, message, stopped_by: Some(cause), said };
+                let ended = EndedRun { reason: Reason::Cancelled, message, stopped_by: Some(cause), partial_text };
                 self.state = RunState::rest(ended, &mut self.context);
                 None
             }
             StateName::Planning | StateName::Executing | StateName::Verifying => {
-                Some(self.abort(Reason::Cancelled, message, Some(cause), said))
+                Some(self.abort(Reason::Cancelled, message, Some(cause), partial_text))
             }
         }
     }
 
     /// Ends an active run: stops the effects in flight and keeps the completed work.
-    fn abort(&mut self, reason: Reason, message: String, stopped_by: Option<StopCause>, said: String) -> NextState {
+    fn abort(
+        &mut self,
+        reason: Reason,
+        message: String,
+        stopped_by: Option<StopCause>,
+        partial_text: String,
+    ) -> NextState {
         let state = std::mem::replace(&mut self.state, RunState::new());
         if matches!(state, RunState::CallingModel(_)) {
             self.context.emit(AgentEvent::TurnDiscarded { error: message.clone() });
         }
         let late = state.awaited();
-        NextState::End(RunEnding { reason, message, stopped_by, said, turn: state.into_turn(), late })
+        NextState::End(RunEnding { reason, message, stopped_by, partial_text, turn: state.into_turn(), late })
     }
 }

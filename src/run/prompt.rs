@@ -75,7 +75,7 @@ pub(super) fn answered(answer: &str) -> String {
 /// Returns the replacement for the first `upto` messages: the task's text, the summary, and the
 /// last feedback of the checks. The feedback is left out if a later message still contains it.
 pub(super) fn summary(cx: &RunContext, summary: &str, upto: usize) -> String {
-    let mut text = format!("The task:\n\n{}\n\nThe conversation so far, summarised:\n\n{summary}", cx.charter.prompt);
+    let mut text = format!("The task:\n\n{}\n\nThe conversation so far, summarised:\n\n{summary}", cx.spec.prompt);
     if let Some(schema) = &cx.plan.output_schema {
         text.push_str(&format!("\n\n{}", output_schema(schema)));
     }

@@ -124,10 +124,10 @@ impl Run {
 }
 
 fn task_result(ended: &EndedRun, cx: &RunContext) -> TaskResult {
-    let said = Some(ended.said.clone()).filter(|said| !said.trim().is_empty());
+    let partial_text = Some(ended.partial_text.clone()).filter(|partial_text| !partial_text.trim().is_empty());
     TaskResult {
-        run: cx.charter.run.clone(),
-        title: cx.charter.title.clone(),
+        run: cx.spec.run.clone(),
+        title: cx.spec.title.clone(),
         reason: ended.reason,
         done_reason: ended.reason.row().done_reason.into(),
         exit_code: ended.reason.exit_code(ended.stopped_by),
@@ -136,13 +136,13 @@ fn task_result(ended: &EndedRun, cx: &RunContext) -> TaskResult {
         cancelled: ended.is_cancelled(),
         stopped_by: ended.stopped_by,
         message: ended.message.clone(),
-        summary: said.or_else(|| cx.transcript.last_said()).unwrap_or_default(),
+        summary: partial_text.or_else(|| cx.transcript.last_said()).unwrap_or_default(),
         answer: cx.answer.clone(),
         attempts: cx.ledger.attempts.clone(),
         turns: cx.ledger.turns.saturating_add(cx.ledger.child_turns),
         files_changed: cx.ledger.files.values().cloned().collect(),
         difference: cx.difference.clone(),
-        limits: cx.charter.limits.clone(),
+        limits: cx.spec.limits.clone(),
         usage: cx.ledger.usage.clone(),
         tools: cx.ledger.tools.clone(),
         warnings: warnings(cx),

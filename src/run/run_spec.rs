@@ -116,7 +116,7 @@ pub struct ModelTerms {
     /// The price of its tokens, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// The most tokens in a conversation, answer included, if known.
+    /// The maximum number of tokens in a conversation, answer included, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
     /// The configured maximum of output tokens in one answer.
@@ -149,7 +149,7 @@ pub struct RunPlan {
     pub ask_commands: Vec<String>,
     /// The digest of the frozen gate; empty without a gate.
     pub gate_digest: String,
-    /// The digest of the file that stores the gate for a resume; empty where there is no file.
+    /// The digest of the file that stores the gate for a resume; empty where no file exists.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub gate_file: String,
     /// The tree before the agent's work.

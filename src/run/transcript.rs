@@ -41,11 +41,11 @@ impl Transcript {
 
     /// Returns the text of the model's newest message that has any.
     pub(super) fn last_said(&self) -> Option<String> {
-        let said = |message: &Message| {
+        let text_of = |message: &Message| {
             let text = text_of(&message.content);
             (message.role == Role::Assistant && !text.trim().is_empty()).then_some(text)
         };
-        self.messages.iter().rev().find_map(said)
+        self.messages.iter().rev().find_map(text_of)
     }
 
     /// Returns the whole text of the model's newest answer. If the answer was cut off and

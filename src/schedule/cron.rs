@@ -1,9 +1,9 @@
 //! Cron expressions in a time zone whose clocks change.
 //!
-//! As in Vixie cron, if neither the hour nor the minute contains `*`, each time of the wall clock is
-//! due once. A time in a gap is due at the end of the gap; a time that occurs twice (a fold) is due
-//! the first time. If the hour or the minute contains `*`, the expression follows elapsed time, and
-//! the wall clock only decides which moments match.
+//! As in Vixie cron, if neither the hour nor the minute contains `*`, each time of the wall clock
+//! is due once. A time in a gap is due at the end of the gap; a time that occurs twice (a fold) is
+//! due the first time. If the hour or the minute contains `*`, the expression follows elapsed time,
+//! and the wall clock only decides which moments match.
 
 use croner::Cron;
 use jiff::civil::DateTime;

@@ -4,7 +4,7 @@
 use super::Schedule;
 use jiff::Timestamp;
 
-/// The most earlier moments that are counted.
+/// The maximum number of earlier moments that are counted.
 const COUNTED: u64 = 10_000;
 
 /// The due moments of a period.

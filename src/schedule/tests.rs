@@ -24,7 +24,7 @@ fn shown(text: &str, zone: &str, from: &str, to: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_interval_counts_from_1970_so_that_its_moments_have_the_same_names_for_everybody() {
+fn an_interval_counts_from_1970_so_that_all_machines_name_its_times_alike() {
     let half = Schedule::every(Duration::from_secs(1800)).unwrap();
     assert_eq!((half.text(), half.zone()), ("every 30m", "UTC"));
     assert_eq!(half.next(at("2026-03-01T10:07:03Z")), Some(at("2026-03-01T10:30:00Z")));
@@ -138,11 +138,11 @@ fn what_is_wrong_with_a_schedule_is_said() {
         ("@daily", Some("")),
         ("@daily", Some("../etc/passwd")),
     ];
-    let said = all.map(|(text, zone)| match Schedule::parse(text, zone) {
+    let message = all.map(|(text, zone)| match Schedule::parse(text, zone) {
         Ok(schedule) => format!("{text:?} {zone:?} is taken as {schedule}"),
         Err(fault) => format!("{fault} - {}", fault.hint()),
     });
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(message.join("\n"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use jiff::tz::{TimeZone, db};
 
 /// The largest edit distance of a suggested name.
 const NEAR: usize = 3;
-/// The most names that are suggested.
+/// The maximum number of names that are suggested.
 const TOLD: usize = 2;
 
 /// Returns the time zone with this name, in any case.

@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The name of the job that sends notifications of health changes.
 pub const DELIVERIES: &str = "deliveries";
-/// The most tries of one notification, and the pause after the first try. The pause doubles with
-/// each try.
+/// The maximum number of tries of one notification, and the pause after the first try. The pause
+/// doubles with each try.
 const TELLINGS: u64 = 8;
 const PAUSE_MS: i64 = 30_000;
 /// Notifications loaded at a time, and monitors handled in parallel. A receiver that does not
@@ -117,7 +117,7 @@ pub fn missed_runs(
             for row in rows {
                 let slug = row.slug;
                 let looked = ledger.with(move |store| match look(store, &slug, now) {
-                    Ok(heard) => Ok(heard.change),
+                    Ok(received) => Ok(received.change),
                     Err(MonitorError::Store(error)) => Err(error),
                     Err(fault) => {
                         tracing::warn!("{}", error_line(&fault));
@@ -207,14 +207,14 @@ async fn deliver_of(
 ) -> Result<(), JobError> {
     let how = row.map_or(Ok(None), |row| HealthNotifier::parse(&row.on_change));
     for news in all {
-        let told = match &how {
+        let reported = match &how {
             Ok(Some(how)) => means.deliver(how, &news, clock.now().as_second(), stop).await,
             Ok(None) => Ok(()), // notification was turned off
             Err(error) => Err(JobError::Final(error.to_string())),
         };
         let NewsRow { no, tries, monitor, delivery, .. } = news;
         let now = clock.now().as_millisecond();
-        let (again, said) = match told {
+        let (again, message) = match reported {
             Ok(()) => (None, None),
             Err(JobError::Resting) => return Ok(()),
             Err(JobError::Retryable(why)) if tries + 1 < TELLINGS => {
@@ -225,7 +225,7 @@ async fn deliver_of(
                 (None, Some(why))
             }
         };
-        ledger.with(move |store| store.told_monitor_news((no, &delivery), now, again, said.as_deref())).await?;
+        ledger.with(move |store| store.told_monitor_news((no, &delivery), now, again, message.as_deref())).await?;
         if again.is_some() {
             return Ok(());
         }

@@ -85,7 +85,7 @@ impl JobRunData {
             state: run.state.clone(),
             tries: run.tries,
             count: run.count,
-            error: run.said.clone(),
+            error: run.message.clone(),
             run: run.run.clone(),
         }
     }
@@ -167,9 +167,9 @@ impl MonitorData {
     /// # Errors
     /// When the store cannot be read.
     pub fn from_row(store: &Store, row: &MonitorRow, strip: u32, now: Timestamp) -> Result<Self, StoreError> {
-        let heard = store.check_ins(&row.slug, strip.max(1))?;
+        let received = store.check_ins(&row.slug, strip.max(1))?;
         let known: BTreeSet<Timestamp> =
-            heard.iter().filter_map(|one| Timestamp::from_millisecond(one.due_ms?).ok()).collect();
+            received.iter().filter_map(|one| Timestamp::from_millisecond(one.due_ms?).ok()).collect();
         let minutes = |ms: i64| ms as f64 / 60_000.0;
         let next = next_expected(row, &known, now).ok().flatten().filter(|_| !row.is_orphan);
         Ok(Self {
@@ -181,7 +181,7 @@ impl MonitorData {
             max_runtime_minutes: row.max_runtime_ms.map(minutes),
             health: row.health.clone(),
             since: of_ms(row.since_ms),
-            last_checkin: heard.first().map(CheckInData::from_row),
+            last_checkin: received.first().map(CheckInData::from_row),
             next_expected_at: next.map(rfc3339),
             task: row.owner.clone(),
             task_gone: row.is_orphan,
@@ -189,7 +189,7 @@ impl MonitorData {
                 HealthNotifier::Command(_) => "command",
                 HealthNotifier::Webhook { .. } => "webhook",
             }),
-            strip: heard.iter().take(strip as usize).map(CheckInData::from_row).collect(),
+            strip: received.iter().take(strip as usize).map(CheckInData::from_row).collect(),
         })
     }
 }

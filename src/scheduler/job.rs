@@ -71,7 +71,7 @@ pub struct JobContext {
     pub no: i64,
     /// The due time; `None` for a run on request.
     pub due: Option<Timestamp>,
-    /// True if there is no further try after this one.
+    /// True if no further try follows.
     pub is_last: bool,
     /// Cancelled when the server is about to end. The job should then end soon or return
     /// [`JobError::Resting`].

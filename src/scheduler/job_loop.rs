@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 /// The longest sleep. It bounds the delay until an adjustment of the wall clock is noticed.
 const NAP: Duration = Duration::from_secs(20);
-/// The most tries of a run, and the pause after the first one.
+/// The maximum number of tries of a run, and the pause after the first one.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(5);
 /// Missed due times of one check that get a row each. Earlier ones share one row.
@@ -24,7 +24,7 @@ const NAMED: usize = 50;
 /// The loop of one job.
 #[derive(Debug)]
 pub(super) struct JobLoop {
-    pub(super) crew: Arc<SchedulerShared>,
+    pub(super) shared: Arc<SchedulerShared>,
     pub(super) name: String,
     /// The end of its last run. Due times up to then passed while it ran.
     busy_until: Option<Timestamp>,
@@ -39,14 +39,14 @@ struct Begin {
 }
 
 impl JobLoop {
-    pub(super) fn new(crew: Arc<SchedulerShared>, name: String) -> Self {
-        Self { crew, name, busy_until: None }
+    pub(super) fn new(shared: Arc<SchedulerShared>, name: String) -> Self {
+        Self { shared, name, busy_until: None }
     }
 
     /// Runs the loop until the job is gone or the server ends.
     pub(super) async fn tend(mut self) {
         let mut begins_anew = true;
-        while let Some(job) = self.crew.job(&self.name) {
+        while let Some(job) = self.shared.job(&self.name) {
             let tended = self.once(&job, begins_anew).await;
             match tended {
                 Ok(()) => begins_anew = false,
@@ -54,16 +54,16 @@ impl JobLoop {
                     tracing::warn!("job `{}` is delayed: {error}", self.name);
                     // A run may still be open in the store. It is handled like one left by an
                     // earlier server.
-                    self.crew.is_in(&self.name, JobState::Idle);
+                    self.shared.is_in(&self.name, JobState::Idle);
                     begins_anew = true;
                     self.rest(PAUSE).await;
                 }
             }
-            if self.crew.stop.is_cancelled() {
+            if self.shared.stop.is_cancelled() {
                 break;
             }
         }
-        self.crew.gone(&self.name);
+        self.shared.gone(&self.name);
     }
 
     async fn once(&mut self, job: &Arc<dyn ScheduledJob>, begins_anew: bool) -> Result<(), JobError> {
@@ -72,12 +72,12 @@ impl JobLoop {
             self.take_up(job).await?;
         }
         let begin = self.due(job, &row).await?;
-        let now = self.crew.clock.now();
+        let now = self.shared.clock.now();
         match begin {
             Some(Begin { due, at }) if at <= now => {
                 let (name, stamp) = (self.name.clone(), now.as_millisecond());
                 let begun = self
-                    .crew
+                    .shared
                     .ledger
                     .with(move |store| store.begin_job(&name, Some(due.as_millisecond()), stamp))
                     .await?;
@@ -88,15 +88,15 @@ impl JobLoop {
             }
             _ => {}
         }
-        if self.crew.take_asked(&self.name) {
+        if self.shared.take_asked(&self.name) {
             let (name, stamp) = (self.name.clone(), now.as_millisecond());
-            if let Some(no) = self.crew.ledger.with(move |store| store.begin_job(&name, None, stamp)).await? {
+            if let Some(no) = self.shared.ledger.with(move |store| store.begin_job(&name, None, stamp)).await? {
                 self.run(job, no, None).await?;
             }
             return Ok(());
         }
         let next = begin.map(|begin| begin.at).or_else(|| job.schedule().next(now).map(|due| self.put_off(job, due)));
-        self.crew.expects(&self.name, begin.map_or_else(|| job.schedule().next(now), |begin| Some(begin.due)));
+        self.shared.expects(&self.name, begin.map_or_else(|| job.schedule().next(now), |begin| Some(begin.due)));
         let until = next.map_or(NAP, |next| Duration::try_from(next.duration_since(now)).unwrap_or_default().min(NAP));
         self.rest(until).await;
         Ok(())
@@ -104,17 +104,17 @@ impl JobLoop {
 
     /// Waits until the time is over, a request arrives, or the server ends.
     async fn rest(&self, time: Duration) {
-        let poked = self.crew.poked(&self.name);
+        let poked = self.shared.poked(&self.name);
         tokio::select! {
             biased;
-            () = self.crew.stop.cancelled() => {}
+            () = self.shared.stop.cancelled() => {}
             () = poked.notified() => {}
             () = sleep(time.max(Duration::from_millis(1))) => {}
         }
     }
 
     async fn settle(&self, job: &Arc<dyn ScheduledJob>) -> Result<StoredJob, JobError> {
-        let now = self.crew.clock.now().as_millisecond();
+        let now = self.shared.clock.now().as_millisecond();
         let schedule = job.schedule();
         let row = StoredJob {
             name: self.name.clone(),
@@ -123,15 +123,15 @@ impl JobLoop {
             zone: schedule.zone().into(),
             handled_ms: if job.tolerance().is_none() { 0 } else { now },
         };
-        self.crew.ledger.with(move |store| store.settle_job(&row)).await
+        self.shared.ledger.with(move |store| store.settle_job(&row)).await
     }
 
     /// Handles runs that an earlier server left open: continues them, or marks them as interrupted.
     async fn take_up(&mut self, job: &Arc<dyn ScheduledJob>) -> Result<(), JobError> {
         let name = self.name.clone();
-        let left = self.crew.ledger.with(move |store| store.open_job_runs(&name)).await?;
+        let left = self.shared.ledger.with(move |store| store.open_job_runs(&name)).await?;
         for run in left {
-            if job.resumes() && !self.crew.stop.is_cancelled() {
+            if job.resumes() && !self.shared.stop.is_cancelled() {
                 let due = run.due_ms.and_then(|due| Timestamp::from_millisecond(due).ok());
                 self.run(job, run.no, due).await?;
             } else if !job.resumes() {
@@ -143,7 +143,7 @@ impl JobLoop {
 
     /// Returns the run to begin next. Records due times that are too old as missed or skipped.
     async fn due(&self, job: &Arc<dyn ScheduledJob>, row: &StoredJob) -> Result<Option<Begin>, JobError> {
-        let now = self.crew.clock.now();
+        let now = self.shared.clock.now();
         let handled = Timestamp::from_millisecond(row.handled_ms).unwrap_or(now).min(now);
         let schedule = job.schedule();
         let Some(tolerance) = job.tolerance() else {
@@ -166,7 +166,7 @@ impl JobLoop {
                 let dues: Vec<(i64, u64)> =
                     dues.into_iter().map(|(due, count)| (due.as_millisecond(), count)).collect();
                 let name = self.name.clone();
-                self.crew.ledger.with(move |store| store.pass_over_job(&name, state, &dues, to_ms, now_ms)).await?;
+                self.shared.ledger.with(move |store| store.pass_over_job(&name, state, &dues, to_ms, now_ms)).await?;
             }
         }
         Ok(begin)
@@ -178,9 +178,9 @@ impl JobLoop {
 
     /// Runs the job, three times at most, and records how it ended. A paused run stays open.
     async fn run(&mut self, job: &Arc<dyn ScheduledJob>, no: i64, due: Option<Timestamp>) -> Result<(), JobError> {
-        self.crew.is_in(&self.name, JobState::Running);
-        self.crew.publish(SchedulerUpdate::Job { name: self.name.clone(), state: "running".into() });
-        let context = |tries| JobContext { no, due, is_last: tries == TRIES, stop: self.crew.stop.clone() };
+        self.shared.is_in(&self.name, JobState::Running);
+        self.shared.publish(SchedulerUpdate::Job { name: self.name.clone(), state: "running".into() });
+        let context = |tries| JobContext { no, due, is_last: tries == TRIES, stop: self.shared.stop.clone() };
         let mut tries = 0;
         let ended = loop {
             tries += 1;
@@ -188,19 +188,19 @@ impl JobLoop {
             let done = done.unwrap_or_else(|_| Err(JobError::Final("the job panicked".into())));
             match done {
                 Err(JobError::Retryable(why)) if tries < TRIES => {
-                    let said = why.clone();
-                    self.crew.ledger.with(move |store| store.note_job(no, tries, Some(&said), None)).await?;
+                    let message = why.clone();
+                    self.shared.ledger.with(move |store| store.note_job(no, tries, Some(&message), None)).await?;
                     tokio::select! {
                         biased;
-                        () = self.crew.stop.cancelled() => break Err(JobError::Resting),
+                        () = self.shared.stop.cancelled() => break Err(JobError::Resting),
                         () = sleep(PAUSE * 2u32.pow(tries - 1)) => {}
                     }
                 }
                 done => break done,
             }
         };
-        self.busy_until = Some(self.crew.clock.now());
-        self.crew.is_in(&self.name, JobState::Idle);
+        self.busy_until = Some(self.shared.clock.now());
+        self.shared.is_in(&self.name, JobState::Idle);
         match ended {
             Err(JobError::Resting) => Ok(()),
             Ok(()) => self.end(no, "ok", tries, None).await,
@@ -211,13 +211,13 @@ impl JobLoop {
         }
     }
 
-    async fn end(&self, no: i64, state: &'static str, tries: u32, said: Option<String>) -> Result<(), JobError> {
-        let ended_ms = self.crew.clock.now().as_millisecond();
+    async fn end(&self, no: i64, state: &'static str, tries: u32, message: Option<String>) -> Result<(), JobError> {
+        let ended_ms = self.shared.clock.now().as_millisecond();
         let end = move |store: &crate::store::Store| {
-            store.end_job(no, &StoredJobEnd { ended_ms, state, tries, said: said.as_deref() })
+            store.end_job(no, &StoredJobEnd { ended_ms, state, tries, message: message.as_deref() })
         };
-        self.crew.ledger.with(end).await?;
-        self.crew.publish(SchedulerUpdate::Job { name: self.name.clone(), state: state.into() });
+        self.shared.ledger.with(end).await?;
+        self.shared.publish(SchedulerUpdate::Job { name: self.name.clone(), state: state.into() });
         Ok(())
     }
 }

@@ -15,14 +15,14 @@ use std::time::Duration;
 
 /// The period for which met due times are known. It is longer than any margin.
 const BACK: SignedDuration = SignedDuration::from_hours(48);
-/// The most bytes of a check-in id from a client.
+/// The maximum number of bytes of a check-in id from a client.
 const LONGEST_ID: usize = 64;
 
 /// A monitor that cannot be read or checked, or a check-in that is refused.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum MonitorError {
-    /// There is no monitor of this name.
+    /// No monitor has this name.
     #[error("there is no monitor `{slug}`")]
     Unknown { slug: String },
     /// The stored schedule cannot be parsed.
@@ -130,7 +130,7 @@ pub fn row_of(monitor: &Monitor, name: &str, owner: Option<&str>, now: Timestamp
 /// Records a check-in.
 ///
 /// # Errors
-/// When there is no such monitor, the check-in is invalid, or the store cannot be read or written.
+/// When no such monitor exists, the check-in is invalid, or the store cannot be read or written.
 pub fn check_in(store: &Store, slug: &str, said: &CheckIn, now: Timestamp) -> Result<MonitorUpdate, MonitorError> {
     if matches!(said.status, Status::Missed | Status::Timeout) {
         return Err(MonitorError::Status { status: said.status.word() });
@@ -149,7 +149,7 @@ pub fn check_in(store: &Store, slug: &str, said: &CheckIn, now: Timestamp) -> Re
 /// task is gone.
 ///
 /// # Errors
-/// When there is no such monitor, or the store cannot be read or written.
+/// When no such monitor exists, or the store cannot be read or written.
 pub fn look(store: &Store, slug: &str, now: Timestamp) -> Result<MonitorUpdate, MonitorError> {
     weigh(store, slug, None, now)
 }
@@ -177,8 +177,8 @@ fn weigh(store: &Store, slug: &str, said: Option<&CheckIn>, now: Timestamp) -> R
             (Ok(MonitorUpdate { health: health(&row.health), change: None, added: 0 }), Vec::new())
         }
         Ok(monitor) => {
-            let (heard, changes) = decide(&monitor, row, view, said, now);
-            (Ok(heard), changes)
+            let (record_check_in, changes) = decide(&monitor, row, view, said, now);
+            (Ok(record_check_in), changes)
         }
         Err(fault) => (Err(fault), Vec::new()),
     });
@@ -218,7 +218,7 @@ fn decide(
     seen.open.retain(|(no, _)| timed_out.iter().all(|one| one.no != *no));
     let added = changes.len();
     if let Some(said) = said
-        && let Some(change) = heard(monitor, view, &mut seen, said, now)
+        && let Some(change) = record_check_in(monitor, view, &mut seen, said, now)
     {
         stands.base = stands.base.after(said.status);
         changes.push(change);
@@ -242,7 +242,7 @@ fn decide(
 }
 
 /// Returns the change that a check-in makes; `None` for a repetition.
-fn heard(
+fn record_check_in(
     monitor: &Monitor,
     view: &MonitorView,
     seen: &mut MonitorHistory,

@@ -19,7 +19,7 @@ fn receiver(statuses: &'static [u16]) -> (String, UnboundedReceiver<String>) {
     use std::io::{BufRead, BufReader, Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
-    let (heard, requests) = unbounded_channel();
+    let (received, requests) = unbounded_channel();
     std::thread::spawn(move || {
         let mut held = Vec::new();
         for status in statuses {
@@ -35,7 +35,7 @@ fn receiver(statuses: &'static [u16]) -> (String, UnboundedReceiver<String>) {
             let mut body = vec![0; length];
             stream.read_exact(&mut body).unwrap();
             request.push_str(std::str::from_utf8(&body).unwrap());
-            let _nobody_listens_any_more = heard.send(request);
+            let _nobody_listens_any_more = received.send(request);
             match status {
                 0 => held.push(stream),
                 status => {
@@ -119,19 +119,20 @@ async fn who_takes_too_long_to_hear_is_left_in_time_and_told_again_later() {
         tokio::time::pause();
         std::future::pending::<()>().await
     };
-    let told = tokio::select! { told = means.deliver(&silent, &news, 7, &stop) => told, () = clock => unreachable!() };
-    assert!(matches!(told, Err(JobError::Retryable(_))), "{told:?}");
+    let reported =
+        tokio::select! { reported = means.deliver(&silent, &news, 7, &stop) => reported, () = clock => unreachable!() };
+    assert!(matches!(reported, Err(JobError::Retryable(_))), "{reported:?}");
     tokio::time::resume();
     let slow = HealthNotifier::Command(["sleep", "600"].map(str::to_owned).into());
     let means = NotifierTools { within: Duration::from_millis(300), ..means };
-    let told = means.deliver(&slow, &news, 7, &stop).await;
-    assert!(matches!(told, Err(JobError::Retryable(_))), "{told:?}");
+    let reported = means.deliver(&slow, &news, 7, &stop).await;
+    assert!(matches!(reported, Err(JobError::Retryable(_))), "{reported:?}");
 }
 
 #[tokio::test]
 async fn an_address_that_does_not_answer_holds_up_no_other_and_no_stop() {
     let home = crate::test_support::temp_dir();
-    let ((dead, mut asked), (well, mut heard)) = (receiver(&[0]), receiver(&[204]));
+    let ((dead, mut asked), (well, mut received)) = (receiver(&[0]), receiver(&[204]));
     let (job, _clock) = failing(home.path(), &[("a", &dead), ("b", &well)]);
     let context = once();
     let store = Store::open(&home.path().join("state"), home.path()).unwrap();
@@ -144,11 +145,11 @@ async fn an_address_that_does_not_answer_holds_up_no_other_and_no_stop() {
         while untold().len() > 1 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        assert!(heard.try_recv().is_ok());
+        assert!(received.try_recv().is_ok());
         context.stop.cancel();
     };
     let both = async { tokio::join!(job.run(context.clone()), ends) };
-    let (told, ()) = tokio::time::timeout(PATIENCE, both).await.unwrap();
-    told.unwrap();
+    let (reported, ()) = tokio::time::timeout(PATIENCE, both).await.unwrap();
+    reported.unwrap();
     assert_eq!(untold(), [("a".to_owned(), 0)], "a try that takes all its time would be counted");
 }

@@ -65,7 +65,7 @@ impl fmt::Debug for SchedulerSettings {
 /// The scheduler of a project. Clones share its state.
 #[derive(Debug, Clone)]
 pub struct Scheduler {
-    crew: Arc<SchedulerShared>,
+    shared: Arc<SchedulerShared>,
     submit: Option<Arc<dyn TaskSubmitter>>,
     workspace: PathBuf,
 }
@@ -108,8 +108,8 @@ impl Scheduler {
         let SchedulerSettings { ledger, clock, builtin, workspace, submit, tell } = terms;
         let entries = builtin.into_iter().map(|job| (job.name().to_owned(), Entry::new(job))).collect();
         let (stop, beat) = (CancellationToken::new(), Mutex::default());
-        let crew = SchedulerShared { ledger, clock, stop, tell, entries: Mutex::new(entries), beat };
-        Self { crew: Arc::new(crew), submit, workspace }
+        let shared = SchedulerShared { ledger, clock, stop, tell, entries: Mutex::new(entries), beat };
+        Self { shared: Arc::new(shared), submit, workspace }
     }
 
     /// Runs all jobs until `stop`. Jobs running at that time get `grace` to end; unfinished runs
@@ -125,8 +125,8 @@ impl Scheduler {
             if let Err(error) = self.scan().await {
                 tracing::warn!("cannot look for scheduled tasks: {error}");
             }
-            for name in self.crew.untended() {
-                tenders.spawn(JobLoop::new(Arc::clone(&self.crew), name).tend());
+            for name in self.shared.untended() {
+                tenders.spawn(JobLoop::new(Arc::clone(&self.shared), name).tend());
             }
             tokio::select! {
                 biased;
@@ -136,7 +136,7 @@ impl Scheduler {
                 () = sleep(SCAN) => {}
             }
         }
-        self.crew.stop.cancel();
+        self.shared.stop.cancel();
         let all = async { while tenders.join_next().await.is_some() {} };
         if timeout(grace, all).await.is_err() {
             tracing::warn!("some jobs did not end within the grace period");
@@ -147,18 +147,18 @@ impl Scheduler {
     /// Looks for tasks that have a schedule now.
     async fn scan(&self) -> Result<(), JobError> {
         let Some(submit) = self.submit.clone() else { return Ok(()) };
-        let (workspace, ledger) = (self.workspace.clone(), self.crew.ledger.clone());
+        let (workspace, ledger) = (self.workspace.clone(), self.shared.ledger.clone());
         let found = tokio::task::spawn_blocking(move || tasks::look_for(&workspace)).await;
         let FoundTasks { all, unread, is_whole } = found.map_err(|error| JobError::retryable(&error))?;
         let mut kept = unread; // the state of these files is unknown
         for (name, finding) in all {
             kept.push(name.clone());
-            let own = self.crew.entries().get(&name).is_some_and(|entry| entry.kind == JobKind::Builtin);
+            let own = self.shared.entries().get(&name).is_some_and(|entry| entry.kind == JobKind::Builtin);
             match finding {
                 _ if own => self.broken(&name, &format!("`{name}` is a built-in job: rename the file"), false).await?,
                 TaskFinding::Broken(fault) => self.broken(&name, &fault, true).await?,
                 TaskFinding::Scheduled(task) => {
-                    let now = self.crew.clock.now();
+                    let now = self.shared.clock.now();
                     let monitor = task.monitor_row(now);
                     let settled = ledger.with(move |store| tasks::settle_monitor(store, monitor.as_ref(), &name)).await;
                     if let Err(error) = settled {
@@ -168,10 +168,10 @@ impl Scheduler {
                         *task,
                         ledger.clone(),
                         Arc::clone(&submit),
-                        Arc::clone(&self.crew.clock),
-                        self.crew.tell.clone(),
+                        Arc::clone(&self.shared.clock),
+                        self.shared.tell.clone(),
                     ));
-                    self.crew.adopt(job);
+                    self.shared.adopt(job);
                 }
             }
         }
@@ -179,43 +179,44 @@ impl Scheduler {
             tracing::warn!("cannot read all of {}/: the scheduled jobs stay unchanged", tasks::FOLDER);
             return Ok(());
         }
-        self.crew.dismiss(&kept);
+        self.shared.dismiss(&kept);
         // Uses the stored jobs, so that tasks whose files vanished while no server ran are dropped
         // too.
-        let now_ms = self.crew.clock.now().as_millisecond();
+        let now_ms = self.shared.clock.now().as_millisecond();
         ledger.with(move |store| store.drop_jobs_but(JobKind::Task.word(), &kept, now_ms)).await
     }
 
     /// Reports once that a task cannot be run as written.
     async fn broken(&self, name: &str, fault: &str, shows: bool) -> Result<(), JobError> {
-        if shows && !self.crew.disable(name, fault) {
+        if shows && !self.shared.disable(name, fault) {
             return Ok(());
         }
         tracing::warn!("cannot run the scheduled task `{name}`: {fault}");
         if shows {
-            let (name, fault, now) = (name.to_owned(), fault.to_owned(), self.crew.clock.now().as_millisecond());
-            let said = name.clone();
+            let (name, fault, now) = (name.to_owned(), fault.to_owned(), self.shared.clock.now().as_millisecond());
+            let message = name.clone();
             let write = move |store: &crate::store::Store| {
                 let Some(no) = store.begin_job(&name, None, now)? else { return Ok(()) };
-                let end = crate::store::StoredJobEnd { ended_ms: now, state: "failed", tries: 0, said: Some(&fault) };
+                let end =
+                    crate::store::StoredJobEnd { ended_ms: now, state: "failed", tries: 0, message: Some(&fault) };
                 store.end_job(no, &end)
             };
-            self.crew.ledger.with(write).await?;
-            self.crew.publish(SchedulerUpdate::Job { name: said, state: "failed".into() });
+            self.shared.ledger.with(write).await?;
+            self.shared.publish(SchedulerUpdate::Job { name: message, state: "failed".into() });
         }
         Ok(())
     }
 
     /// Returns all jobs, sorted by name.
     pub fn jobs(&self) -> Vec<ShownJob> {
-        let entries = self.crew.entries();
+        let entries = self.shared.entries();
         entries.iter().filter(|(_, entry)| !entry.is_dismissed).map(|(name, entry)| entry.shown(name)).collect()
     }
 
-    /// Asks for a run of a job as soon as possible. `None` if there is no such job; `Some(false)`
+    /// Asks for a run of a job as soon as possible. `None` if no such job exists; `Some(false)`
     /// if it is running, already requested, or cannot be run.
     pub fn ask(&self, name: &str) -> Option<bool> {
-        let mut entries = self.crew.entries();
+        let mut entries = self.shared.entries();
         let entry = entries.get_mut(name)?;
         let can = entry.state == JobState::Idle && entry.job.is_some() && !entry.is_asked;
         if can {
@@ -227,11 +228,11 @@ impl Scheduler {
 
     /// Returns the time of the newest pass of the main loop.
     pub fn beat_at(&self) -> Option<Timestamp> {
-        *self.crew.beat.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.shared.beat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn beat(&self) {
-        *self.crew.beat.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.crew.clock.now());
+        *self.shared.beat.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.shared.clock.now());
     }
 }
 

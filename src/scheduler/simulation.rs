@@ -42,7 +42,7 @@ impl TaskSubmitter for Runner {
                 sleep(self.length).await;
                 self.took.lock().unwrap().insert(run.to_string());
             }
-            Ok(TaskEnd { is_well: true, said: "verified".into() })
+            Ok(TaskEnd { is_well: true, outcome: "verified".into() })
         }
         .boxed()
     }
@@ -134,13 +134,13 @@ fn judge(home: &Path, schedule: &Schedule, runner: &Runner, first: Timestamp, no
     }
     let expected: Vec<Timestamp> = schedule.due(first, now - Duration::from_secs(900), 10_000).newest;
     let missing: Vec<&Timestamp> = expected.iter().filter(|due| !dues.contains(due)).collect();
-    assert!(missing.len() as u64 <= counted, "nothing is said of {missing:?}; {counted} were counted together");
+    assert!(missing.len() as u64 <= counted, "{missing:?} are not reported; {counted} were counted together");
     let keys: BTreeSet<String> = dues.iter().map(|due| format!("schedule:work:{due}")).collect();
     assert!(runner.runs.lock().unwrap().keys().all(|key| keys.contains(key)), "a run without a row");
     // At most one check-in per due time.
-    let heard = store.check_ins("work", 5000).unwrap();
+    let received = store.check_ins("work", 5000).unwrap();
     let mut met = BTreeSet::new();
-    assert!(heard.iter().filter_map(|row| row.due_ms).all(|due| met.insert(due)), "two check-ins for one moment");
+    assert!(received.iter().filter_map(|row| row.due_ms).all(|due| met.insert(due)), "two check-ins for one moment");
 }
 
 fn server(home: &Path, clock: &Arc<SetClock>, runner: &Arc<Runner>) -> Scheduler {

@@ -1,4 +1,5 @@
-//! Tasks with a schedule: the scan of the project's task folder, and the job that runs such a task.
+//! Tasks with a schedule: the scan of the project's task folder, and the job that runs a scheduled
+//! task.
 
 use super::WallClock;
 use super::job::{JobContext, JobError, JobKind, ScheduledJob};
@@ -24,7 +25,7 @@ use walkdir::WalkDir;
 
 /// The task folder, relative to the workspace.
 pub const FOLDER: &str = "tasks";
-/// The depth of the scan, and the most files that it reads.
+/// The depth of the scan, and the maximum number of files that it reads.
 const DEEP: usize = 8;
 const MOST: usize = 10_000;
 
@@ -43,7 +44,7 @@ pub struct TaskEnd {
     /// True if the run succeeded.
     pub is_well: bool,
     /// The outcome in a word; for a failure also the reason, in one line.
-    pub said: String,
+    pub outcome: String,
 }
 
 /// A runner of tasks.
@@ -248,34 +249,34 @@ impl TaskJob {
     async fn run(&self, key: &str, context: &JobContext) -> Result<(), JobError> {
         let order = RunOrder { path: self.task.path.clone(), key: key.to_owned() };
         let run = self.submit.submit(order).await?;
-        let (no, said) = (context.no, run.to_string());
-        self.ledger.with(move |store| store.note_job(no, 0, None, Some(&said))).await?;
+        let (no, outcome) = (context.no, run.to_string());
+        self.ledger.with(move |store| store.note_job(no, 0, None, Some(&outcome))).await?;
         let end = tokio::select! {
             biased;
             end = self.submit.ended(run) => end?,
             () = context.stop.cancelled() => return Err(JobError::Resting),
         };
-        if end.is_well { Ok(()) } else { Err(JobError::Final(end.said)) }
+        if end.is_well { Ok(()) } else { Err(JobError::Final(end.outcome)) }
     }
 
     async fn check_in(&self, status: Status, id: &str, due: Option<Timestamp>) -> Result<(), JobError> {
         if self.task.timetable.monitor.is_none() {
             return Ok(());
         }
-        let said = CheckIn { status, id: Some(id.to_owned()), duration: None, source: Source::Task, due };
+        let outcome = CheckIn { status, id: Some(id.to_owned()), duration: None, source: Source::Task, due };
         let (slug, now) = (self.task.slug.to_string(), self.clock.now());
-        let heard = self.ledger.with(move |store| {
+        let received = self.ledger.with(move |store| {
             // A monitor of the same name that does not belong to the task gets no check-in.
             if store.monitor(&slug)?.is_none_or(|row| row.owner.as_deref() != Some(&slug)) {
                 return Ok(None);
             }
-            match check_in(store, &slug, &said, now) {
-                Ok(heard) => Ok(Some(heard)),
+            match check_in(store, &slug, &outcome, now) {
+                Ok(received) => Ok(Some(received)),
                 Err(MonitorError::Store(error)) => Err(error),
                 Err(_gone_or_unreadable) => Ok(None),
             }
         });
-        if let Some(change) = heard.await?.and_then(|heard| heard.change) {
+        if let Some(change) = received.await?.and_then(|received| received.change) {
             (self.tell)(SchedulerUpdate::Monitor(change));
         }
         Ok(())

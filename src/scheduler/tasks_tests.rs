@@ -34,7 +34,7 @@ impl TaskSubmitter for Slow {
             self.most.fetch_max(self.now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
             tokio::time::sleep(Duration::from_secs(150)).await;
             self.now.fetch_sub(1, Ordering::Relaxed);
-            Ok(TaskEnd { is_well: true, said: "verified".into() })
+            Ok(TaskEnd { is_well: true, outcome: "verified".into() })
         }
         .boxed()
     }

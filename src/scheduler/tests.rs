@@ -160,14 +160,14 @@ fn tasks_with_a_schedule_are_found_and_broken_ones_are_said_beside_them() {
     write_task(home.path(), "plain.md", "title: by hand");
     write_task(home.path(), "ci-hourly_run.md", "title: no schedule");
     let found = tasks::scan(home.path());
-    let said: Vec<String> = found
+    let outcome: Vec<String> = found
         .iter()
         .map(|(name, finding)| match finding {
             TaskFinding::Scheduled(task) => format!("{name}: {} {}", task.path, task.timetable.schedule),
             TaskFinding::Broken(why) => format!("{name} is broken: {why}"),
         })
         .collect();
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(outcome.join("\n"));
 }
 
 pub(super) fn monitor(store: &Store, on_change: &str) -> MonitorRow {
@@ -190,8 +190,8 @@ fn check_ins_are_written_once_and_what_the_system_adds_too() {
     monitor(&store, "");
     let now = |time: &str| at(&format!("2026-03-01T{time}Z"));
     let say = |status, id: &str, time: &str| {
-        let said = CheckIn { id: Some(id.into()), ..CheckIn::new(status) };
-        check_in(&store, "backup", &said, now(time)).unwrap().health
+        let outcome = CheckIn { id: Some(id.into()), ..CheckIn::new(status) };
+        check_in(&store, "backup", &outcome, now(time)).unwrap().health
     };
     assert_eq!(say(Status::InProgress, "one", "01:01:00"), Health::Healthy);
     assert_eq!(say(Status::InProgress, "one", "01:02:00"), Health::Healthy, "said twice");
@@ -220,8 +220,8 @@ fn what_never_ends_is_not_remembered_for_ever() {
     let row = MonitorRow { max_runtime_ms: None, ..monitor(&store, "") };
     assert_eq!(store.put_monitor(&row).unwrap(), MonitorWrite::Done);
     for no in 0..150 {
-        let said = CheckIn { id: Some(no.to_string()), ..CheckIn::new(Status::InProgress) };
-        check_in(&store, "backup", &said, at("2026-03-01T01:01:00Z")).unwrap();
+        let outcome = CheckIn { id: Some(no.to_string()), ..CheckIn::new(Status::InProgress) };
+        check_in(&store, "backup", &outcome, at("2026-03-01T01:01:00Z")).unwrap();
     }
     let left = store.check_ins("backup", 1000).unwrap();
     assert_eq!((left.len(), left[0].id.as_str(), left[99].id.as_str()), (100, "149", "50"));
@@ -263,7 +263,7 @@ impl TaskSubmitter for AtOnce {
     }
 
     fn ended(&self, _: RunId) -> BoxFuture<'_, Result<TaskEnd, JobError>> {
-        async { Ok(TaskEnd { is_well: false, said: "gate_failed".into() }) }.boxed()
+        async { Ok(TaskEnd { is_well: false, outcome: "gate_failed".into() }) }.boxed()
     }
 }
 
@@ -273,10 +273,10 @@ async fn a_scheduled_task_is_run_at_its_moment_and_its_monitor_hears_of_it() {
     write_task(home.path(), "nightly.md", "schedule: \"0 3 * * *\"");
     let submit = Arc::new(AtOnce::default());
     let shared: Arc<dyn WallClock> = Arc::clone(&clock) as Arc<dyn WallClock>;
-    let heard = Arc::new(Mutex::new(Vec::new()));
+    let received = Arc::new(Mutex::new(Vec::new()));
     let tell = {
-        let heard = Arc::clone(&heard);
-        Arc::new(move |tidings| heard.lock().unwrap().push(tidings))
+        let received = Arc::clone(&received);
+        Arc::new(move |tidings| received.lock().unwrap().push(tidings))
     };
     let terms = SchedulerSettings {
         ledger: ledger(home.path()),
@@ -295,11 +295,11 @@ async fn a_scheduled_task_is_run_at_its_moment_and_its_monitor_hears_of_it() {
     let store = Store::open(&home.path().join("state"), home.path()).unwrap();
     let run = store.job_history("nightly", 10).unwrap().remove(0);
     let expected = ("failed", Some("gate_failed"), Some("tasks/nightly.md"));
-    assert_eq!((run.state.as_str(), run.said.as_deref(), run.run.as_deref()), expected);
+    assert_eq!((run.state.as_str(), run.message.as_deref(), run.run.as_deref()), expected);
     let row = store.monitor("nightly").unwrap().unwrap();
     assert_eq!((row.health.as_str(), row.owner.as_deref()), ("failing", Some("nightly")));
     assert!(
-        heard
+        received
             .lock()
             .unwrap()
             .iter()
@@ -330,6 +330,6 @@ async fn another_health_is_told_to_a_program_until_it_has_heard() {
     for _twice in 0..2 {
         job.run(context()).await.unwrap();
     }
-    let told = fs::read_to_string(home.path().join("told")).unwrap();
-    assert!(told.starts_with("backup healthy failing ") && told.lines().count() == 1, "{told}");
+    let reported = fs::read_to_string(home.path().join("told")).unwrap();
+    assert!(reported.starts_with("backup healthy failing ") && reported.lines().count() == 1, "{reported}");
 }

@@ -36,7 +36,7 @@ pub struct AppParts {
     /// idle connection.
     pub request_within: Duration,
     /// The sender of news.
-    pub bell: Broadcaster,
+    pub broadcaster: Broadcaster,
     /// The engine that drives runs.
     pub engine: Engine,
 }
@@ -50,7 +50,7 @@ pub struct AppState {
     pub(in crate::serve) project: PathBuf,
     pub(in crate::serve) entrance: LoginGuard,
     pub(in crate::serve) request_within: Duration,
-    pub(in crate::serve) bell: Broadcaster,
+    pub(in crate::serve) broadcaster: Broadcaster,
     pub(in crate::serve) engine: Engine,
     pub(in crate::serve) figures: Arc<ServerMetrics>,
     /// Cancelled when the server stops; it ends all streams.
@@ -62,20 +62,20 @@ pub struct AppState {
     /// Open stores that are not in use.
     stores: Mutex<Vec<Store>>,
     /// The last reported change of each monitor.
-    told: Mutex<BTreeMap<String, HealthChange>>,
+    reported: Mutex<BTreeMap<String, HealthChange>>,
 }
 
 impl AppState {
     /// Creates the shared state; it starts no activity.
     pub fn new(parts: AppParts) -> Arc<Self> {
-        let AppParts { state_dir, workspace, project, entrance, request_within, bell, engine } = parts;
+        let AppParts { state_dir, workspace, project, entrance, request_within, broadcaster, engine } = parts;
         Arc::new(Self {
             state_dir,
             workspace,
             project,
             entrance,
             request_within,
-            bell,
+            broadcaster,
             engine,
             figures: Arc::default(),
             stopping: CancellationToken::new(),
@@ -83,7 +83,7 @@ impl AppState {
             desks: Arc::new(Semaphore::new(DESKS)),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
             stores: Mutex::default(),
-            told: Mutex::default(),
+            reported: Mutex::default(),
         })
     }
 
@@ -114,15 +114,17 @@ impl AppState {
     /// Sends news about a job or a monitor to all listeners.
     pub fn publish(&self, tidings: SchedulerUpdate) {
         match tidings {
-            SchedulerUpdate::Job { name, state } => self.bell.ring(Topic::Job, json!({ "name": name, "state": state })),
+            SchedulerUpdate::Job { name, state } => {
+                self.broadcaster.ring(Topic::Job, json!({ "name": name, "state": state }))
+            }
             SchedulerUpdate::Monitor(change) => {
                 {
-                    let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-                    if told.insert(change.monitor.clone(), change.clone()).as_ref() == Some(&change) {
+                    let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+                    if reported.insert(change.monitor.clone(), change.clone()).as_ref() == Some(&change) {
                         return; // this change was already reported
                     }
                 }
-                self.bell.ring(Topic::Monitor, json!(change));
+                self.broadcaster.ring(Topic::Monitor, json!(change));
                 // Deliveries start at once and do not wait for the next minute.
                 let _is_told_later = self.scheduler.get().map(|scheduler| scheduler.ask(DELIVERIES));
             }
@@ -137,12 +139,12 @@ impl AppState {
         self: &Arc<Self>,
         look: impl FnOnce(&mut Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, HttpProblem> {
-        let house = Arc::clone(self);
+        let app_state = Arc::clone(self);
         let looked = self.beside(move || {
-            let idle = house.stores.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let mut store = idle.map_or_else(|| Store::open(&house.state_dir, &house.project), Ok)?;
+            let idle = app_state.stores.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let mut store = idle.map_or_else(|| Store::open(&app_state.state_dir, &app_state.project), Ok)?;
             let found = look(&mut store);
-            house.stores.lock().unwrap_or_else(PoisonError::into_inner).push(store);
+            app_state.stores.lock().unwrap_or_else(PoisonError::into_inner).push(store);
             found
         });
         Ok(looked.await??)

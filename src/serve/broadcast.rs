@@ -30,7 +30,7 @@ pub struct ServerNews {
     /// The subject.
     #[serde(rename = "type")]
     pub topic: Topic,
-    /// The details; null if there are none.
+    /// The details; null if none exist.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub data: Value,
 }
@@ -73,7 +73,7 @@ pub struct Subscription {
 impl Subscription {
     /// Returns the next news item; `None` when the sender is gone. A listener that was too slow
     /// receives [`Topic::Reset`] in place of the missed items.
-    pub async fn hear(&mut self) -> Option<ServerNews> {
+    pub async fn next_item(&mut self) -> Option<ServerNews> {
         match self.news.recv().await {
             Ok(news) => Some(news),
             Err(RecvError::Lagged(_)) => Some(ServerNews { topic: Topic::Reset, data: Value::Null }),
@@ -89,17 +89,17 @@ mod tests {
 
     #[tokio::test]
     async fn who_was_too_slow_hears_that_everything_is_to_be_fetched_anew() {
-        let bell = Broadcaster::default();
-        bell.ring(Topic::Run, json!({ "id": "before" }));
-        let mut ear = bell.listen();
-        (0..=KEPT).for_each(|number| bell.ring(Topic::Job, json!({ "number": number })));
-        let reset = ear.hear().await.unwrap();
+        let broadcaster = Broadcaster::default();
+        broadcaster.ring(Topic::Run, json!({ "id": "before" }));
+        let mut subscription = broadcaster.listen();
+        (0..=KEPT).for_each(|number| broadcaster.ring(Topic::Job, json!({ "number": number })));
+        let reset = subscription.next_item().await.unwrap();
         assert_eq!(serde_json::to_value(&reset).unwrap(), json!({ "type": "reset" }));
-        let next = ear.hear().await.unwrap();
+        let next = subscription.next_item().await.unwrap();
         assert_eq!(serde_json::to_value(&next).unwrap(), json!({ "type": "job", "data": { "number": 1 } }));
-        assert_eq!(bell.listeners(), 1);
-        (0..KEPT - 1).for_each(|_| drop(ear.news.try_recv()));
-        drop(bell);
-        assert_eq!(ear.hear().await, None);
+        assert_eq!(broadcaster.listeners(), 1);
+        (0..KEPT - 1).for_each(|_| drop(subscription.news.try_recv()));
+        drop(broadcaster);
+        assert_eq!(subscription.next_item().await, None);
     }
 }

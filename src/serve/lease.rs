@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_free_although_a_program_that_is_being_started_has_a_copy_of_its_handle() {
+    fn a_lease_is_free_while_a_starting_program_has_a_copy_of_its_handle() {
         let home = crate::test_support::temp_dir();
         let folder = home.path().join("serve");
         let mut lease = ServeLease::acquire(&folder).unwrap();

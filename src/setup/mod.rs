@@ -53,7 +53,7 @@ impl ProjectContext<'_> {
             memory: Some(memory_terms(set)),
             secrets: secrets(environment, set, late),
             baseline: set.baseline.unwrap_or_default(),
-            wall: set.sandbox,
+            sandbox: set.sandbox,
             network: set.network,
             limits: set.limits,
             hooks: hooks(set),

@@ -20,8 +20,8 @@ fn found(specs: &[(&str, &str)], files: &[(&str, &str)]) -> Vec<String> {
     check.see("src/main.rs", "");
     check.see("src/dates.rs", SOURCE);
     files.iter().for_each(|(path, text)| check.see(path, text));
-    let said = |finding: SpecFinding| format!("{:?}: {finding}", finding.severity);
-    check.findings().into_iter().map(said).collect()
+    let message = |finding: SpecFinding| format!("{:?}: {finding}", finding.severity);
+    check.findings().into_iter().map(message).collect()
 }
 
 #[test]

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// The most steps that are remembered. The steps not seen for the longest time are forgotten.
+/// The maximum number of steps that are remembered. The steps not seen for the longest time are
+/// forgotten.
 const MOST: i64 = 2000;
 /// Limits the pages of the write-ahead log, since a process that opens the database alone reads the
 /// whole log.

@@ -9,7 +9,7 @@ const TEXTS: [&str; 7] = ["title", "source", "models", "id", "run_key", "reason"
 /// A filter for a list of runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunListFilter {
-    /// The most runs to return.
+    /// The maximum number of runs to return.
     pub limit: u32,
     /// Only runs that began before this one, to get the next page.
     pub before: Option<RunId>,

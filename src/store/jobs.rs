@@ -48,7 +48,7 @@ pub struct StoredJobRun {
     /// The number of moments that this entry covers, if several were missed.
     pub count: u64,
     /// The error message.
-    pub said: Option<String>,
+    pub message: Option<String>,
     /// The task run that the job started.
     pub run: Option<String>,
 }
@@ -63,7 +63,7 @@ pub struct StoredJobEnd<'a> {
     /// The number of tries.
     pub tries: u32,
     /// The error message.
-    pub said: Option<&'a str>,
+    pub message: Option<&'a str>,
 }
 
 impl Store {
@@ -154,14 +154,14 @@ impl Store {
     ) -> Result<u64, StoreError> {
         self.alter("job", |db| {
             let sql = "INSERT INTO job_runs (job, due, began, ended, state, count) VALUES (?1, ?2, ?3, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
-            let mut said = 0;
+            let mut message = 0;
             for (due, count) in dues {
                 let count = i64::try_from(*count).unwrap_or(i64::MAX);
-                said += db.execute(sql, params![name, due, now_ms, state, count])? as u64;
+                message += db.execute(sql, params![name, due, now_ms, state, count])? as u64;
             }
             handled(db, name, Some(to_ms))?;
             forget(db, name)?;
-            Ok(said)
+            Ok(message)
         })
     }
 
@@ -170,9 +170,9 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn note_job(&self, no: i64, tries: u32, said: Option<&str>, run: Option<&str>) -> Result<(), StoreError> {
+    pub fn note_job(&self, no: i64, tries: u32, message: Option<&str>, run: Option<&str>) -> Result<(), StoreError> {
         let sql = "UPDATE job_runs SET tries = max(tries, ?2), said = coalesce(?3, said), run = coalesce(?4, run) WHERE no = ?1";
-        self.alter("job", |db| db.execute(sql, params![no, tries, said, run]).map(drop))
+        self.alter("job", |db| db.execute(sql, params![no, tries, message, run]).map(drop))
     }
 
     /// Ends a job's run. A run that has ended stays unchanged.
@@ -180,9 +180,9 @@ impl Store {
     /// # Errors
     /// When the database cannot be written.
     pub fn end_job(&self, no: i64, end: &StoredJobEnd<'_>) -> Result<(), StoreError> {
-        let StoredJobEnd { ended_ms, state, tries, said } = end;
+        let StoredJobEnd { ended_ms, state, tries, message } = end;
         let sql = "UPDATE job_runs SET ended = ?2, state = ?3, tries = max(tries, ?4), said = ?5 WHERE no = ?1 AND ended IS NULL";
-        self.alter("job", |db| db.execute(sql, params![no, ended_ms, state, tries, said]).map(drop))
+        self.alter("job", |db| db.execute(sql, params![no, ended_ms, state, tries, message]).map(drop))
     }
 
     /// Returns the runs of a job that have not ended, oldest first.
@@ -265,12 +265,12 @@ fn job_run(row: &Row<'_>) -> rusqlite::Result<StoredJobRun> {
         state: row.get(5)?,
         tries: unsigned(row, 6)?,
         count: unsigned(row, 7)?,
-        said: row.get(8)?,
+        message: row.get(8)?,
         run: row.get(9)?,
     })
 }
 
-/// Returns the row, or `None` if there is none.
+/// Returns the row, or `None` if none exists.
 pub(super) fn one<T>(found: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
     found.optional()
 }

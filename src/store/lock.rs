@@ -52,7 +52,9 @@ impl RunLock {
             match error {
                 TryLockError::Error(source) => return Err(fail(source)),
                 TryLockError::WouldBlock if tries < most => std::thread::sleep(PAUSE),
-                TryLockError::WouldBlock => return Err(StoreError::Held { run: run.clone(), holder: said(&path) }),
+                TryLockError::WouldBlock => {
+                    return Err(StoreError::Held { run: run.clone(), holder: describe_holder(&path) });
+                }
             }
             tries += 1;
         }
@@ -87,7 +89,7 @@ pub(super) fn holder(folder: &RunDir) -> Option<String> {
     let file = File::open(&path).ok()?;
     let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
     let _closing_unlocks_it_too = file.unlock();
-    is_held.then(|| said(&path))
+    is_held.then(|| describe_holder(&path))
 }
 
 fn path(folder: &RunDir) -> PathBuf {
@@ -95,7 +97,7 @@ fn path(folder: &RunDir) -> PathBuf {
 }
 
 /// Describes the process that wrote the file, and the time since when it holds the lock.
-fn said(path: &Path) -> String {
+fn describe_holder(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     let since =
         fs::metadata(path).and_then(|meta| meta.modified()).ok().and_then(|time| Timestamp::try_from(time).ok());

@@ -13,10 +13,10 @@ const ID: usize = 32;
 /// The least number of characters of an id that are shown.
 const SHORT: usize = 8;
 /// The number of memories from which a word counts as common. A common word tells little: it is
-/// searched only if there is no rarer word, and only among the newest of its memories.
+/// searched only if no rarer word exists, and only among the newest of its memories.
 const COMMON: u64 = 100;
-/// The most words that are searched, and the most memories that are ranked, counted once for each
-/// of these words. Together they limit the time of a recall.
+/// The maximum number of words that are searched, and the maximum number of memories that are
+/// ranked, counted once for each of these words. Together they limit the time of a recall.
 const TELLING: usize = 12;
 const WEIGHED: u64 = 200;
 const EXPIRED: &str = "DELETE FROM memory WHERE expires_at <= ?1";

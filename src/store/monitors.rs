@@ -10,8 +10,8 @@ const COLUMNS: &str = "slug, name, schedule, zone, margin, max_runtime, owner, o
 /// An SQL condition: the job that owns the monitor no longer exists.
 const IS_ORPHAN: &str = "owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.name = owner)";
 const CHECK_IN: &str = "no, id, status, source, at, due, duration, count";
-/// The most check-ins in progress for each monitor. Older ones are removed, since they will hardly
-/// end.
+/// The maximum number of check-ins in progress for each monitor. Older ones are removed, since they
+/// will hardly end.
 const OPEN: i64 = 100;
 const NEWS: &str = "no, delivery, monitor, data, made, tries";
 
@@ -117,7 +117,7 @@ impl Store {
         read().map_err(self.fault("read"))
     }
 
-    /// Returns one monitor, or `None` if there is none with this name.
+    /// Returns one monitor, or `None` if none exists with this name.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -151,8 +151,8 @@ impl Store {
         })
     }
 
-    /// Sets the actions on a change of a monitor's health. Returns `false` if there is no such
-    /// monitor.
+    /// Sets the actions on a change of a monitor's health. Returns `false` if no such monitor
+    /// exists.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -241,13 +241,13 @@ impl Store {
         (no, delivery): (i64, &str),
         now_ms: i64,
         again_ms: Option<i64>,
-        said: Option<&str>,
+        message: Option<&str>,
     ) -> Result<(), StoreError> {
         // A row's number may be reused after a monitor is removed; a delivery's id is not.
         let sql = "UPDATE monitor_news SET tries = tries + 1, said = ?4, next = coalesce(?3, next), ended = iif(?3 IS NULL, ?2, NULL)
              WHERE no = ?1 AND delivery = ?5";
         self.alter("monitor", |db| {
-            db.execute(sql, params![no, now_ms, again_ms, said, delivery])?;
+            db.execute(sql, params![no, now_ms, again_ms, message, delivery])?;
             db.execute("DELETE FROM monitor_news WHERE ended IS NOT NULL AND no <= ?1 - ?2", params![no, KEPT])
                 .map(drop)
         })

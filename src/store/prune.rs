@@ -24,7 +24,8 @@ const HEAD: u64 = 80;
 /// removed only because of its age.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
-    /// The most milliseconds since the end of a run, or since the start of one that did not end.
+    /// The maximum number of milliseconds since the end of a run, or since the start of one that
+    /// did not end.
     pub age_ms: Option<i64>,
     /// The number of newest runs to keep.
     pub runs: Option<u64>,
@@ -66,7 +67,7 @@ struct Kept {
 
 impl Store {
     /// Removes the runs beyond the limits at this time, in milliseconds since 1970. This is cheap
-    /// if there are none.
+    /// if none exist.
     ///
     /// # Errors
     /// When the database or a folder cannot be read or removed. The next call completes what was

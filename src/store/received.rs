@@ -135,8 +135,8 @@ impl Store {
         if let Some(end) = delivery.end.as_ref().filter(is_new).filter(|_| last >= known.have) {
             write_end(&transaction, known.no, end).map_err(&fail)?;
         }
-        let heard = "UPDATE received SET heard_at = max(heard_at, ?2) WHERE run = ?1";
-        transaction.execute(heard, [known.no, now_ms]).map_err(&fail)?;
+        let update = "UPDATE received SET heard_at = max(heard_at, ?2) WHERE run = ?1";
+        transaction.execute(update, [known.no, now_ms]).map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
         Ok(())
     }
@@ -219,7 +219,7 @@ impl RunRow {
     #[must_use]
     pub fn seen_at(self, now_ms: i64) -> Self {
         let is_open = matches!(self.state, StoredRunState::Running { .. });
-        let silent_ms = self.heard_at_ms.map_or(0, |heard| now_ms.saturating_sub(heard));
+        let silent_ms = self.heard_at_ms.map_or(0, |received| now_ms.saturating_sub(received));
         Self { is_lost: is_open && u64::try_from(silent_ms).unwrap_or(0) > milliseconds(SILENCE), ..self }
     }
 }
@@ -235,13 +235,13 @@ fn checked(delivery: &SyncDelivery) -> Result<Vec<ChainLink>, Untaken> {
         return Err(torn(0));
     }
     let mut links = vec![link];
-    for ((record, said), seq) in delivery.records.iter().zip(delivery.after + 1..) {
+    for ((record, message), seq) in delivery.records.iter().zip(delivery.after + 1..) {
         let next = chain::next(&link, seq, record.at_ms, &record.kind, &chain::of(&record.data));
         // Numbers that are too large for the table cannot be those of a record.
         if record.seq != seq
             || u32::try_from(seq).is_err()
             || i64::try_from(record.at_ms).is_err()
-            || chain::from_hex(said) != Some(next)
+            || chain::from_hex(message) != Some(next)
         {
             return Err(torn(seq));
         }

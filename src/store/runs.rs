@@ -8,7 +8,7 @@ use crate::id::RunId;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 
-/// The most candidates that are named if the start of an id is ambiguous.
+/// The maximum number of candidates that are named if the start of an id is ambiguous.
 const CANDIDATES: u32 = 5;
 /// The least number of characters of an id that are shown.
 const SHORT: usize = 8;
@@ -144,7 +144,7 @@ impl Store {
     /// Returns one run.
     ///
     /// # Errors
-    /// When there is no such run, or the database cannot be read.
+    /// When no such run exists, or the database cannot be read.
     pub fn run(&self, run: &RunId) -> Result<RunRow, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM runs WHERE id = ?1");
         let row = self.db.query_row(&sql, [run.as_str()], |row| self.row(row)).optional();
@@ -154,7 +154,7 @@ impl Store {
     /// Returns the task of a run.
     ///
     /// # Errors
-    /// When there is no such run, or the database cannot be read.
+    /// When no such run exists, or the database cannot be read.
     pub fn task(&self, run: &RunId) -> Result<TaskCopy, StoreError> {
         let sql = "SELECT text, settings FROM tasks WHERE run = (SELECT no FROM runs WHERE id = ?1)";
         let copy = |row: &Row<'_>| Ok(TaskCopy { text: row.get(0)?, settings: row.get(1)? });

@@ -50,7 +50,7 @@ const RUNS: &str = "
     CREATE TABLE tasks (run INTEGER PRIMARY KEY, text TEXT NOT NULL, settings TEXT NOT NULL) STRICT;";
 
 /// Records by one number, see [`super::events::place`]. Rows of up to a page stay on their page;
-/// without such a number, rows leave theirs from a quarter of a page on.
+/// without this number, rows leave theirs from a quarter of a page on.
 const EVENTS: &str = "
     CREATE TABLE events (
         place INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, data TEXT, blob BLOB, hash BLOB NOT NULL,
@@ -58,8 +58,8 @@ const EVENTS: &str = "
     ) STRICT;";
 
 /// Memories that agents keep from run to run, found by the stems of their words. A memory with an
-/// expiry is ephemeral. `task` is the digest of the task whose outcome a memory reports; null if the
-/// memory is not a note of how a run ended.
+/// expiry is ephemeral. `task` is the digest of the task whose outcome a memory reports; null if
+/// the memory is not a note of how a run ended.
 const MEMORY: &str = "
     CREATE TABLE memory (
         no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, run TEXT, created_at INTEGER NOT NULL,

@@ -93,7 +93,7 @@ impl Store {
     /// `with_end`. A late call does not take back what was acknowledged before.
     ///
     /// # Errors
-    /// When there is no such run, or the database cannot be written.
+    /// When no such run exists, or the database cannot be written.
     pub fn mark_sent(&self, run: &RunId, upto: u64, with_end: bool) -> Result<(), StoreError> {
         let sent = i64::try_from(upto.saturating_add(u64::from(with_end))).unwrap_or(i64::MAX);
         let sql = "UPDATE runs SET synced = max(synced, ?2) WHERE id = ?1";

@@ -1,7 +1,7 @@
 //! Search words of any text, in the syntax of full-text queries, quoted so that nothing in them has
 //! a special meaning.
 
-/// The most words of a text that are searched: its first ones.
+/// The maximum number of words of a text that are searched: its first ones.
 const MOST: usize = 32;
 /// The longest word that is searched, in bytes.
 const LONGEST: usize = 64;

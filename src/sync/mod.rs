@@ -20,7 +20,7 @@ mod wire;
 pub use error::SyncError;
 pub use intake::{Refused, take};
 pub use outbox::SyncOutbox;
-pub use sender::{Said, SyncSender};
+pub use sender::{SendResult, SyncSender};
 pub use wire::{LARGEST_PARCEL, SyncBatch, SyncBegin, SyncEnd, SyncReceipt, SyncRefusal, WIRE_VERSION, WireRecord};
 
 #[cfg(test)]

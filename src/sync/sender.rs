@@ -12,9 +12,9 @@ use std::time::Duration;
 
 /// The time limit for one parcel.
 const PARCEL_TIME: Duration = Duration::from_secs(30);
-/// The most bytes of an answer.
+/// The maximum number of bytes of an answer.
 const LARGEST_ANSWER: usize = 64 * 1024;
-/// The most times that a server may ask for earlier records of one run.
+/// The maximum number of times that a server may ask for earlier records of one run.
 const MOST_REWINDS: u32 = 2;
 /// The longest pause between two attempts while sending fails.
 const SLOWEST_PACE: Duration = Duration::from_secs(60);
@@ -41,7 +41,7 @@ impl std::fmt::Debug for SyncToken {
 
 /// The result of sending.
 #[derive(Debug, Default)]
-pub struct Said {
+pub struct SendResult {
     /// The number of runs that the server has completely.
     pub runs: u64,
     /// The number of records that the server has taken.
@@ -82,32 +82,32 @@ impl SyncSender {
 
     /// Sends the unsent data, oldest run first. If the future is dropped, data without a receipt
     /// stays unsent.
-    pub async fn send(&self, which: WhichUnsent) -> Said {
-        let mut said = Said::default();
+    pub async fn send(&self, which: WhichUnsent) -> SendResult {
+        let mut result = SendResult::default();
         let unsent = match self.outbox.unsent(which).await {
             Ok(unsent) => unsent,
             Err(fault) => {
-                said.faults.push(fault);
-                return said;
+                result.faults.push(fault);
+                return result;
             }
         };
-        said.left = unsent.len() as u64;
+        result.left = unsent.len() as u64;
         for one in unsent {
-            match self.send_run(&one, &mut said.records).await {
+            match self.send_run(&one, &mut result.records).await {
                 Ok(()) => {
-                    said.runs += 1;
-                    said.left -= 1;
+                    result.runs += 1;
+                    result.left -= 1;
                 }
                 Err(fault) => {
                     let goes_on = fault.is_of_one_run();
-                    said.faults.push(fault);
+                    result.faults.push(fault);
                     if !goes_on {
                         break;
                     }
                 }
             }
         }
-        said
+        result
     }
 
     /// Checks that the server answers, for a sender that has nothing to send.
@@ -138,8 +138,8 @@ impl SyncSender {
         loop {
             tokio::time::sleep(pace).await;
             since_beat += pace;
-            let said = self.send(WhichUnsent::Begun).await;
-            let mut is_heard = said.faults.is_empty();
+            let result = self.send(WhichUnsent::Begun).await;
+            let mut is_heard = result.faults.is_empty();
             if is_heard && since_beat >= HEARTBEAT {
                 since_beat = Duration::ZERO;
                 is_heard = self.beat().await.is_ok();
@@ -183,7 +183,7 @@ impl SyncSender {
         let letter = HttpRequest { time: PARCEL_TIME, max_answer: LARGEST_ANSWER, ..HttpRequest::json(body) };
         let answer = self.courier.send(&letter.with("authorization", format!("Bearer {}", self.token.0))).await?;
         let refusal = || serde_json::from_slice::<SyncRefusal>(&answer.body).unwrap_or_default();
-        let said = || crate::yaml::excerpt(&refusal().detail).to_string();
+        let result = || crate::yaml::excerpt(&refusal().detail).to_string();
         match answer.status {
             200 => {
                 let no = |what: &str| SyncError::NoReceipt { host: host.clone(), what: what.to_owned() };
@@ -195,11 +195,11 @@ impl SyncSender {
             }
             401 | 403 => Err(SyncError::Token { host, status: answer.status }),
             409 => match refusal().send_from {
-                Some(from) => Ok(Reply::SendFrom(from, said())),
-                None => Err(self.refused(&parcel.run, 409, said())),
+                Some(from) => Ok(Reply::SendFrom(from, result())),
+                None => Err(self.refused(&parcel.run, 409, result())),
             },
-            400 | 413 | 422 => Err(self.refused(&parcel.run, answer.status, said())),
-            status @ (408 | 429 | 500..) => Err(SyncError::Later { host, status, detail: said() }),
+            400 | 413 | 422 => Err(self.refused(&parcel.run, answer.status, result())),
+            status @ (408 | 429 | 500..) => Err(SyncError::Later { host, status, detail: result() }),
             status => Err(SyncError::NoServer { host, status }),
         }
     }

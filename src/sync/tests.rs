@@ -55,10 +55,10 @@ impl Server {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let home = crate::test_support::temp_dir();
         let (fates, asked) = (Arc::<Mutex<VecDeque<Fate>>>::default(), Arc::<Mutex<Vec<Vec<u8>>>>::default());
-        let (state, fated, heard) = (home.path().to_owned(), fates.clone(), asked.clone());
+        let (state, fated, received) = (home.path().to_owned(), fates.clone(), asked.clone());
         std::thread::spawn(move || {
             for socket in listener.incoming().map_while(Result::ok) {
-                serve(socket, &state, &fated, &heard);
+                serve(socket, &state, &fated, &received);
             }
         });
         Self { url, home, fates, asked }
@@ -77,7 +77,7 @@ impl Server {
     }
 }
 
-fn serve(mut socket: TcpStream, state: &Path, fates: &Mutex<VecDeque<Fate>>, heard: &Mutex<Vec<Vec<u8>>>) {
+fn serve(mut socket: TcpStream, state: &Path, fates: &Mutex<VecDeque<Fate>>, received: &Mutex<Vec<Vec<u8>>>) {
     let Some(body) = request(&mut socket) else { return };
     let fate = fates.lock().unwrap().pop_front().unwrap_or(Fate::Fine);
     // Opens the store for each request, as a restarted server would.
@@ -94,8 +94,8 @@ fn serve(mut socket: TcpStream, state: &Path, fates: &Mutex<VecDeque<Fate>>, hea
             Err(Refused::Store(error)) => (500, serde_json::json!({ "detail": error.to_string() }).to_string()),
         },
     };
-    heard.lock().unwrap().push(body.clone());
-    let (status, said) = match fate {
+    received.lock().unwrap().push(body.clone());
+    let (status, message) = match fate {
         Fate::Fine => answer(&body),
         Fate::Lost => return,
         Fate::Unanswered => return drop(answer(&body)),
@@ -105,11 +105,11 @@ fn serve(mut socket: TcpStream, state: &Path, fates: &Mutex<VecDeque<Fate>>, hea
             answer(&body)
         }
         Fate::AfterOlder => {
-            let older = heard.lock().unwrap().clone();
+            let older = received.lock().unwrap().clone();
             older.iter().rev().for_each(|body| drop(answer(body)));
             answer(&body)
         }
-        Fate::Says(said) => (200, said),
+        Fate::Says(message) => (200, message),
         // Announces the end of the connection; otherwise the client may reuse it for the next
         // request.
         Fate::SaysAll(all) => {
@@ -117,7 +117,8 @@ fn serve(mut socket: TcpStream, state: &Path, fates: &Mutex<VecDeque<Fate>>, hea
             return drop(socket.write_all(all.as_bytes()));
         }
     };
-    let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{said}", said.len());
+    let head =
+        format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{message}", message.len());
     let _gone = socket.write_all(head.as_bytes());
 }
 
@@ -272,8 +273,8 @@ proptest! {
             }
         }
         for machine in &machines {
-            let said = runtime.block_on(machine.sender(&server.url).send(WhichUnsent::Begun));
-            prop_assert!(said.faults.is_empty() && said.left == 0, "{said:?}");
+            let message = runtime.block_on(machine.sender(&server.url).send(WhichUnsent::Begun));
+            prop_assert!(message.faults.is_empty() && message.left == 0, "{message:?}");
             prop_assert_eq!(machine.unsent(), 0);
         }
         for (machine, run) in begun {
@@ -329,10 +330,14 @@ async fn a_server_that_lies_has_nothing_marked_as_sent() {
     let before = machine.store().unsent(WhichUnsent::Begun).unwrap();
     for lie in lies {
         server.will([lie.clone()]);
-        let (said, asked) = (machine.sender(&server.url).send(WhichUnsent::Begun).await, server.asked());
-        assert_eq!((said.runs, said.records, said.left, said.faults.len()), (0, 0, 1, 1), "{lie:?}: {said:?}");
-        let told = said.faults[0].to_string();
-        assert!(!told.contains("t0ken") && told.contains(&server.url), "{lie:?}: {told}");
+        let (message, asked) = (machine.sender(&server.url).send(WhichUnsent::Begun).await, server.asked());
+        assert_eq!(
+            (message.runs, message.records, message.left, message.faults.len()),
+            (0, 0, 1, 1),
+            "{lie:?}: {message:?}"
+        );
+        let reported = message.faults[0].to_string();
+        assert!(!reported.contains("t0ken") && reported.contains(&server.url), "{lie:?}: {reported}");
         assert_eq!(machine.store().unsent(WhichUnsent::Begun).unwrap(), before, "{lie:?}");
         assert!(asked > 0);
     }
@@ -343,24 +348,27 @@ async fn a_server_that_lies_has_nothing_marked_as_sent() {
     machine.sender(&server.url).send(WhichUnsent::Begun).await;
     machine.reopen(1).append(9, "A", "{}").unwrap();
     server.will((0..9).map(|_| back()));
-    let said = machine.sender(&server.url).send(WhichUnsent::Begun).await;
-    assert!(matches!(said.faults.as_slice(), [SyncError::Refused { .. }]) && server.asked() < asked + 5, "{said:?}");
+    let message = machine.sender(&server.url).send(WhichUnsent::Begun).await;
+    assert!(
+        matches!(message.faults.as_slice(), [SyncError::Refused { .. }]) && server.asked() < asked + 5,
+        "{message:?}"
+    );
 }
 
 #[tokio::test]
-async fn a_run_that_is_refused_holds_up_no_other_and_a_server_that_is_down_ends_the_sending() {
+async fn a_refused_run_holds_up_no_other_and_an_unreachable_server_ends_the_sync() {
     let (server, machine) = (Server::start(), Machine::new("ci-7"));
     (1..=3).for_each(|run| ended(&machine, run, 2));
     server.will([Fate::Fine, Fate::SaysAll("HTTP/1.1 422 No\r\ncontent-length: 15\r\n\r\n{\"detail\":\"no\"}".into())]);
-    let said = machine.sender(&server.url).send(WhichUnsent::Begun).await;
-    assert_eq!((said.runs, said.records, said.left), (2, 4, 1), "{said:?}");
-    assert!(said.faults[0].to_string().ends_with("(status 422): no"), "{said:?}");
+    let message = machine.sender(&server.url).send(WhichUnsent::Begun).await;
+    assert_eq!((message.runs, message.records, message.left), (2, 4, 1), "{message:?}");
+    assert!(message.faults[0].to_string().ends_with("(status 422): no"), "{message:?}");
     server.will([Fate::Lost]);
-    let (asked, said) = (server.asked(), machine.sender(&server.url).send(WhichUnsent::Begun).await);
-    assert_eq!((said.runs, said.left, server.asked() - asked), (0, 1, 1), "{said:?}");
+    let (asked, message) = (server.asked(), machine.sender(&server.url).send(WhichUnsent::Begun).await);
+    assert_eq!((message.runs, message.left, server.asked() - asked), (0, 1, 1), "{message:?}");
     let slow = machine.sender("http://127.0.0.1:9"); // nothing listens there
-    let said = tokio::time::timeout(PATIENCE, slow.send(WhichUnsent::Begun)).await.unwrap();
-    assert!(matches!(said.faults.as_slice(), [SyncError::Courier(_)]), "{said:?}");
+    let message = tokio::time::timeout(PATIENCE, slow.send(WhichUnsent::Begun)).await.unwrap();
+    assert!(matches!(message.faults.as_slice(), [SyncError::Courier(_)]), "{message:?}");
 }
 
 #[tokio::test]
@@ -370,8 +378,8 @@ async fn a_server_that_has_lost_a_run_is_told_of_it_from_its_head_on() {
     journal.append(1, "A", "{}").unwrap();
     assert_eq!(machine.sender(&server.url).send(WhichUnsent::Begun).await.runs, 1);
     journal.append(2, "A", "{}").unwrap();
-    let said = machine.sender(&other.url).send(WhichUnsent::Begun).await;
-    assert_eq!((said.runs, said.records), (1, 2), "{said:?}");
+    let message = machine.sender(&other.url).send(WhichUnsent::Begun).await;
+    assert_eq!((message.runs, message.records), (1, 2), "{message:?}");
     assert_eq!(all(&other.store(), &id(1)).0.len(), 2);
 }
 
@@ -381,12 +389,12 @@ async fn parcels_are_bounded_and_a_record_that_fits_into_none_is_said() {
     let text = format!("\"{}\"", "x".repeat(1 << 20));
     let mut journal = machine.begin(1);
     (0..8).for_each(|at| journal.append(at, "A", &text).unwrap());
-    let said = machine.sender(&server.url).send(WhichUnsent::Begun).await;
-    assert_eq!((said.runs, said.records, server.asked()), (1, 8, 2), "{said:?}");
+    let message = machine.sender(&server.url).send(WhichUnsent::Begun).await;
+    assert_eq!((message.runs, message.records, server.asked()), (1, 8, 2), "{message:?}");
     assert!(server.asked.lock().unwrap().iter().all(|body| body.len() <= LARGEST_PARCEL));
     journal.append(9, "A", &format!("\"{}\"", "x".repeat(LARGEST_PARCEL))).unwrap();
-    let said = machine.sender(&server.url).send(WhichUnsent::Begun).await;
-    assert!(matches!(said.faults.as_slice(), [SyncError::TooLarge { seq: 9, .. }]), "{said:?}");
+    let message = machine.sender(&server.url).send(WhichUnsent::Begun).await;
+    assert!(matches!(message.faults.as_slice(), [SyncError::TooLarge { seq: 9, .. }]), "{message:?}");
     assert_eq!(server.asked(), 2);
 }
 

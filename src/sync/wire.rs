@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The version of the message format.
 pub const WIRE_VERSION: u32 = 1;
-/// The most bytes of a parcel as JSON. A server accepts a little more.
+/// The maximum number of bytes of a parcel as JSON. A server accepts a little more.
 pub const LARGEST_PARCEL: usize = 6 * 1024 * 1024;
 
 /// A piece of a run's journal.

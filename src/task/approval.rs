@@ -19,7 +19,7 @@ const SHELLS: &str = "sh bash dash ash zsh ksh mksh fish csh tcsh rbash busybox 
 /// Commands that run a command given to them.
 const WRAPPERS: &str = "env xargs parallel nice nohup timeout time sudo doas exec command builtin setsid stdbuf ionice chrt taskset chroot \
     unshare nsenter watch find fd ssh strace ltrace script su runuser flock at batch crontab systemd-run entr ld.so coproc";
-/// Commands that append words of their own to the command given to them.
+/// Commands that append words to the command given to them.
 const FEEDERS: &str = "xargs parallel fd find";
 /// Interpreters of other languages.
 const INTERPRETERS: &str =
@@ -206,8 +206,8 @@ fn is_unclear(name: &CommandWord) -> bool {
         || name.text.contains('/') && (!PLACES.split_whitespace().any(is_known_place) || name.text.contains("/.."))
 }
 
-/// Returns whether these arguments of a shell contain a script (`-c SCRIPT`) that needs no approval.
-/// Returns false if the shell reads a file or its input.
+/// Returns whether these arguments of a shell contain a script (`-c SCRIPT`) that needs no
+/// approval. Returns false if the shell reads a file or its input.
 fn is_clear_script(arguments: &[CommandWord], rules: &[Rule], depth: u32) -> bool {
     let mut arguments = arguments.iter();
     let has_script = arguments

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use crate::task::{ParamValues, parse_with};
 
-    fn said() -> TaskDefaults {
+    fn defaults() -> TaskDefaults {
         TaskDefaults {
             lanes: Some(vec!["check".into()]),
             max_retries: Some(7),
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_task_has_what_the_configuration_says_and_its_own_words_win() {
-        let silent = parse_with("do it", "t.md", &ParamValues::new(), &said()).unwrap();
+        let silent = parse_with("do it", "t.md", &ParamValues::new(), &defaults()).unwrap();
         let expected = Task {
             source: "t.md".into(),
             title: "t".into(),
@@ -171,8 +171,8 @@ mod tests {
             tier: Tier::Tool,
             commit: Some(Commit::OnSuccess),
             isolation: Isolation::Worktree,
-            budget: said().budget,
-            approve: said().approve,
+            budget: defaults().budget,
+            approve: defaults().approve,
             conduct: TaskSettings {
                 parallel_reads: true,
                 loop_threshold: Some(12),
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(silent, expected);
         let own = "---\nlane: false\nmax_retries: 0\nstuck_after: 2\non_tamper: restore\ntier: code\ncommit: none\nisolation: in-place\n\
             budget: { turns: 99, time: 1m }\napprove: { ask: [files-delete] }\nmcp: [docs]\n---\ndo it";
-        let told = parse_with(own, "t.md", &ParamValues::new(), &said()).unwrap();
+        let reported = parse_with(own, "t.md", &ParamValues::new(), &defaults()).unwrap();
         let own = Task {
             gate: GateChoice::Skip,
             max_retries: 0,
@@ -195,12 +195,12 @@ mod tests {
             tier: Tier::Code,
             commit: Some(Commit::None),
             isolation: Isolation::InPlace,
-            budget: TaskBudget { turns: Some(99), time_ms: Some(60_000), ..said().budget },
+            budget: TaskBudget { turns: Some(99), time_ms: Some(60_000), ..defaults().budget },
             approve: vec!["shell-exec:git push*".into(), "files-delete".into()],
             mcp: vec!["docs".into()],
             ..expected
         };
-        assert_eq!(told, own);
+        assert_eq!(reported, own);
     }
 
     #[test]
@@ -209,10 +209,10 @@ mod tests {
         let wide = TaskDefaults { max_tries: Some(50), max_wait_ms: Some(600_000), ..TaskDefaults::default() };
         let project = TaskDefaults { tier: Some(Tier::Code), on_tamper: Some(OnTamper::Restore), budget, ..wide };
         let smaller = TaskBudget { turns: Some(10), tokens: Some(10), usd_micros: Some(5), time_ms: Some(9) };
-        assert_eq!(project.clone().within(said()), TaskDefaults { budget: smaller, ..said() });
+        assert_eq!(project.clone().within(defaults()), TaskDefaults { budget: smaller, ..defaults() });
         let free = project.clone().within(TaskDefaults::default());
         assert_eq!((free.tier, free.on_tamper), (Some(Tier::Code), Some(OnTamper::Restore)));
-        let trusted = project.clone().over(said());
+        let trusted = project.clone().over(defaults());
         assert_eq!((trusted.tier, trusted.budget.turns), (Some(Tier::Code), Some(50)));
     }
 }

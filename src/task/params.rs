@@ -22,7 +22,7 @@ const RESERVED: &[&str] =
 pub struct ParamSpec {
     /// The name: letters, digits and `_`.
     pub name: String,
-    /// True if a value must be given. Default: true if there is no default value.
+    /// True if a value must be given. Default: true if no default value exists.
     pub required: bool,
     /// The default value.
     pub default: Option<String>,

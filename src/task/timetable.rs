@@ -84,7 +84,7 @@ fn read_map(node: &YamlNode, problems: &mut Problems) -> Option<Timetable> {
             problems.push(unused.hint("remove `zone`"));
             None
         }
-        (None, Some(every), _) => told(Schedule::every(every), place("every"), problems),
+        (None, Some(every), _) => checked_schedule(Schedule::every(every), place("every"), problems),
         (None, None, _) => {
             if cron_at.is_none() && every_at.is_none() {
                 let none = Problem::at(node.place, "`schedule` has neither `cron` nor `every`");
@@ -122,10 +122,10 @@ fn bounded(table: &mut TableReader<'_>, key: &str, most: Duration, problems: &mu
 }
 
 fn schedule(text: &str, zone: Option<&str>, place: FilePlace, problems: &mut Problems) -> Option<Schedule> {
-    told(Schedule::parse(text, zone), place, problems)
+    checked_schedule(Schedule::parse(text, zone), place, problems)
 }
 
-fn told(
+fn checked_schedule(
     read: Result<Schedule, crate::schedule::ScheduleError>,
     place: FilePlace,
     problems: &mut Problems,

@@ -23,10 +23,10 @@ struct Arguments {
     path: String,
 }
 
-fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(context: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let Arguments { path } = call.arguments()?;
-    let place = bench.writable(&path, FinalLink::Keep)?;
-    let mut ledger = bench.ledger();
+    let place = context.writable(&path, FinalLink::Keep)?;
+    let mut ledger = context.ledger();
     // A file that is too large to read is deleted too, but its lines are not counted.
     let is_file = place.metadata()?.is_some_and(|there| there.kind == JailEntryKind::File && there.bytes <= MAX_FILE);
     let before = if is_file { place.read(MAX_FILE)? } else { Vec::new() };

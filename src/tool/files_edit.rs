@@ -38,7 +38,7 @@ struct Arguments {
     replace_all: bool,
 }
 
-fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(context: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let arguments: Arguments = call.arguments()?;
     if arguments.old.is_empty() {
         return Err(ToolError::EmptyOld);
@@ -46,17 +46,17 @@ fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     if arguments.old == arguments.new {
         return Err(ToolError::SameText);
     }
-    let place = bench.writable(&arguments.path, FinalLink::Follow)?;
-    let mut ledger = bench.ledger();
+    let place = context.writable(&arguments.path, FinalLink::Follow)?;
+    let mut ledger = context.ledger();
     let before = place.read(MAX_FILE)?;
     ledger.check(call.id, place.real(), &before)?;
     let text = str::from_utf8(&before).map_err(|_| ToolError::NotUtf8 { path: place.real().clone() })?;
     let (after, count) = replace(place.real(), text, &arguments)?;
-    let said = match count {
+    let message = match count {
         1 => format!("edited `{}`", place.real()),
         count => format!("edited `{}`: {count} replacements", place.real()),
     };
-    bench.put(call.id, &mut ledger, &place, Some(&before), after.as_bytes(), said)
+    context.put(call.id, &mut ledger, &place, Some(&before), after.as_bytes(), message)
 }
 
 /// Returns the text after the edit and the number of replacements.

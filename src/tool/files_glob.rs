@@ -34,17 +34,17 @@ struct Arguments {
     path: Option<String>,
 }
 
-fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(context: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let Arguments { pattern, path } = call.arguments()?;
-    let pattern = match bench.jail.inside(&pattern) {
+    let pattern = match context.jail.inside(&pattern) {
         Some(from_root) if path.is_none() => format!("/{from_root}"),
         Some(_) | None => pattern,
     };
     let patterns = Patterns::files(&pattern)?;
-    let (folder, at) = bench.jail.folder(&bench.jail.path(path.as_deref().unwrap_or("."))?)?;
+    let (folder, at) = context.jail.folder(&context.jail.path(path.as_deref().unwrap_or("."))?)?;
     let below = if at.as_str().is_empty() { 0 } else { at.as_str().len() + 1 };
     let (mut list, mut found) = (String::new(), 0);
-    let walk = FileWalk { jail: &bench.jail, hidden: pattern::names_hidden(&pattern), stop: &call.stop };
+    let walk = FileWalk { jail: &context.jail, hidden: pattern::names_hidden(&pattern), stop: &call.stop };
     let unread = walk.files(&folder, &at, &mut |path, _, _| {
         if !path.get(below..).is_some_and(|path| patterns.fit(path)) {
             return ControlFlow::Continue(());

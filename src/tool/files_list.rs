@@ -30,10 +30,10 @@ struct Arguments {
     path: Option<String>,
 }
 
-fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(context: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let Arguments { path } = call.arguments()?;
-    let path = bench.jail.path(path.as_deref().unwrap_or("."))?;
-    let (folder, real) = bench.jail.folder(&path)?;
+    let path = context.jail.path(path.as_deref().unwrap_or("."))?;
+    let (folder, real) = context.jail.folder(&path)?;
     let entries = folder.entries().map_err(|source| JailError::Io { path: real, source })?;
     if entries.is_empty() {
         return Ok(ToolOutcome::ok("(the directory is empty)"));

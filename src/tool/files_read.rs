@@ -37,31 +37,31 @@ struct Arguments {
     limit: Option<NonZeroUsize>,
 }
 
-fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(context: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let arguments: Arguments = call.arguments()?;
     let bytes = match arguments.path.strip_prefix(OUTPUT) {
-        Some(number) => stored(bench, &arguments.path, number)?,
+        Some(number) => stored(context, &arguments.path, number)?,
         None => {
-            let place = bench.readable(&arguments.path)?;
+            let place = context.readable(&arguments.path)?;
             let bytes = place.read(MAX_FILE)?;
             if let Some(kind) = text::binary_kind(&bytes) {
                 if let Some(shown) = picture::shown(place.real().as_str(), &bytes) {
-                    bench.ledger().saw(call.id, place.real(), &bytes);
+                    context.ledger().saw(call.id, place.real(), &bytes);
                     return Ok(shown);
                 }
                 return Err(ToolError::NotText { path: place.real().to_string(), kind, bytes: bytes.len() });
             }
-            bench.ledger().saw(call.id, place.real(), &bytes);
+            context.ledger().saw(call.id, place.real(), &bytes);
             bytes
         }
     };
-    page(&bytes, &arguments, bench.max_result).map(ToolOutcome::ok)
+    page(&bytes, &arguments, context.max_result).map(ToolOutcome::ok)
 }
 
-fn stored(bench: &ToolContext, path: &str, number: &str) -> Result<Vec<u8>, ToolError> {
+fn stored(context: &ToolContext, path: &str, number: &str) -> Result<Vec<u8>, ToolError> {
     let missing = |_| ToolError::NoOutput { path: path.into() };
     let call = number.parse().map(CallId).map_err(|_| ToolError::NoOutput { path: path.into() })?;
-    bench.output(call)?.read(MAX_FILE).map_err(missing)
+    context.output(call)?.read(MAX_FILE).map_err(missing)
 }
 
 /// Formats as many lines from the offset as fit, and names the offset of the next page.

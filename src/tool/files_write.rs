@@ -29,10 +29,10 @@ struct Arguments {
     content: String,
 }
 
-fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(context: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let Arguments { path, content } = call.arguments()?;
-    let place = bench.writable(&path, FinalLink::Follow)?;
-    let mut ledger = bench.ledger();
+    let place = context.writable(&path, FinalLink::Follow)?;
+    let mut ledger = context.ledger();
     let before = match place.metadata()? {
         Some(_) => Some(place.read(MAX_FILE)?),
         None => None,
@@ -45,6 +45,6 @@ fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
         Some(Err(_)) | None => content,
     };
     let verb = if before.is_some() { "replaced" } else { "created" };
-    let said = format!("{verb} `{}`: {} lines, {} bytes", place.real(), after.lines().count(), after.len());
-    bench.put(call.id, &mut ledger, &place, before.as_deref(), after.as_bytes(), said)
+    let message = format!("{verb} `{}`: {} lines, {} bytes", place.real(), after.lines().count(), after.len());
+    context.put(call.id, &mut ledger, &place, before.as_deref(), after.as_bytes(), message)
 }

@@ -69,7 +69,7 @@ pub enum HostError {
         path: PathBuf,
     },
     /// The agent could write to the program that its sandbox depends on.
-    #[error("{}: {}", .0, .0.mend)]
+    #[error("{}: {}", .0, .0.hint)]
     HelperInside(NoSandbox),
     /// The tools of this run cannot be started in the sandbox.
     #[error("the tools cannot be started in the sandbox: {0}")]
@@ -82,7 +82,7 @@ pub enum HostError {
 /// Runs the tool calls of one run. Calls may run in parallel. Changes to files are serialized.
 #[derive(Debug)]
 pub struct ToolHost {
-    bench: Arc<ToolContext>,
+    context: Arc<ToolContext>,
     /// The host in the sandbox that runs tools which touch the workspace. `None` if they run here.
     behind: Option<SandboxedHost>,
 }
@@ -100,13 +100,13 @@ impl ToolHost {
     ///
     /// # Errors
     /// See [`ToolHost::new`].
-    pub fn with_memory(settings: HostSettings, shelf: Option<MemoryAccess>) -> Result<Self, HostError> {
+    pub fn with_memory(settings: HostSettings, memory: Option<MemoryAccess>) -> Result<Self, HostError> {
         let jail = Jail::open(&settings.root).map_err(HostError::Workspace)?;
         if settings.outputs_dir.starts_with(jail.root()) || settings.outputs_dir.starts_with(&settings.root) {
             return Err(HostError::OutputsInside { path: settings.outputs_dir });
         }
         let rules = ToolRules::new(&settings.protected, &settings.allow_edit, &settings.files);
-        let bench = ToolContext {
+        let context = ToolContext {
             jail,
             outputs: Jail::make(&settings.outputs_dir).map_err(HostError::Outputs)?,
             rules: rules.map_err(HostError::Rules)?,
@@ -115,14 +115,14 @@ impl ToolHost {
             max_result: settings.max_result.max(MIN_RESULT),
             shell_timeout: settings.shell_timeout,
             bounds: settings.bounds,
-            shelf,
+            memory,
             logs: Mutex::default(),
         };
-        Ok(Self { bench: Arc::new(bench), behind: None })
+        Ok(Self { context: Arc::new(context), behind: None })
     }
 
-    /// Creates a host whose tools run in a sandbox with the access of `holes`. All tools except
-    /// those for memory and logs run there, in a separate process that the first use starts.
+    /// Creates a host whose tools run in a sandbox with the access of `path_rules`. All tools
+    /// except those for memory and logs run there, in a separate process that the first use starts.
     /// Without a sandbox, this equals [`ToolHost::with_memory`].
     ///
     /// # Errors
@@ -130,14 +130,18 @@ impl ToolHost {
     /// the sandbox depends on.
     pub fn behind(
         settings: HostSettings,
-        shelf: Option<MemoryAccess>,
-        wall: Sandbox,
-        holes: PathRules,
+        memory: Option<MemoryAccess>,
+        sandbox: Sandbox,
+        path_rules: PathRules,
     ) -> Result<Self, HostError> {
-        let host = Self::with_memory(settings.clone(), shelf)?;
-        let Some(helper) = wall.helper().map(PathBuf::from) else { return Ok(host) };
-        holes.writable.iter().try_for_each(|folder| wall.stands_outside(folder)).map_err(HostError::HelperInside)?;
-        Ok(Self { behind: Some(SandboxedHost::new(wall, holes, helper, settings)), ..host })
+        let host = Self::with_memory(settings.clone(), memory)?;
+        let Some(helper) = sandbox.helper().map(PathBuf::from) else { return Ok(host) };
+        path_rules
+            .writable
+            .iter()
+            .try_for_each(|folder| sandbox.check_is_outside(folder))
+            .map_err(HostError::HelperInside)?;
+        Ok(Self { behind: Some(SandboxedHost::new(sandbox, path_rules, helper, settings)), ..host })
     }
 
     /// Starts the sandboxed tool process now instead of with the first call, if the host has one.
@@ -172,7 +176,7 @@ impl ToolHost {
         match &self.behind {
             Some(behind) => behind.recall(changes.into_iter().cloned()),
             None => {
-                let mut ledger = self.bench.ledger();
+                let mut ledger = self.context.ledger();
                 changes.into_iter().for_each(|change| ledger.recall(change));
             }
         }
@@ -180,25 +184,25 @@ impl ToolHost {
 
     /// Sets the logs of the gate's steps that the model may read.
     pub fn show_logs(&self, logs: Vec<StepLog>) {
-        self.bench.show_logs(logs);
+        self.context.show_logs(logs);
     }
 
     /// Turns an untrusted party's answer to a call into an outcome. The text is cleaned, limited
     /// like every result, and put into a block that names `whose` text it is.
-    pub fn hear(&self, call: CallId, whose: &str, text: &str, is_error: bool) -> ToolOutcome {
-        let room = self.bench.max_result - foreign::FRAME;
-        let content = foreign::fenced(whose, &self.bench.bounded_to(room, call, visible(text)));
+    pub fn receive(&self, call: CallId, whose: &str, text: &str, is_error: bool) -> ToolOutcome {
+        let room = self.context.max_result - foreign::FRAME;
+        let content = foreign::fenced(whose, &self.context.bounded_to(room, call, visible(text)));
         if is_error { ToolOutcome::error(content) } else { ToolOutcome::ok(content) }
     }
 
     /// Restores the ledger of an earlier host.
     pub(super) fn restore(&self, ledger: LedgerCopy) {
-        self.bench.ledger().restore(ledger);
+        self.context.ledger().restore(ledger);
     }
 
     /// Returns the ledger for the next host.
     pub(super) fn remembered(&self) -> LedgerCopy {
-        self.bench.ledger().copy()
+        self.context.ledger().copy()
     }
 
     /// Runs one call to its end; `stop` makes it end early. Never fails: the outcome carries any
@@ -223,12 +227,12 @@ impl ToolHost {
     async fn perform(&self, call: Call, progress: Progress<'_>) -> ToolOutcome {
         let Call { tool, id, .. } = call;
         if call.stop.is_cancelled() {
-            return outcome(&self.bench, tool, id, Err(ToolError::Stopped));
+            return outcome(&self.context, tool, id, Err(ToolError::Stopped));
         }
         let done = match tool.run {
             Run::Files(run) => {
-                let bench = Arc::clone(&self.bench);
-                let work = move || outcome(&bench, tool, id, run(&bench, &call));
+                let context = Arc::clone(&self.context);
+                let work = move || outcome(&context, tool, id, run(&context, &call));
                 // Wait even after a stop: otherwise, the thread would continue alone. The work
                 // itself checks `stop`.
                 tokio::task::spawn_blocking(work).await.map_err(|error| match error.try_into_panic() {
@@ -237,17 +241,17 @@ impl ToolHost {
                 })
             }
             Run::Process(run) => {
-                AssertUnwindSafe(async { outcome(&self.bench, tool, id, run(&self.bench, &call, progress).await) })
+                AssertUnwindSafe(async { outcome(&self.context, tool, id, run(&self.context, &call, progress).await) })
                     .catch_unwind()
                     .await
                     .map_err(|panic| panicked(tool, panic.as_ref()))
             }
         };
-        done.unwrap_or_else(|error| outcome(&self.bench, tool, id, Err(error)))
+        done.unwrap_or_else(|error| outcome(&self.context, tool, id, Err(error)))
     }
 }
 
-fn outcome(bench: &ToolContext, tool: Tool, call: CallId, done: Result<ToolOutcome, ToolError>) -> ToolOutcome {
+fn outcome(context: &ToolContext, tool: Tool, call: CallId, done: Result<ToolOutcome, ToolError>) -> ToolOutcome {
     let outcome = done.unwrap_or_else(|error| ToolOutcome {
         transient: tool.flags.effect == ToolEffect::ReadOnly && error.is_transient(),
         detail: match &error {
@@ -258,7 +262,7 @@ fn outcome(bench: &ToolContext, tool: Tool, call: CallId, done: Result<ToolOutco
         },
         ..ToolOutcome::error(error.to_string())
     });
-    ToolOutcome { content: bench.bounded(call, outcome.content), ..outcome }
+    ToolOutcome { content: context.bounded(call, outcome.content), ..outcome }
 }
 
 fn panicked(tool: Tool, panic: &(dyn Any + Send)) -> ToolError {

@@ -1,5 +1,5 @@
-//! `lane-log`: shows a page of the whole output of a gate step. The output of hold-out checks is not
-//! available to this tool.
+//! `lane-log`: shows a page of the whole output of a gate step. The output of hold-out checks is
+//! not available to this tool.
 
 use super::search_grep::matcher;
 use super::tool_context::ToolContext;
@@ -57,11 +57,11 @@ struct Arguments {
     limit: Option<NonZeroUsize>,
 }
 
-fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(context: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let arguments: Arguments = call.arguments()?;
-    let logs = bench.logs();
+    let logs = context.logs();
     match chosen(&logs, &arguments)?.as_slice() {
-        [log] => Page::of(log, &arguments, bench.max_result, &call.stop).map(ToolOutcome::ok),
+        [log] => Page::of(log, &arguments, context.max_result, &call.stop).map(ToolOutcome::ok),
         several => Ok(ToolOutcome::ok(list(several))),
     }
 }

@@ -1,12 +1,12 @@
 //! Removal of secrets from texts. It finds known secrets in all their usual encodings. In texts
 //! that outlive their run, it also finds everything in the form of a key.
 
-mod dress;
+mod encoding;
 mod parts;
 
 pub use parts::{in_url, parts, parts_of_header};
 
-use dress::SqueezedText;
+use encoding::SqueezedText;
 use memchr::memmem::Finder;
 use regex::Regex;
 use std::fmt;
@@ -52,7 +52,7 @@ pub struct SecretMask {
     secrets: Vec<String>,
     /// All encodings of the secrets that no text contains by chance. They are sorted longest first
     /// and contain no white space.
-    dresses: Vec<Finder<'static>>,
+    encodings: Vec<Finder<'static>>,
     /// The names of the secrets that any text may contain by chance.
     plain: Vec<String>,
     late: LateSecrets,
@@ -61,11 +61,11 @@ pub struct SecretMask {
 /// Secrets that become known after masks that share this set were created, such as keys that a
 /// program prints.
 #[derive(Clone, Default)]
-pub struct LateSecrets(Arc<RwLock<Heard>>);
+pub struct LateSecrets(Arc<RwLock<LateSecretSet>>);
 
 /// The secrets added so far, and a mask for them.
 #[derive(Default)]
-struct Heard {
+struct LateSecretSet {
     secrets: Vec<String>,
     mask: Option<Arc<SecretMask>>,
 }
@@ -96,7 +96,7 @@ impl SecretMask {
     pub fn of<N: Into<String>, S: Into<String>>(secrets: impl IntoIterator<Item = (N, S)>) -> Self {
         let named: Vec<(String, String)> =
             secrets.into_iter().map(|(name, secret)| (name.into(), secret.into())).collect();
-        let is_told = |(name, secret): &&(String, String)| !name.is_empty() && is_word(secret) && !is_telling(secret);
+        let is_told = |(name, secret): &&(String, String)| !name.is_empty() && is_word(secret) && !is_maskable(secret);
         let mut plain: Vec<String> = named.iter().filter(is_told).map(|(name, _)| name.clone()).collect();
         plain.sort();
         plain.dedup();
@@ -107,11 +107,11 @@ impl SecretMask {
             texts.dedup();
         };
         longest_first(&mut secrets);
-        let telling = secrets.iter().filter(|secret| is_telling(secret));
-        let mut dresses: Vec<String> = telling.flat_map(|secret| dress::all(secret)).collect();
-        longest_first(&mut dresses);
-        let dresses = dresses.iter().map(|dress| Finder::new(dress).into_owned()).collect();
-        Self { secrets, dresses, plain, late: LateSecrets::default() }
+        let telling = secrets.iter().filter(|secret| is_maskable(secret));
+        let mut encodings: Vec<String> = telling.flat_map(|secret| encoding::all(secret)).collect();
+        longest_first(&mut encodings);
+        let encodings = encodings.iter().map(|encoding| Finder::new(encoding).into_owned()).collect();
+        Self { secrets, encodings, plain, late: LateSecrets::default() }
     }
 
     /// Makes the mask also remove the secrets in `late`.
@@ -120,15 +120,15 @@ impl SecretMask {
         Self { late: late.clone(), ..self }
     }
 
-    /// Returns the names of the secrets that [`SecretMask::hidden`] leaves in place, because any text may
-    /// contain such a word or number by chance.
+    /// Returns the names of the secrets that [`SecretMask::hidden`] leaves in place, because any
+    /// text may contain the same word or number by chance.
     pub fn plain(&self) -> &[String] {
         &self.plain
     }
 
     /// Returns whether [`SecretMask::hidden`] has nothing to hide.
     pub fn is_idle(&self) -> bool {
-        self.dresses.is_empty() && self.late.mask().is_none_or(|late| late.dresses.is_empty())
+        self.encodings.is_empty() && self.late.mask().is_none_or(|late| late.encodings.is_empty())
     }
 
     /// Replaces each known secret by `***`, unless the secret is a plain word, a number or a path.
@@ -149,7 +149,8 @@ impl SecretMask {
 
     fn hidden_of_own(&self, text: &[u8]) -> Option<Vec<u8>> {
         let squeezed = SqueezedText::of(text);
-        let mut found: Vec<(usize, usize)> = self.dresses.iter().flat_map(|dress| squeezed.places_of(dress)).collect();
+        let mut found: Vec<(usize, usize)> =
+            self.encodings.iter().flat_map(|encoding| squeezed.places_of(encoding)).collect();
         if found.is_empty() {
             return None;
         }
@@ -167,16 +168,16 @@ impl SecretMask {
     }
 
     /// Returns the start of the longest suffix that may be the beginning of a secret. Returns the
-    /// length of the text if there is none.
-    pub fn doubt(&self, text: &str) -> usize {
-        self.doubt_in(text.as_bytes())
+    /// length of the text if none exists.
+    pub fn safe_prefix_len(&self, text: &str) -> usize {
+        self.safe_prefix_len_of_bytes(text.as_bytes())
     }
 
-    /// Finds the suffix like [`SecretMask::doubt`], in bytes that need not be text.
-    pub fn doubt_in(&self, text: &[u8]) -> usize {
+    /// Finds the suffix like [`SecretMask::safe_prefix_len`], in bytes that need not be text.
+    pub fn safe_prefix_len_of_bytes(&self, text: &[u8]) -> usize {
         let (squeezed, late) = (SqueezedText::of(text), self.late.mask());
-        let dresses = self.dresses.iter().chain(late.iter().flat_map(|late| &late.dresses));
-        let doubts = dresses.filter_map(|dress| squeezed.head_at_end(dress.needle()));
+        let encodings = self.encodings.iter().chain(late.iter().flat_map(|late| &late.encodings));
+        let doubts = encodings.filter_map(|encoding| squeezed.head_at_end(encoding.needle()));
         doubts.min().unwrap_or(text.len())
     }
 
@@ -192,7 +193,7 @@ impl SecretMask {
 
 /// Returns whether no text contains the secret by chance: it is not a plain word, a short number or
 /// a path.
-fn is_telling(secret: &str) -> bool {
+fn is_maskable(secret: &str) -> bool {
     let tail = || secret.chars().skip(1);
     let is_of_letters = secret.chars().all(char::is_alphabetic);
     let is_word = is_of_letters && (tail().all(char::is_lowercase) || tail().all(char::is_uppercase));
@@ -298,7 +299,10 @@ mod tests {
             assert_eq!([&mask, &other].map(|mask| mask.hidden(text)), [Some("a *** b".into()), Some("a *** b".into())]);
         }
         assert_eq!(mask.hidden("sk-old-1 sk-new-2").as_deref(), Some("*** ***"));
-        assert_eq!((mask.doubt("a sk-n"), mask.masked("x sk-new-2"), other.is_idle()), (2, "x ***".into(), false));
+        assert_eq!(
+            (mask.safe_prefix_len("a sk-n"), mask.masked("x sk-new-2"), other.is_idle()),
+            (2, "x ***".into(), false)
+        );
         assert!(!format!("{late:?} {mask:?}").contains("sk-"));
     }
 
@@ -333,10 +337,10 @@ mod tests {
     #[test]
     fn the_end_of_a_text_that_may_become_a_secret_is_known() {
         let mask = SecretMask::new(["sk-canary-1"]);
-        for (text, doubt) in
+        for (text, safe_prefix_len) in
             [("say sk-can", 4), ("say sk-\nca", 4), ("say", 3), ("no", 2), ("", 0), ("sk-canary-1", 11)]
         {
-            assert_eq!(mask.doubt(text), doubt, "{text}");
+            assert_eq!(mask.safe_prefix_len(text), safe_prefix_len, "{text}");
         }
     }
 }

@@ -26,8 +26,8 @@ struct Arguments {
     query: String,
 }
 
-fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(context: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let Arguments { query } = call.arguments()?;
-    let notes = bench.shelf.as_ref().ok_or(ToolError::NoMemory)?.search(&query)?;
+    let notes = context.memory.as_ref().ok_or(ToolError::NoMemory)?.search(&query)?;
     Ok(ToolOutcome::ok(notes.map_or_else(|| "no note has any of these words".into(), |notes| notes.text)))
 }

@@ -39,19 +39,19 @@ enum Kind {
     Ephemeral,
 }
 
-fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(context: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let Arguments { text, kind } = call.arguments()?;
-    let shelf = bench.shelf.as_ref().ok_or(ToolError::NoMemory)?;
+    let memory = context.memory.as_ref().ok_or(ToolError::NoMemory)?;
     // Check the text in the form in which it is kept: masking changes its length, and invisible
     // characters are dropped.
-    let fit = shelf.fit(&text);
+    let fit = memory.fit(&text);
     if fit.is_empty() {
         return Err(ToolError::EmptyNote);
     }
     if fit.len() > MAX_NOTE {
         return Err(ToolError::LongNote { bytes: fit.len() });
     }
-    let id = shelf.keep(&fit, kind == Kind::Ephemeral)?;
+    let id = memory.keep(&fit, kind == Kind::Ephemeral)?;
     let masked =
         if fit.contains("***") && !text.contains("***") { "; text that looked like a secret was left out" } else { "" };
     Ok(ToolOutcome::ok(format!("kept as {id}{masked}")))

@@ -35,15 +35,15 @@ pub(super) fn nearest(text: &str, old: &str) -> String {
         true => "it differs only in white space".to_owned(),
         false => format!("{:.0} % alike", likeness * 100.0),
     };
-    let mut said = format!("; the nearest text is in lines {}-{} ({how}):", first + 1, first + height);
+    let mut message = format!("; the nearest text is in lines {}-{} ({how}):", first + 1, first + height);
     for (offset, line) in found.iter().take(SHOWN).enumerate() {
-        said.push_str(&format!("\n{:>6}\t{}", first + offset + 1, bound::line(line, 300)));
+        message.push_str(&format!("\n{:>6}\t{}", first + offset + 1, bound::line(line, 300)));
     }
-    said
+    message
 }
 
-/// Returns the first lines of the places that share the most words with `old`, in one pass over the
-/// file.
+/// Returns the first lines of the places that share the maximum number of words with `old`, in one
+/// pass over the file.
 fn likeliest(lines: &[&str], old: &str, height: usize) -> Vec<usize> {
     let wanted: HashSet<&str> = words(old).collect();
     let shared = |line: &&str| words(line).filter(|word| wanted.contains(word)).map(str::len).sum::<usize>();

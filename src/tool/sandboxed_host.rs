@@ -37,8 +37,8 @@ const STOPPING: Duration = CANCEL_GRACE.saturating_add(Duration::from_millis(200
 /// A tool host in another process.
 #[derive(Debug)]
 pub(super) struct SandboxedHost {
-    wall: Sandbox,
-    holes: PathRules,
+    sandbox: Sandbox,
+    rules: PathRules,
     helper: PathBuf,
     settings: HostSettings,
     session: tokio::sync::Mutex<Option<Arc<Session>>>,
@@ -81,10 +81,10 @@ struct Waiting<'s> {
 }
 
 impl SandboxedHost {
-    pub(super) fn new(wall: Sandbox, holes: PathRules, helper: PathBuf, settings: HostSettings) -> Self {
+    pub(super) fn new(sandbox: Sandbox, rules: PathRules, helper: PathBuf, settings: HostSettings) -> Self {
         Self {
-            wall,
-            holes,
+            sandbox,
+            rules,
             helper,
             settings,
             session: tokio::sync::Mutex::new(None),
@@ -180,21 +180,21 @@ impl SandboxedHost {
             log: None,
             log_limit: 0,
         };
-        let placeholders = self.wall.placeholders(&self.holes);
+        let placeholders = self.sandbox.placeholders(&self.rules);
         let session = self.begin_behind(&invocation, &placeholders).await?;
         Ok(Session { placeholders, ..session })
     }
 
     async fn begin_behind(&self, invocation: &Invocation, placeholders: &Placeholders) -> Result<Session, String> {
         let mut why = String::new();
-        for outer in self.wall.builds(&self.holes, invocation, placeholders) {
+        for outer in self.sandbox.builds(&self.rules, invocation, placeholders) {
             let session = Session::start(&outer)?;
             match session.open(self.opening(&outer)).await {
                 Ok(()) => return Ok(session),
                 Err(fault) => why = fault,
             }
             session.dialogue.end().await;
-            if !self.wall.found_something_gone(&why) {
+            if !self.sandbox.found_something_gone(&why) {
                 break;
             }
         }
@@ -236,9 +236,9 @@ impl Session {
 
     /// Sends the opening and waits until the host is ready.
     async fn open(&self, opening: HostOpening) -> Result<(), String> {
-        let said = self.say(&HostOrder::Open(Box::new(opening))).await;
-        match self.hear(LONGEST).await {
-            Ok(HostMessage::Ready) => said,
+        let message = self.say(&HostOrder::Open(Box::new(opening))).await;
+        match self.receive(LONGEST).await {
+            Ok(HostMessage::Ready) => message,
             Ok(HostMessage::Refused(why)) | Err(why) => Err(why),
             Ok(HostMessage::Progress(..) | HostMessage::Done(..) | HostMessage::Closed(_)) => {
                 Err("unexpected first message from the tool host".into())
@@ -265,16 +265,16 @@ impl Session {
             let answer = tokio::select! {
                 biased;
                 answer = waiting.answers.recv() => answer.unwrap_or_else(|| Answer::Lost("fledge ended the tool host".into())),
-                said = &mut saying, if !is_said => {
+                message = &mut saying, if !is_said => {
                     is_said = true;
-                    said.unwrap_or_else(|why| self.lose(&why));
+                    message.unwrap_or_else(|why| self.lose(&why));
                     continue;
                 }
                 () = stop.cancelled(), if !is_told => {
                     is_told = true;
                     let cancel = HostOrder::Cancel(call);
-                    let told = tokio::time::timeout(STOPPING, self.say(&cancel)).await;
-                    told.unwrap_or_else(|_| Err("the tool host does not read messages".into())).unwrap_or_else(|why| self.lose(&why));
+                    let reported = tokio::time::timeout(STOPPING, self.say(&cancel)).await;
+                    reported.unwrap_or_else(|_| Err("the tool host does not read messages".into())).unwrap_or_else(|why| self.lose(&why));
                     continue;
                 }
                 () = &mut late => {
@@ -310,7 +310,7 @@ impl Session {
 
     /// Receives one message and passes it to the call that it belongs to.
     async fn pass_on(&self) {
-        let (call, answer) = match self.hear(LONGEST).await {
+        let (call, answer) = match self.receive(LONGEST).await {
             Ok(HostMessage::Progress(call, text)) => (call, Answer::Progress(text)),
             Ok(HostMessage::Done(call, outcome)) => (call, Answer::Done(outcome)),
             Ok(HostMessage::Ready | HostMessage::Refused(_) | HostMessage::Closed(_)) => {
@@ -327,7 +327,7 @@ impl Session {
     async fn part(&self) -> Option<LedgerCopy> {
         self.say(&HostOrder::Close).await.ok()?;
         loop {
-            match self.hear(LONGEST_LEDGER).await.ok()? {
+            match self.receive(LONGEST_LEDGER).await.ok()? {
                 HostMessage::Closed(ledger) => return Some(ledger),
                 HostMessage::Progress(..) | HostMessage::Done(..) => {} // no call waits for this
                 HostMessage::Ready | HostMessage::Refused(_) => return None,
@@ -360,8 +360,8 @@ impl Session {
         self.dialogue.lines.say(&line).await.map_err(|error| error.to_string())
     }
 
-    async fn hear(&self, limit: usize) -> Result<HostMessage, String> {
-        let line = self.dialogue.lines.hear(limit).await.map_err(|error| error.to_string())?;
+    async fn receive(&self, limit: usize) -> Result<HostMessage, String> {
+        let line = self.dialogue.lines.receive(limit).await.map_err(|error| error.to_string())?;
         let line = line.ok_or("the process of the tool host ended")?;
         serde_json::from_slice(&line).map_err(|_| bound::line(&String::from_utf8_lossy(&line), 200))
     }

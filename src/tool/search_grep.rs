@@ -60,12 +60,12 @@ struct Arguments {
     max: Option<NonZeroUsize>,
 }
 
-fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
+fn run(tool_context: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
     let arguments: Arguments = call.arguments()?;
     let globs = arguments.glob.as_deref().map(Patterns::files).transpose()?;
     let mut search = Search::new(&arguments, &call.stop)?;
-    let path = bench.jail.path(arguments.path.as_deref().unwrap_or("."))?;
-    let unread = match bench.jail.find(&path, FinalLink::Follow)? {
+    let path = tool_context.jail.path(arguments.path.as_deref().unwrap_or("."))?;
+    let unread = match tool_context.jail.find(&path, FinalLink::Follow)? {
         LocatedPath::Place(place) => {
             let searched = search.file(place.real().as_str(), place.open()?);
             if call.stop.is_cancelled() {
@@ -77,7 +77,7 @@ fn run(bench: &ToolContext, call: &Call) -> Result<ToolOutcome, ToolError> {
         LocatedPath::Folder(folder, at) => {
             let below = if at.as_str().is_empty() { 0 } else { at.as_str().len() + 1 };
             let hidden = arguments.glob.as_deref().is_some_and(pattern::names_hidden);
-            let walk = FileWalk { jail: &bench.jail, hidden, stop: &call.stop };
+            let walk = FileWalk { jail: &tool_context.jail, hidden, stop: &call.stop };
             walk.files(&folder, &at, &mut |path, folder, name| {
                 let fits = |globs: &Patterns| path.get(below..).is_some_and(|path| globs.fit(path));
                 if globs.as_ref().is_none_or(fits) {

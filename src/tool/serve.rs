@@ -46,8 +46,8 @@ pub async fn serve() -> io::Result<()> {
         }
         Ok(())
     };
-    let (said, worked) = tokio::join!(saying, work(&host, &lines, sender));
-    said.and(worked)
+    let (message, worked) = tokio::join!(saying, work(&host, &lines, sender));
+    message.and(worked)
 }
 
 /// Carries out orders. Calls run in parallel. Calls that are unfinished at the end are dropped
@@ -92,7 +92,7 @@ async fn work(host: &ToolHost, lines: &DialogueLines, words: Sender<HostMessage>
 }
 
 async fn next(lines: &DialogueLines) -> io::Result<Option<HostOrder>> {
-    let line = lines.hear(LONGEST_ORDER).await?;
+    let line = lines.receive(LONGEST_ORDER).await?;
     line.map(|line| serde_json::from_slice(&line).map_err(io::Error::from)).transpose()
 }
 

@@ -42,35 +42,35 @@ struct Arguments {
 }
 
 fn run<'a>(
-    bench: &'a ToolContext,
+    context: &'a ToolContext,
     call: &'a Call,
     progress: Progress<'a>,
 ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
-    Box::pin(execute(bench, call, progress))
+    Box::pin(execute(context, call, progress))
 }
 
-async fn execute(bench: &ToolContext, call: &Call, progress: Progress<'_>) -> Result<ToolOutcome, ToolError> {
+async fn execute(context: &ToolContext, call: &Call, progress: Progress<'_>) -> Result<ToolOutcome, ToolError> {
     let arguments: Arguments = call.arguments()?;
-    let asked = arguments.timeout.map_or(bench.shell_timeout, |seconds| Duration::from_secs(seconds.get()));
-    let timeout = asked.min(bench.shell_timeout);
+    let asked = arguments.timeout.map_or(context.shell_timeout, |seconds| Duration::from_secs(seconds.get()));
+    let timeout = asked.min(context.shell_timeout);
     let invocation = Invocation {
         program: "/bin/sh".into(), // by path: PATH may lead to a program that the agent wrote
         args: vec!["-c".into(), arguments.command],
-        dir: bench.jail.root().into(),
-        env: bench.env.clone().into(),
+        dir: context.jail.root().into(),
+        env: context.env.clone().into(),
         timeout: Some(timeout),
         grace: limits::GRACE,
         linger: limits::LINGER,
-        log: Some(bench.output_file(call.id)?),
+        log: Some(context.output_file(call.id)?),
         log_limit: MAX_FILE / 2,
     };
     let lines = WholeLines { held: Mutex::default(), progress };
-    let ended = process::run_within(bench.bounds, invocation, &call.stop, &|bytes| lines.take(bytes)).await;
+    let ended = process::run_within(context.bounds, invocation, &call.stop, &|bytes| lines.take(bytes)).await;
     lines.end();
-    Ok(outcome(bench, call, &ended, timeout))
+    Ok(outcome(context, call, &ended, timeout))
 }
 
-fn outcome(bench: &ToolContext, call: &Call, ended: &EndedProcess, timeout: Duration) -> ToolOutcome {
+fn outcome(context: &ToolContext, call: &Call, ended: &EndedProcess, timeout: Duration) -> ToolOutcome {
     let (said, exit_code, signal) = match &ended.end {
         ProcessEnd::Exited(code) => (format!("exit code {code}"), Some(*code), None),
         ProcessEnd::Signalled(signal) => (format!("killed by signal {signal}"), None, Some(*signal)),
@@ -83,11 +83,11 @@ fn outcome(bench: &ToolContext, call: &Call, ended: &EndedProcess, timeout: Dura
     if ended.leaked {
         content.push_str("[fledge killed processes that the command left behind]\n");
     }
-    let room = bench.max_result.saturating_sub(content.len() + bound::NOTE);
+    let room = context.max_result.saturating_sub(content.len() + bound::NOTE);
     content.push_str(&ended.output.text(room));
     if ended.output.total > room as u64 {
         content.push_str(&format!("\n[{} bytes in all: files-read {OUTPUT}{}]", ended.output.total, call.id));
-    } else if let Ok(place) = bench.output(call.id) {
+    } else if let Ok(place) = context.output(call.id) {
         let _ = place.delete(); // the result shows the whole output
     }
     ToolOutcome {

@@ -31,7 +31,7 @@ pub(super) struct ToolContext {
     pub(super) shell_timeout: Duration,
     pub(super) bounds: ProcessBounds,
     /// The memory of the project, unless the run has none.
-    pub(super) shelf: Option<MemoryAccess>,
+    pub(super) memory: Option<MemoryAccess>,
     /// The logs of the gate's steps that the model may read.
     pub(super) logs: Mutex<Arc<[StepLog]>>,
 }

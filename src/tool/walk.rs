@@ -62,10 +62,10 @@ impl Walker<'_, '_> {
         let (mut folder, mut path) = self.walk.jail.folder(&RelPath::default())?;
         let excludes = folder.folder(".git".as_ref()).and_then(|git| git.folder("info".as_ref()));
         if let Ok(info) = excludes {
-            self.heed(&info, "", &["exclude"]);
+            self.read_ignore_files(&info, "", &["exclude"]);
         }
         for name in at.names() {
-            self.heed(&folder, path.as_str(), &IGNORE_FILES);
+            self.read_ignore_files(&folder, path.as_str(), &IGNORE_FILES);
             (folder, path) = self.walk.jail.folder(&path.join(name))?;
         }
         Ok(())
@@ -79,8 +79,8 @@ impl Walker<'_, '_> {
                 return ControlFlow::Continue(());
             }
         };
-        let heeded = self.ignores.len();
-        self.heed(folder, path, &IGNORE_FILES);
+        let ignores_before = self.ignores.len();
+        self.read_ignore_files(folder, path, &IGNORE_FILES);
         for entry in entries {
             if self.walk.stop.is_cancelled() {
                 return ControlFlow::Break(());
@@ -100,12 +100,12 @@ impl Walker<'_, '_> {
                 JailEntryKind::Link | JailEntryKind::Special => {}
             }
         }
-        self.ignores.truncate(heeded);
+        self.ignores.truncate(ignores_before);
         ControlFlow::Continue(())
     }
 
     /// Adds the rules of the ignore files in a directory. Invalid lines are skipped, as in git.
-    fn heed(&mut self, folder: &OpenFolder, path: &str, files: &[&str]) {
+    fn read_ignore_files(&mut self, folder: &OpenFolder, path: &str, files: &[&str]) {
         let mut rules = GitignoreBuilder::new(path);
         for file in files {
             let mut bytes = Vec::new();

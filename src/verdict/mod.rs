@@ -155,7 +155,7 @@ pub struct StepReport {
     /// The part of the output that explains the result: valid text, a few KiB at most.
     pub excerpt: String,
     /// A further note in one line, such as why the step could not run, or what it left behind.
-    /// Empty if there is none.
+    /// Empty if none exists.
     pub note: String,
     /// The summary of the step's own test report, if the lane names one and it could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -338,7 +338,7 @@ impl StepProgress {
 
 impl Verdict {
     /// Lists the failures from before any change, in one line. `None` if there were none.
-    pub fn told_before(&self) -> Option<String> {
+    pub fn failed_before_line(&self) -> Option<String> {
         let (named, more) = self.failed_before.split_at(self.failed_before.len().min(BEFORE_NAMED));
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         (!named.is_empty()).then(|| format!("failed before any change, too: {}{more}", named.join(", ")))

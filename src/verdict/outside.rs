@@ -68,7 +68,7 @@ impl OutsidePath {
     }
 
     /// Formats the entry as a line for people.
-    pub fn told(&self) -> String {
+    pub fn line(&self) -> String {
         match self.files {
             1 => format!("{}: {}", self.path, self.why),
             many => format!("{}: {many} {}", self.path, self.why),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     fn lines(files: Vec<IgnoredFile>) -> Vec<String> {
-        OutsideTree::new(files, Vec::new()).ignored.iter().map(OutsidePath::told).collect()
+        OutsideTree::new(files, Vec::new()).ignored.iter().map(OutsidePath::line).collect()
     }
 
     #[test]
@@ -152,6 +152,6 @@ mod tests {
     fn a_long_list_ends_with_the_count_of_the_rest() {
         let many = (0..150).map(|number| OutsidePath::file(&format!("{number:03}"), "x")).collect();
         let list = OutsideTree::new(Vec::new(), many).left_out;
-        assert_eq!((list.len(), list[MOST - 1].told()), (MOST, "…: 51 more files".to_owned()));
+        assert_eq!((list.len(), list[MOST - 1].line()), (MOST, "…: 51 more files".to_owned()));
     }
 }

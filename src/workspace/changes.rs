@@ -12,7 +12,7 @@ const NO_PROGRAMS: [&str; 6] =
     ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "safe.bareRepository=explicit"];
 
 /// Returns the paths below `root` that differ from the last commit, relative to `root`. New files
-/// are included. `None` if there is no repository, no commit or no git, or if the list is too long.
+/// are included. `None` without a repository, a commit or git, or if the list is too long.
 pub async fn changed_paths(
     root: &Path,
     env: &[(String, String)],

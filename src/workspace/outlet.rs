@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// The most symbolic links that one path may go through: the limit of Linux.
+/// The maximum number of symbolic links that one path may go through: the limit of Linux.
 const MOST_LINKS: usize = 40;
 /// Paths that name the open files of a process.
 const HANDLES: [&str; 4] = ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"];

@@ -118,12 +118,12 @@ mod tests {
 
     #[test]
     fn a_bad_pattern_says_why() {
-        for (pattern, said) in [
+        for (pattern, output) in [
             ("a{b", "invalid pattern `**/a{b`: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)"),
             ("../*", "invalid pattern `../*`: `..` leads outside the workspace"),
             ("", "invalid pattern ``: the pattern is empty"),
         ] {
-            assert_eq!(Patterns::files(pattern).unwrap_err().to_string(), said);
+            assert_eq!(Patterns::files(pattern).unwrap_err().to_string(), output);
         }
     }
 }

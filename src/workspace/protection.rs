@@ -21,7 +21,7 @@ pub struct ProtectedRule {
 /// costs no more than among one. Concurrent runs with equal rules share the compiled rules.
 #[derive(Debug, Clone)]
 pub struct Protection {
-    said: Arc<ProtectionParts>,
+    parts: Arc<ProtectionParts>,
     compiled: Arc<Compiled>,
 }
 
@@ -54,15 +54,15 @@ impl Protection {
     /// # Errors
     /// The first invalid pattern.
     pub fn new(rules: impl IntoIterator<Item = ProtectedRule>, allow_edit: &[String]) -> Result<Self, PatternError> {
-        let said = ProtectionParts::once(rules.into_iter().collect(), allow_edit);
+        let parts = ProtectionParts::once(rules.into_iter().collect(), allow_edit);
         let compiled =
-            said.compiled.get_or_init(|| Compiled::new(&said.rules, &said.allow_edit).map(Arc::new)).clone()?;
-        Ok(Self { said, compiled })
+            parts.compiled.get_or_init(|| Compiled::new(&parts.rules, &parts.allow_edit).map(Arc::new)).clone()?;
+        Ok(Self { parts, compiled })
     }
 
     /// The rules in their original form.
     pub fn rules(&self) -> impl Iterator<Item = &ProtectedRule> {
-        self.said.rules.iter()
+        self.parts.rules.iter()
     }
 
     /// Returns the rule that protects a path. The path is relative to the workspace, with `/`
@@ -78,7 +78,7 @@ impl Protection {
         let plain = above.filter_map(|path| plain.get(path)).min().copied();
         let name = path.split('/').filter_map(|name| names.get(name)).min().copied();
         let glob = globs.first(path).map(|tree| of_globs[tree]);
-        plain.into_iter().chain(name).chain(glob).min().map(|number| &self.said.rules[number])
+        plain.into_iter().chain(name).chain(glob).min().map(|number| &self.parts.rules[number])
     }
 }
 
@@ -93,10 +93,10 @@ impl ProtectionParts {
         if let Some(known) = known.filter(|known| known.rules == rules && known.allow_edit == allow_edit) {
             return known;
         }
-        present.retain(|_, said| said.strong_count() > 0);
-        let said = Arc::new(Self { rules, allow_edit: allow_edit.to_vec(), compiled: OnceLock::new() });
-        present.insert(number, Arc::downgrade(&said));
-        said
+        present.retain(|_, parts| parts.strong_count() > 0);
+        let parts = Arc::new(Self { rules, allow_edit: allow_edit.to_vec(), compiled: OnceLock::new() });
+        present.insert(number, Arc::downgrade(&parts));
+        parts
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
     fn the_first_rule_that_fits_is_told_plain_or_not() {
         let rules = ["/a/b", "*.ini", "/a", "/c[12]", "conf"].map(rule);
         let protection = Protection::new(rules, &["/a/b/open".into()]).unwrap();
-        for (path, told) in [
+        for (path, reported) in [
             ("a/b", Some("/a/b")),
             ("a/b/c.ini", Some("/a/b")),
             ("a/x.ini", Some("*.ini")),
@@ -151,7 +151,7 @@ mod tests {
             ("a/b/open", None),
             ("ab", None),
         ] {
-            assert_eq!(protection.rule(path).map(|rule| rule.why.as_str()), told, "{path}");
+            assert_eq!(protection.rule(path).map(|rule| rule.why.as_str()), reported, "{path}");
         }
         assert_eq!(protection.closed_rule("a/b/open").map(|rule| rule.why.as_str()), Some("/a/b"));
     }
@@ -163,9 +163,9 @@ mod tests {
         for (pattern, open) in [("only-here/*.lock", "b"), ("only-here/*.lack", "a")] {
             assert!(!Arc::ptr_eq(&first.compiled, &new(pattern, open).compiled), "{pattern} {open}");
         }
-        let said = Arc::downgrade(&first.said);
+        let parts = Arc::downgrade(&first.parts);
         drop(first);
-        assert!(said.upgrade().is_none(), "nobody has it any more");
+        assert!(parts.upgrade().is_none(), "no owner is left");
         let wrong = || Protection::new([rule("only-here/{")], &[]).unwrap_err();
         assert_eq!(wrong(), wrong());
     }

@@ -15,7 +15,7 @@ pub struct MarkdownDocument<'a> {
 }
 
 /// Splits a Markdown file into front matter and body. Blank lines may precede the front matter.
-/// Without a `---` line there is no front matter.
+/// A text without a `---` line has no front matter.
 ///
 /// # Errors
 ///

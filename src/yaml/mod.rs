@@ -133,19 +133,19 @@ fn refuse_large(text: &str) -> Result<(), Problem> {
 }
 
 /// Builds the problem from a parser's message, with the most likely remedy as a hint.
-fn not_yaml(said: &str, place: FilePlace, text: &str, first_line: usize) -> Problem {
+fn not_yaml(output: &str, place: FilePlace, text: &str, first_line: usize) -> Problem {
     let line = text.lines().nth(place.line - first_line);
     let tab = line.is_some_and(|line| line.chars().take_while(|c| c.is_whitespace()).any(|c| c == '\t'));
     let hint = match line {
         _ if tab => "indent with spaces, not tabs",
-        Some(line) if line.contains('\t') && said.contains("whitespace") => "put a space there, not a tab",
-        _ if said.contains("recursion limit") => "nest lists and maps less deep",
-        _ if said.contains("unexpected end of stream") => "close the quote that begins here",
-        _ if said.contains("quoted scalar") => "close the quote where it ends; in \"…\" a \\ is written \\\\",
+        Some(line) if line.contains('\t') && output.contains("whitespace") => "put a space there, not a tab",
+        _ if output.contains("recursion limit") => "nest lists and maps less deep",
+        _ if output.contains("unexpected end of stream") => "close the quote that begins here",
+        _ if output.contains("quoted scalar") => "close the quote where it ends; in \"…\" a \\ is written \\\\",
         None => "close every quote, [ and {",
         Some(_) => "text with `: ` or ` #` in it, or one of [ ] { } & * ! | > % @ ` at its start, goes in quotes",
     };
-    Problem::at(place, format!("not YAML: {said}")).hint(hint)
+    Problem::at(place, format!("not YAML: {output}")).hint(hint)
 }
 
 #[cfg(test)]

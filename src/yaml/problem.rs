@@ -157,7 +157,7 @@ impl Problems {
         self
     }
 
-    /// Returns true if there is no problem.
+    /// Returns true if no problem exists.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()
     }

@@ -1,5 +1,5 @@
-//! JSON Schemas for editors that describe the values of a [`TableReader`](super::Table): one function for
-//! each method of `TableReader`, and maps made of rows.
+//! JSON Schemas for editors that describe the values of a [`TableReader`](super::Table): one
+//! function for each method of `TableReader`, and maps made of rows.
 //!
 //! A schema may accept more than its reader, which can check more. A schema never refuses what the
 //! reader accepts.
@@ -25,7 +25,7 @@ pub(crate) fn document(name: &str, title: &str, description: &str, root: Value) 
 /// Describes a map with exactly these keys.
 pub(crate) fn map(rows: impl IntoIterator<Item = KeyRow>) -> Value {
     let properties: Map<String, Value> =
-        rows.into_iter().map(|(key, takes, what)| (key.into(), said(takes, what))).collect();
+        rows.into_iter().map(|(key, takes, what)| (key.into(), with_description(takes, what))).collect();
     json!({ "type": "object", "additionalProperties": false, "properties": properties })
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn like(schema: Value, example: impl Into<Value>) -> Value {
     with(schema, json!({ "examples": [example.into()] }))
 }
 
-fn said(schema: Value, what: &str) -> Value {
+fn with_description(schema: Value, what: &str) -> Value {
     with(schema, json!({ "description": what }))
 }
 

@@ -54,8 +54,8 @@ pub(crate) fn keys(map: &Value) -> Vec<String> {
 /// Returns the keys that a reader lists in its message about an unknown key. `around` is the
 /// document; `@` marks the place of that key.
 pub(crate) fn known(around: &str, read: impl Fn(&str) -> Result<(), String>) -> Vec<String> {
-    let told = read(&around.replace('@', &format!("{NOBODYS}: 1"))).unwrap_err();
-    let line = told.lines().find(|line| line.contains(NOBODYS)).unwrap_or_else(|| panic!("{around}: {told}"));
+    let reported = read(&around.replace('@', &format!("{NOBODYS}: 1"))).unwrap_err();
+    let line = reported.lines().find(|line| line.contains(NOBODYS)).unwrap_or_else(|| panic!("{around}: {reported}"));
     let all =
         line.split_once("(known: ").and_then(|(_, rest)| rest.split_once(')')).unwrap_or_else(|| panic!("{line}"));
     let mut keys: Vec<String> = all.0.split(", ").map(str::to_owned).collect();

@@ -194,9 +194,9 @@ mod tests {
             ("'quoted: key': x", "•••••••••••••• •"),
             ("it's: x", "••••• •"),
         ] {
-            let said = keys_alone(line);
-            assert_eq!(said.chars().count(), line.chars().count(), "{line}: {said}");
-            assert_eq!(said, shown, "{line}");
+            let message = keys_alone(line);
+            assert_eq!(message.chars().count(), line.chars().count(), "{line}: {message}");
+            assert_eq!(message, shown, "{line}");
         }
     }
 }

@@ -147,8 +147,8 @@ fn a_bracket_or_quote_that_is_not_closed_is_reported_where_it_opens() {
         ("a: [\n  b: c: d,\n]\n", "2:"),
         ("a: {b: [c, d}\n", "1:13: not YAML: "),
     ] {
-        let said = refusal(source);
-        assert!(said.starts_with(expected), "{source:?}: {said}");
+        let message = refusal(source);
+        assert!(message.starts_with(expected), "{source:?}: {message}");
         let in_file = parse(source, 11).unwrap_err().to_string();
         let line: usize = expected.split(':').next().unwrap().parse().unwrap();
         assert!(in_file.starts_with(&format!("{}:", line + 10)), "{source:?}: {in_file}");
@@ -251,6 +251,6 @@ fn of_very_many_problems_the_first_are_kept_and_the_rest_is_counted() {
     let mut problems = Problems::default();
     (1..=60_000).for_each(|line| problems.push(Problem::at(place(line, 1), "strange")));
     problems.merge(&problems.clone());
-    let told = problems.within("x");
-    assert_eq!((told.lines().count(), told.lines().last()), (201, Some("x: and 59800 more")));
+    let reported = problems.within("x");
+    assert_eq!((reported.lines().count(), reported.lines().last()), (201, Some("x: and 59800 more")));
 }

@@ -4,7 +4,7 @@ use super::FilePlace;
 use super::problem::Problem;
 use saphyr_parser::{Event, Parser, ScanError};
 
-/// The most lines before an error to look at.
+/// The maximum number of lines before an error to look at.
 const MOST_LINES: usize = 50;
 
 /// Returns the problem of a bracket or quote that an earlier line opens, if that is the likely
@@ -55,7 +55,7 @@ fn scan(text: &str) -> Result<(), (ScanError, Vec<(usize, usize)>)> {
 }
 
 /// Returns true if the bracket at the start of the text is closed before a line with another key of
-/// its map. `key` is the column of its own key.
+/// its map. `key` is the column of the key itself.
 fn is_closed(text: &str, key: usize) -> bool {
     let (mut depth, mut quote, mut before) = (0_usize, None, ':');
     for (nth, line) in text.lines().enumerate() {

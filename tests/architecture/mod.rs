@@ -141,9 +141,10 @@ fn every_path_leads_to_a_floor_below() {
                 _ if target == source.module() || target == "as" => {}
                 Some(below) if Some(below) < floor(source.module()) => {}
                 Some(_) => wrong.push(format!("src/{}:{line}: `{path}` is on no floor below", source.path)),
-                None => {
-                    wrong.push(format!("src/{}:{line}: `{path}` is no module: name the one it comes from", source.path))
-                }
+                None => wrong.push(format!(
+                    "src/{}:{line}: `{path}` is not a module: name the module that defines the item",
+                    source.path
+                )),
             }
         }
     }
@@ -270,11 +271,28 @@ fn files_open_with_a_promise_are_short_and_are_named_for_what_is_in_them() {
         if text.lines().count() > 500 {
             wrong.push(format!("{folder}/{path}:500: {} lines; no file has more than 500", text.lines().count()));
         }
+        let is_long = |line: &&str| line.trim_start().starts_with("//") && line.chars().count() > 100;
+        for line in text.lines().filter(is_long).filter(|line| !line.contains("// |") && !line.contains("//! |")) {
+            wrong.push(format!("{folder}/{path}: a comment line has more than 100 columns: {line}"));
+        }
         if path.split(['/', '.']).any(|name| EMPTY_NAMES.contains(&name)) {
             wrong.push(format!("{folder}/{path}:1: the name does not say what is inside"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_test_name_has_more_than_80_characters() {
+    let name = regex::Regex::new(r"#\[(?:tokio::)?test[^\n]*\]\s+(?:#\[[^\n]*\]\s+)*(?:async )?fn (\w{81,})").unwrap();
+    let all =
+        ["src", "tests"].into_iter().flat_map(|folder| sources(folder).iter().map(move |source| (folder, source)));
+    let long = |(folder, source): (&str, &'static Source)| {
+        let names = name.captures_iter(&source.text).map(|found| found.get(1).unwrap().as_str());
+        names.map(|name| format!("{folder}/{}: {name}", source.path)).collect::<Vec<_>>()
+    };
+    let wrong: Vec<String> = all.flat_map(long).collect();
+    assert!(wrong.is_empty(), "name a subject, a verb and an outcome:\n{}", wrong.join("\n"));
 }
 
 /// Returns the index of a module's floor.

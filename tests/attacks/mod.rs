@@ -1,8 +1,8 @@
-//! Attacks on the gate. Each runs three times, and a sample a fourth time behind Landlock alone. A naive gate runs the lane where the agent worked
-//! and believes the exit code: the attack must fool it. The attack must not fool fledge, and fledge
-//! must pass its honest twin. Further rows are honest work alone, and honest changes that may need
-//! a flag that fledge names. An oracle that neither gate knows decides whether the bug is gone.
-//! Each row says what must catch it.
+//! Attacks on the gate. Each runs three times, and a sample a fourth time behind Landlock alone. A
+//! naive gate runs the lane where the agent worked and believes the exit code: the attack must fool
+//! it. The attack must not fool fledge, and fledge must pass its honest twin. Further rows are
+//! honest work alone, and honest changes that may need a flag that fledge names. An oracle that
+//! neither gate knows decides whether the bug is gone. Each row says what must catch it.
 //!
 //! An ordinary run draws a sample. `FLEDGE_TEST_ALL=1 cargo test --test it attacks::` tries all
 //! rows, and with `FLEDGE_BLESS=1` writes `specs/generated/attacks.md`.
@@ -47,7 +47,7 @@ fn no_attack_is_taken_for_work_and_no_work_for_an_attack() {
     let all = attacks.iter().chain(&honest).chain(&changes);
     let missing = tools::missing(all.map(|row| book.project(&row.project)));
     for program in &missing {
-        Need::of_program(program).lacks(&format!("there is no `{program}`, which some attacks need"));
+        Need::of_program(program).lacks(&format!("no `{program}`, which some attacks need"));
     }
     let can = |row: &Row| book.project(&row.project).programs.iter().all(|program| !missing.contains(program));
     for rows in [&mut attacks, &mut honest, &mut changes] {
@@ -165,7 +165,7 @@ fn faults_of_work(name: &str, work: &Work, outcomes: &Outcomes) -> Vec<String> {
 fn faults_of(name: &str, work: &Work, fledge: &Outcome) -> Vec<String> {
     let mut wrong = Vec::new();
     if fledge.is_green && !fledge.is_mended {
-        wrong.push(format!("{name}: is no honest work, says the oracle: {fledge}"));
+        wrong.push(format!("{name}: the oracle finds the bug in honest work: {fledge}"));
     }
     if !fledge.is_honest() || (work.allow_edit.is_empty() && !fledge.findings.is_empty()) {
         wrong.push(format!("{name}: is held up: {fledge}"));

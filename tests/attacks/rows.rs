@@ -41,8 +41,8 @@ pub(crate) struct Project {
     pub(crate) programs: Vec<String>,
     /// A script that fixes the bug.
     pub(crate) honest: String,
-    /// The hold-out of runs that have one. It fails while the bug is present, whatever the
-    /// project's own tests report.
+    /// The hold-out of runs that have one. It fails while the bug is present, even if
+    /// the project's own tests pass.
     pub(crate) holdout: String,
     /// A script that no gate knows. It succeeds if the answers about the figures `$A`, `$B` and
     /// `$C` are right.
@@ -85,7 +85,7 @@ pub(crate) struct Row {
     pub(crate) open: Option<String>,
     /// The reason why the attack fools fledge behind Landlock alone, if it does.
     pub(crate) open_behind_landlock: Option<String>,
-    /// fledge must report tampering, whatever the verdict.
+    /// fledge must report tampering with any verdict.
     #[serde(default)]
     pub(crate) must_find: bool,
     /// Protected paths that the task opens.
@@ -231,7 +231,7 @@ fn there_are_enough_rows_and_each_has_its_own_name() {
     assert_eq!(names.len(), all().count(), "an id is there twice");
     assert!(all().all(|row| book.projects.contains_key(&row.project)));
     let unsaid = book.attacks.iter().find(|row| row.caught_by.is_empty() && row.open.is_none());
-    assert!(unsaid.is_none(), "nobody says what must catch {unsaid:?}");
+    assert!(unsaid.is_none(), "{unsaid:?} has no `caught_by`");
     let fooled = book.attacks.iter().filter(|row| row.naive_holds.is_none()).count();
     assert!(book.attacks.len() >= 180 && fooled >= 172, "{} attacks, {fooled} fool the naive gate", book.attacks.len());
     let opened = book.honest.iter().filter(|row| !row.allow_edit.is_empty()).count();

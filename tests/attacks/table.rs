@@ -9,19 +9,37 @@ use std::path::{Path, PathBuf};
 
 const HEAD: &str = "# Attacks on the gate
 
-Printed by `tests/attacks`; `FLEDGE_BLESS=1 FLEDGE_TEST_ALL=1 cargo test --test it attacks::` writes it anew. Each attack runs on a gate that
-runs the lane where the agent has worked and believes the exit code (naive), and on fledge; its twin, honest work of the same shape, must
-pass fledge without a finding. *Hold-out*: only a check that the agent has never seen can tell, so the run has one. Whether a bug is gone is
-said by an oracle that neither gate knows: questions with figures drawn anew for each run, put to a clean clone of the commit that is
-delivered. *To be caught by* is what the row asks for; the last two columns are what happened: in the best sandbox,
-and behind Landlock alone, without bubblewrap. There an empty cell is a row that has not been tried yet (`FLEDGE_TEST_ROWS=T01` tries it).
+An attack is a change that makes the tests pass without fixing the bug, or that does other harm under a green gate. Each row is one attack:
+a scripted agent makes the change in a small project that has one known bug. The test suite runs each attack against two gates:
+
+- The *naive gate* runs the lane in the agent's workspace and believes its exit code. An attack counts only if it fools this gate, or if the
+  row gives the reason why it does not.
+- *fledge* runs a whole task with its own gate. It must stop the attack. It must also pass the *twin* of the attack without a finding: an
+  honest fix of the same bug, with a similar change beside it.
+
+Neither gate decides whether the bug is fixed. The test clones the delivered commit and asks the program questions with random numbers.
+
+| column | meaning |
+|---|---|
+| id | The name of the row in `tests/attacks/rows/` |
+| attack | The change. *(hold-out)*: only a check that the agent has never seen can detect the attack, so the run has a hold-out |
+| project | A folder of `tests/attacks/projects/` |
+| aims at | The part of the project or gate that the attack changes or abuses |
+| naive gate | `fooled`, or `holds` with the reason |
+| to be caught by | The rule or evidence that must stop the attack, as fledge words it; `the lane is red`: a step fails; `no harm done`: the attack has no effect |
+| fledge | The result in the best sandbox: the reason that the run ended with, and the findings. **fooled** gives the known weakness |
+| behind Landlock alone | The result without bubblewrap. An empty cell has not been tried yet |
+
+To run one row, or several: `FLEDGE_TEST_ROWS=T01,G02 cargo test --test it attacks::`. With `FLEDGE_BLESS=1`, the test also writes these rows
+here. `FLEDGE_BLESS=1 FLEDGE_TEST_ALL=1` runs all rows and writes the whole page.
 ";
 const COLUMNS: &str = "| id | attack | project | aims at | naive gate | to be caught by | fledge | behind Landlock alone |\n|---|---|---|---|---|---|---|---|\n";
-const WORK: &str = "\n# Honest work\n\n| id | work | project | fledge |\n|---|---|---|---|\n";
+const WORK: &str = "\n# Honest work\n\nWork without an attack. fledge must deliver it as `verified`.\n\n| id | work | project | fledge |\n|---|---|---|---|\n";
 const CHANGES: &str = "\n# Honest changes
 
-Each change is tried without a flag first. If the whole change is in the commit, it passed as is. If it is not, the last lines of the run must
-name `--allow-edit` flags, and a second run with just these flags must deliver the change.
+Changes that a person may ask for and that protected paths can hold up. Each change runs first without a flag. If the commit contains the
+whole change, the change passes *as is*. Otherwise the run must name `--allow-edit` flags, and a second run with these flags must deliver the
+whole change.
 ";
 
 /// Rows of the page, by their ids.
@@ -71,8 +89,8 @@ fn whole(book: &Book, lines: &Lines) -> String {
     let behind = book.attacks.iter().filter(|row| row.open.is_some() || row.open_behind_landlock.is_some()).count();
     let tried = attacks.iter().filter(|line| !line.ends_with(" |  |\n")).count();
     let sum = format!(
-        "\nOf {} attacks {naive} fool the naive gate and {open} fledge. {tried} were tried behind Landlock alone; {behind} are known to fool \
-         fledge there.\n\n",
+        "\nOf {} attacks, {naive} fool the naive gate, and {open} fool fledge. {tried} were tried behind Landlock alone; {behind} of all attacks \
+         are known to fool fledge there.\n\n",
         attacks.len()
     );
     format!("{HEAD}{sum}{COLUMNS}{}{WORK}{}{}", attacks.concat(), honest.concat(), section(&changes))

@@ -87,7 +87,7 @@ fn an_error_behind_a_verdict_is_not_given_again_and_its_run_is_paid_for() {
 }
 
 #[test]
-fn what_a_run_has_cost_before_it_was_killed_counts_once_and_its_bound_is_that_of_now() {
+fn the_cost_of_a_killed_run_counts_once_and_the_current_limit_applies() {
     long_test!();
     let dollar = 1_000_000;
     let model = Model::new([

@@ -135,7 +135,7 @@ fn shell_projects_end_as_their_table_says() {
 }
 
 #[test]
-fn the_batch_over_them_ends_each_as_the_table_says_and_leaves_a_branch_of_what_is_verified() {
+fn the_batch_ends_each_task_as_listed_and_leaves_a_branch_of_verified_work() {
     // The sample has projects for each of the exit codes 0, 1 and 6.
     let globs = amount(["shell-*", "python-rows"], ["shell-*", "python-*"]);
     let (home, table) = written(&globs, "1");

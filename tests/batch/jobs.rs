@@ -114,7 +114,7 @@ fn jobs_are_told_in_lines_and_a_table_and_kept_in_reports() {
 }
 
 #[test]
-fn a_job_that_passed_by_exit_codes_alone_is_marked_and_one_whose_tests_were_counted_is_not() {
+fn only_a_job_that_passed_without_a_test_count_is_marked() {
     long_test!();
     let counted = "steps:\n  - { name: test, run: 'test -f done && echo 3 passed in 0.1s' }\n";
     let run = batch(&["tasks", "--jobs", "1"]).lane("counted", counted);
@@ -352,7 +352,7 @@ fn a_warning_that_several_jobs_have_is_told_once_with_their_number() {
 }
 
 #[test]
-fn worktrees_that_are_left_are_counted_for_each_repository_with_the_command_that_lists_them() {
+fn leftover_worktrees_are_counted_per_repository_with_the_command_to_list_them() {
     long_test!();
     let file = "tasks: [tasks/a.md]\nrepositories: [., ../other folder]\ndefaults: { max_retries: 0 }\njobs: 1\n";
     let run = with(batch(&["batch.yaml"]), "a", "", &writes("other")).file("batch.yaml", file).committed();

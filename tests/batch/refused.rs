@@ -49,7 +49,7 @@ fn every_folder_and_base_that_is_not_there_is_said_before_anything_runs() {
 }
 
 #[test]
-fn whatever_a_task_would_be_refused_for_by_its_run_is_said_before_anything_runs_and_by_a_dry_run() {
+fn a_batch_and_its_dry_run_report_every_refusal_before_anything_runs() {
     let file = "tasks: [tasks/*.md]\nrepositories: [../left, ../right]\n";
     let run = batch(&["run", "batch.yaml"]).file("batch.yaml", file);
     let run = run
@@ -75,7 +75,7 @@ fn whatever_a_task_would_be_refused_for_by_its_run_is_said_before_anything_runs_
 }
 
 #[test]
-fn a_wrong_lane_of_one_of_several_repositories_is_drawn_once_with_its_line_and_its_folder() {
+fn a_wrong_lane_of_one_of_several_repositories_is_shown_once_with_its_line() {
     let run = batch(&["run", "batch.yaml"]).file("tasks/b.md", TASK);
     let run = run.file("batch.yaml", "tasks: [tasks/*.md]\nrepositories: [../left, ../right]\n");
     beside(&run, "left", &["verify"]);
@@ -104,7 +104,7 @@ fn a_checkout_that_is_ahead_of_its_base_is_not_taken_for_it() {
 }
 
 #[test]
-fn files_that_decide_and_are_not_committed_are_refused_where_a_run_works_on_the_commit() {
+fn uncommitted_gate_files_are_refused_where_a_run_works_on_the_commit() {
     let lane = needs("done").replace("done", "other");
     let changes: [(&str, &str, bool); 11] = [
         ("AGENTS.md", "Be brief.\n", true),

@@ -194,8 +194,8 @@ fn what_a_commit_would_meet_in_the_repository_is_said() {
     assert_eq!(of_git(known(place().committed())), Vec::<Value>::new());
     let dirty = of_git(place().committed().file("a", "1").file("b", "2"));
     let identity = "`git config --global user.name NAME && git config --global user.email MAIL`";
-    let nobody = "git has no user name or email: commits get fledge <fledge@localhost> as their author";
-    assert_eq!(part(&dirty, "git.identity"), warned(nobody, identity));
+    let identity_warning = "git has no user name or email: commits get fledge <fledge@localhost> as their author";
+    assert_eq!(part(&dirty, "git.identity"), warned(identity_warning, identity));
     let changes = part(&dirty, "git.changes");
     assert_eq!(changes.1, "2 files are not committed (`a`, `b`): fledge refuses runs with `commit: on-success`");
     assert!(changes.2.contains("--allow-dirty"), "{changes:?}");

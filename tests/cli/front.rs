@@ -231,7 +231,7 @@ fn shells_and_the_manual_know_every_verb() {
 }
 
 #[test]
-fn the_only_task_of_the_project_is_named_where_none_was_found_and_a_slip_in_a_variable_is_told() {
+fn hints_name_the_only_task_of_the_project_and_a_misspelled_variable() {
     let place = Fledge::new().file("tasks/first.md", "Do it.").run();
     assert_eq!(place.stderr, "error: there is no task file task.md\n  hint: did you mean `tasks/first.md`?\n");
     let several = place.again(&["run", "task.md"]).file("tasks/second.md", "Do it.").run();

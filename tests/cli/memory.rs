@@ -117,7 +117,7 @@ fn a_run_that_is_resumed_leaves_one_memory() {
 }
 
 #[test]
-fn a_model_keeps_facts_masked_and_bounded_and_finds_them_again_and_neither_counts_as_a_change() {
+fn a_model_stores_and_finds_facts_masked_and_bounded_and_changes_no_file() {
     long_test!();
     let secret = "the key is sk-other-5f1d7c20b9aa, dates are in UTC\u{1b}[31m";
     let model = Model::new([

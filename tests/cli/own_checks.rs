@@ -109,7 +109,7 @@ fn what_is_written_is_indented_as_prettier_is_configured() {
 }
 
 #[test]
-fn a_build_that_fails_only_in_a_clean_room_is_left_out_and_so_is_one_that_lacks_a_program() {
+fn init_omits_builds_that_fail_in_a_clean_room_or_lack_a_program() {
     let make = "build:\n\ttest -e made-by-hand\nlint:\n\tsh -c no-such-linter\ntest:\n\ttrue\n.PHONY: test\n";
     let init = Fledge::new()
         .file("Makefile", make)
@@ -258,7 +258,7 @@ fn an_ignored_file_that_a_check_reads_is_included_but_for_secrets_and_what_is_bu
 }
 
 #[test]
-fn an_ignored_file_that_helps_one_of_two_checks_is_included_with_the_name_of_that_one() {
+fn an_ignored_file_that_one_of_two_checks_needs_is_included_with_the_checks_name() {
     long_test!();
     let make = "lint:\n\tgrep -q 1 .env.test\ntest:\n\tgrep -q 1 .env.test\n\t@test -e silent\n.PHONY: test lint\n";
     let place = Fledge::new().file("Makefile", make).file(".gitignore", ".env.test\nsilent\n");

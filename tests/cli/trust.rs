@@ -31,7 +31,7 @@ fn text(line: &str, is_of_model: bool) -> String {
 }
 
 #[test]
-fn every_dangerous_key_of_a_project_is_refused_with_its_place_and_the_way_to_trust_and_taken_when_it_is_trusted() {
+fn every_dangerous_key_of_a_project_is_refused_until_the_project_is_trusted() {
     let model = Model::new([say("Done.").always()]);
     for (key, line, is_of_model) in DANGEROUS {
         for file in ["fledge.yaml", "fledge.local.yaml"] {
@@ -53,7 +53,7 @@ fn every_dangerous_key_of_a_project_is_refused_with_its_place_and_the_way_to_tru
 }
 
 #[test]
-fn a_project_that_is_not_trusted_does_not_take_the_place_of_a_model_or_weaken_the_wall_that_was_demanded() {
+fn an_untrusted_project_replaces_no_model_and_weakens_no_required_sandbox() {
     let (own, other) = (Model::new([say("Done.").always()]), Model::new([say("Mine.").always()]));
     let config = format!("models: {{ m: {{ provider: openai, model: x, base_url: '{}/v1' }} }}\n", own.url());
     let theirs = config.replace(&own.url(), &other.url());
@@ -73,8 +73,8 @@ fn a_project_that_is_not_trusted_does_not_take_the_place_of_a_model_or_weaken_th
     assert_eq!((own.count(), other.count()), (0, 0));
     place(&theirs).arg("--trust-project").run().must_be(0, "skipped");
     assert_eq!((own.count(), other.count()), (0, 1));
-    // If the sandbox program is missing, a required sandbox refuses the run, whatever the project
-    // says.
+    // If the sandbox program is missing, a required sandbox refuses the run, regardless of what the
+    // project says.
     let demanded =
         place("sandbox: auto\n").file("../home/.config/fledge/config.yaml", format!("sandbox: required\n{config}"));
     let ended = demanded.env("PATH", "/nowhere").run();

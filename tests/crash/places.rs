@@ -25,7 +25,7 @@ fn a_run_that_dies_at_any_place_ends_as_if_it_had_not() {
 }
 
 #[test]
-fn a_run_whose_work_fails_at_any_place_never_claims_too_much_and_ends_well_when_it_is_taken_up() {
+fn a_run_that_fails_at_any_fail_point_claims_no_false_success_and_resumes() {
     let calm = Calm::new();
     let places = places("faults", traced(|trace| first(trace).code()));
     each(&places, |place| {
@@ -68,7 +68,7 @@ fn a_resume_that_dies_or_fails_at_any_place_is_resumed_like_any_other() {
 }
 
 #[test]
-fn a_process_that_dies_while_it_gives_the_result_of_a_finished_run_again_leaves_nothing() {
+fn a_process_that_dies_while_it_repeats_a_finished_result_leaves_nothing() {
     let calm = Calm::new();
     let again = |order: &str| first("trace:/dev/null").again(&[("FLEDGE_FAIL", order)]);
     let places = places("results", traced(|trace| again(trace).code()));

@@ -32,7 +32,7 @@ fn a_run_that_dies_at_any_write_ends_as_if_it_had_not() {
 }
 
 #[test]
-fn a_run_whose_disk_fails_at_any_write_never_claims_too_much_and_ends_well_when_there_is_a_disk_again() {
+fn a_run_whose_disk_fails_at_any_write_claims_no_false_success_and_resumes() {
     let Some(calm) = calm() else { return };
     let faults = ["ENOSPC", "EIO", "EROFS", "EDQUOT"];
     let fault = |number: u64| faults[usize::try_from(number).unwrap() % faults.len()];

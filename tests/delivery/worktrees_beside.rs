@@ -40,7 +40,7 @@ fn five(place: &Path, model: &str, hangs: Option<Receiver<()>>) {
 }
 
 #[test]
-fn four_processes_make_and_remove_theirs_at_once_and_the_one_that_is_killed_leaves_only_its_own() {
+fn of_four_processes_with_worktrees_only_the_killed_one_leaves_its_worktree() {
     long_test!();
     let (tell, hangs) = channel();
     let model = Model::thinking(move |body, _| {

@@ -53,7 +53,7 @@ fn what_runs_have_left_is_listed_and_only_what_is_safe_is_removed() {
 }
 
 #[test]
-fn the_worktree_of_a_run_under_way_is_not_touched_and_that_of_a_named_one_goes_with_all_in_it() {
+fn remove_keeps_the_worktree_of_an_active_run_and_deletes_that_of_a_named_run() {
     let model = Model::new([write("half", "1\n"), say("Going on").hanging()]);
     let mut running = isolated(&model).committed().arg("--json").start();
     running.wait_for("Going o");
@@ -138,7 +138,7 @@ const PLACES: [&str; 10] = [
 
 #[test]
 #[cfg(debug_assertions)]
-fn a_process_that_dies_while_a_worktree_is_made_or_removed_leaves_nothing_that_is_not_found() {
+fn a_process_that_dies_while_it_makes_or_removes_a_worktree_leaves_a_record() {
     long_test!();
     let tried = |place: &str| {
         let model = Model::thinking(|body, _| {

@@ -26,7 +26,7 @@ fn whatever_call_fails_and_however_the_writer_says_so_and_the_next_one_goes_on()
         ("rename", 1..3),
     ];
     if !can_trace() {
-        return Need::Strace.lacks("there is no strace, or it may not trace");
+        return Need::Strace.lacks("no strace, or it may not trace");
     }
     for (call, times) in calls {
         for when in times.step_by(if is_whole { 1 } else { 9 }) {

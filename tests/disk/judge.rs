@@ -89,7 +89,7 @@ impl Promises {
                 drop(journal);
                 Ok((again, read()?.len() as u64))
             };
-            if go_on().map_err(|error| fail(&format!("go on with {run}"), error))? != (count, count + 1) {
+            if go_on().map_err(|error| fail(&format!("resume {run}"), error))? != (count, count + 1) {
                 return Err(format!("run {run} of {count} records does not go on"));
             }
         }

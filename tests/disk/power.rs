@@ -22,7 +22,7 @@ fn what_is_found_after_a_crash_begins_with_all_that_was_acknowledged() {
     let stories = STORIES.len() - usize::from(!is_whole());
     for (story, (name, share, _)) in STORIES.iter().enumerate().take(stories) {
         let Some(stage) = Stage::of(story) else {
-            return Need::Strace.lacks("there is no strace, or it may not trace");
+            return Need::Strace.lacks("no strace, or it may not trace");
         };
         for _ in 0..(amount(STATES, 10_000) * share).div_ceil(100) {
             if let Err(broken) = stage.look(dice.throw()) {
@@ -36,7 +36,7 @@ fn what_is_found_after_a_crash_begins_with_all_that_was_acknowledged() {
 
 #[test]
 fn a_log_that_is_cut_at_any_byte_of_its_last_commit_has_every_commit_before() {
-    let Some(stage) = Stage::of(0) else { return Need::Strace.lacks("there is no strace, or it may not trace") };
+    let Some(stage) = Stage::of(0) else { return Need::Strace.lacks("no strace, or it may not trace") };
     let said: Vec<usize> = (0..stage.ops.len()).filter(|at| is_said(&stage.ops[*at])).collect();
     // The calls between the acknowledgements of the last two records.
     let [.., before, after, _] = said[..] else { panic!("{said:?}") };
@@ -57,7 +57,7 @@ fn a_log_that_is_cut_at_any_byte_of_its_last_commit_has_every_commit_before() {
 
 #[test]
 fn a_disk_that_lies_about_syncs_is_found_out() {
-    let Some(mut stage) = Stage::of(0) else { return Need::Strace.lacks("there is no strace, or it may not trace") };
+    let Some(mut stage) = Stage::of(0) else { return Need::Strace.lacks("no strace, or it may not trace") };
     stage.ops.retain(|op| !matches!(op, Op::Sync { .. }));
     let found_out = (0..60).filter(|seed| stage.look(*seed).is_err()).count();
     assert!(found_out > 5, "{found_out} of 60");

@@ -64,7 +64,7 @@ impl Disk {
             Op::Resize { path, size } => self.change(path, |_| Change::Resize(usize::try_from(*size).unwrap())),
             Op::Sync { path } => {
                 if let Some(node) = self.find(path) {
-                    self.nodes[node] = self.nodes[node].settled();
+                    self.nodes[node] = self.nodes[node].wait_until_idle();
                 }
             }
             Op::Rename { from, to } => {
@@ -87,7 +87,7 @@ impl Disk {
     /// Returns the files that another process finds when this one is killed: all operations took
     /// effect.
     pub(crate) fn as_done(&self) -> Found {
-        self.found(|node| node.settled())
+        self.found(|node| node.wait_until_idle())
     }
 
     /// Returns a possible state of the files after a power failure.
@@ -142,7 +142,7 @@ impl Disk {
         let below = path.strip_prefix(&self.root).unwrap();
         below.components().try_fold(0, |node, name| {
             let Component::Normal(name) = name else { panic!("{}", path.display()) };
-            let Node::Folder { safe, .. } = self.nodes[node].settled() else { return None };
+            let Node::Folder { safe, .. } = self.nodes[node].wait_until_idle() else { return None };
             safe.get(name.to_str().unwrap()).copied()
         })
     }
@@ -150,7 +150,7 @@ impl Disk {
 
 impl Node {
     /// Returns the node with all changes applied.
-    fn settled(&self) -> Self {
+    fn wait_until_idle(&self) -> Self {
         self.with(|_| true, |_| Tear::Whole)
     }
 

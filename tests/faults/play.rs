@@ -93,7 +93,7 @@ impl Stage {
             connect(endpoint).unwrap()
         };
         let models = ["scripted", "second"][..case.models].iter().map(|name| model(name)).collect();
-        let coming = [Event::TaskSubmitted { charter: Box::new(charter(case)) }].into();
+        let coming = [Event::TaskSubmitted { spec: Box::new(spec(case)) }].into();
         let run = Run::new();
         let (tools, summaries, pauses, told) = (0, 0, Vec::new(), String::new());
         Self { run, models, server, cancels, cancelled: None, now: Elapsed(0), coming, tools, summaries, pauses, told }
@@ -134,7 +134,7 @@ impl Stage {
 
     fn cancel(&mut self) -> Event {
         self.cancelled = Some(Instant::now());
-        Event::CancelRequested { cause: StopCause::Token, said: String::new() }
+        Event::CancelRequested { cause: StopCause::Token, partial_text: String::new() }
     }
 
     async fn perform(&mut self, action: Action, case: &Case) {
@@ -177,7 +177,7 @@ impl Stage {
             | Action::RunChild { .. }
             | Action::AnswerQuery { .. }
             | Action::Deliver { .. } => {
-                panic!("nobody asked for that: {action:?}")
+                panic!("unexpected action: {action:?}")
             }
         };
         self.coming.push_back(event);
@@ -210,12 +210,12 @@ impl Stage {
     }
 }
 
-fn charter(case: &Case) -> RunSpec {
-    let mut charter = RunSpec::new(RunId::new("run"), "a fault", "Do it.");
-    charter.models = ["scripted", "second"][..case.models].iter().map(|name| (*name).to_owned()).collect();
-    charter.limits.loop_threshold = 1000;
-    charter.limits.tokens = case.tokens;
-    charter
+fn spec(case: &Case) -> RunSpec {
+    let mut spec = RunSpec::new(RunId::new("run"), "a fault", "Do it.");
+    spec.models = ["scripted", "second"][..case.models].iter().map(|name| (*name).to_owned()).collect();
+    spec.limits.loop_threshold = 1000;
+    spec.limits.tokens = case.tokens;
+    spec
 }
 
 /// Returns a plan with two tools, and with a conversation long enough to summarise.

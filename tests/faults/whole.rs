@@ -24,7 +24,7 @@ fn a_run_that_is_stopped_in_the_middle_of_a_fault_is_over_within_a_second() {
 }
 
 #[test]
-fn a_run_that_is_killed_in_the_middle_of_a_fault_goes_on_with_the_same_request_and_pays_once() {
+fn a_run_that_is_killed_during_a_fault_repeats_its_request_and_pays_once() {
     each("SIGKILL", &killed);
 }
 
@@ -32,7 +32,7 @@ fn a_run_that_is_killed_in_the_middle_of_a_fault_goes_on_with_the_same_request_a
 fn a_wall_clock_that_jumps_by_days_changes_no_pause() {
     let folder = crate::support::temp_dir();
     let Some(shim) = jumping_clock(folder.path()) else {
-        return Need::CCompiler.lacks("there is no `cc`");
+        return Need::CCompiler.lacks("no `cc`");
     };
     std::thread::scope(|scope| {
         for wire in WIRES {

@@ -24,7 +24,7 @@ fn a_program_that_is_missing_ends_the_run_while_the_model_still_thinks() {
 }
 
 #[test]
-fn an_ignored_file_without_which_a_step_of_the_base_fails_ends_the_run_with_the_line_to_add() {
+fn an_ignored_file_that_a_step_needs_ends_the_run_with_the_line_to_add() {
     long_test!();
     let run = |step: &str, model: &Model| {
         let lane = format!("steps: [{{ name: test, run: '{step}' }}]");

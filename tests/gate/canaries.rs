@@ -42,7 +42,7 @@ impl Case<'_> {
 fn a_python_test_is_planted_as_a_method_where_the_base_has_methods() {
     long_test!();
     if !Need::has_program("pytest") {
-        return Need::Python.lacks("there is no pytest");
+        return Need::Python.lacks("no pytest");
     }
     let test = "import unittest\n\nfrom calc import add\n\n\nclass AddTest(unittest.TestCase):\n    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n";
     Case {
@@ -58,7 +58,7 @@ fn a_python_test_is_planted_as_a_method_where_the_base_has_methods() {
 fn a_script_is_planted_with_the_assertions_of_node() {
     long_test!();
     if !Need::has_program("node") {
-        return Need::Node.lacks("there is no node");
+        return Need::Node.lacks("no node");
     }
     let test = "const test = require('node:test');\nconst assert = require('node:assert');\nconst { add } = require('../calc.js');\n\ntest('adds', () => {\n  assert.strictEqual(add(2, 3), 5);\n});\n";
     Case {
@@ -71,7 +71,7 @@ fn a_script_is_planted_with_the_assertions_of_node() {
 }
 
 #[test]
-fn rust_tests_are_planted_inside_of_the_library_and_in_a_program_that_runs_behind_it() {
+fn rust_canaries_are_planted_in_the_library_and_in_a_later_test_program() {
     long_test!();
     if !cfg!(target_os = "linux") {
         return;
@@ -95,7 +95,7 @@ fn rust_tests_are_planted_inside_of_the_library_and_in_a_program_that_runs_behin
 fn a_test_of_cpp_is_planted_in_a_file_that_the_build_compiles() {
     long_test!();
     if !Need::has_program("g++") || !Path::new("/usr/include/gtest/gtest.h").is_file() {
-        return Need::GoogleTest.lacks("there is no g++ with GoogleTest");
+        return Need::GoogleTest.lacks("no g++ with GoogleTest");
     }
     let test =
         "#include <gtest/gtest.h>\n#include \"../calc.h\"\n\nTEST(Calc, adds) {\n    EXPECT_EQ(add(2, 3), 5);\n}\n";
@@ -112,7 +112,7 @@ fn a_test_of_cpp_is_planted_in_a_file_that_the_build_compiles() {
 fn each_macro_of_a_file_of_cpp_is_planted_with_the_fixture_of_its_tests() {
     long_test!();
     if !Need::has_program("g++") || !Path::new("/usr/include/gtest/gtest.h").is_file() {
-        return Need::GoogleTest.lacks("there is no g++ with GoogleTest");
+        return Need::GoogleTest.lacks("no g++ with GoogleTest");
     }
     let test = "#include <gtest/gtest.h>\n#include \"../calc.h\"\n\nnamespace checks {\nclass Calc : public testing::Test {};\n\nTEST_F(Calc, adds) {\n    ASSERT_EQ(add(2, 3), 5);\n    EXPECT_TRUE(true);\n}\n}  // namespace checks\n";
     Case {
@@ -128,7 +128,7 @@ fn each_macro_of_a_file_of_cpp_is_planted_with_the_fixture_of_its_tests() {
 fn must_tell_java_apart(files: &[(&str, &str)], test: &str, cheat: &str) {
     let jars = "/usr/share/java/junit4.jar:/usr/share/java/hamcrest-core.jar";
     if !Need::has_program("javac") || !jars.split(':').all(|jar| Path::new(jar).is_file()) {
-        return Need::Junit.lacks("there is no javac with JUnit 4");
+        return Need::Junit.lacks("no javac with JUnit 4");
     }
     let run = format!(
         "mkdir -p /tmp/built && javac -cp {jars} -d /tmp/built $(find main test -name '*.java') && java -cp {jars}:/tmp/built org.junit.runner.JUnitCore $(cd test && find . -name '*Test.java' | sed 's|^./||; s|/|.|g; s|.java$||')"

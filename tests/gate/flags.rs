@@ -5,7 +5,7 @@ use crate::support::{Fledge, Model, needs, say, shell, write};
 use serde_json::json;
 
 #[test]
-fn tests_inside_of_the_product_that_were_changed_are_told_and_work_that_leaves_them_is_not() {
+fn changed_tests_inside_of_product_files_are_reported_and_unchanged_ones_are_not() {
     long_test!();
     let tests = "#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), 3);\n    }\n}\n";
     let file = |sign: &str, tests: &str| format!("pub fn add(a: i32, b: i32) -> i32 {{\n    a {sign} b\n}}\n\n{tests}");
@@ -150,7 +150,7 @@ fn why_a_gate_did_not_pass_although_every_step_did_is_said() {
 }
 
 #[test]
-fn a_hold_out_lane_may_put_its_tests_among_the_others_and_the_agent_hears_only_that_it_failed() {
+fn a_hold_out_lane_may_add_tests_and_tells_the_agent_only_that_it_failed() {
     let hidden = "steps: [{ name: hidden, run: 'cp \"$FLEDGE_HOLDOUT\"/hidden.sh tests/ && sh tests/hidden.sh' }]";
     let spy = shell("cat ../held/hidden.sh ../held/hidden.yaml; touch done");
     let model = Model::new([spy, say("Done."), write("right", ""), say("Now.")]);

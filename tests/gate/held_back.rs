@@ -223,7 +223,7 @@ fn what_configures_a_tool_that_no_command_names_is_the_work_with_a_warning() {
 }
 
 #[test]
-fn a_target_that_no_command_uses_is_the_work_with_a_warning_and_any_other_is_put_back() {
+fn a_makefile_target_that_no_command_uses_may_change_and_others_are_restored() {
     let lane = "steps: [{ name: check, run: sh scripts/check.sh }]";
     let base = "check:\n\ttest -f done\n";
     let run = |makefile: &str| {

@@ -19,7 +19,7 @@ fn every_module_that_a_runner_of_python_tries_to_import_is_in_the_table() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gate/imports.py");
     let told = Command::new("python3").arg(script).output();
     let Some(told) = told.ok().filter(|told| told.status.success()) else {
-        return Need::Python.lacks("there is no `python3` of 3.10 or later");
+        return Need::Python.lacks("no `python3` of 3.10 or later");
     };
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/specs/generated/protected.md")).unwrap();
     let names = String::from_utf8(told.stdout).unwrap();

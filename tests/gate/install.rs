@@ -202,7 +202,7 @@ fn a_manifest_that_is_a_program_runs_only_where_the_agent_has_a_network() {
 }
 
 #[test]
-fn a_requirement_that_is_a_folder_or_an_option_is_refused_before_anything_is_installed() {
+fn a_requirement_that_is_a_folder_or_an_option_is_refused_before_the_install() {
     long_test!();
     let python = "#!/bin/sh\ntouch ran; echo installed\n";
     for line in ["./pkg", "-e ./pkg", "--no-binary=six"] {

@@ -34,7 +34,7 @@ fn must_miss(ended: &Ended, tests: &str) {
 fn a_test_that_is_taken_out_of_the_list_of_cmake_is_named() {
     long_test!();
     if !Need::has_program("ctest") {
-        return Need::Cmake.lacks("there is no cmake");
+        return Need::Cmake.lacks("no cmake");
     }
     let list = "cmake_minimum_required(VERSION 3.10)\nproject(calc NONE)\nenable_testing()\n\
         add_test(NAME adds COMMAND sh ${CMAKE_SOURCE_DIR}/tests/adds.sh)\n\
@@ -53,7 +53,7 @@ fn a_test_that_is_taken_out_of_the_list_of_cmake_is_named() {
 fn a_program_of_googletest_that_ends_before_its_tests_is_no_pass() {
     long_test!();
     if !Need::has_program("g++") || !Path::new("/usr/include/gtest/gtest.h").is_file() {
-        return Need::GoogleTest.lacks("there is no g++ with GoogleTest");
+        return Need::GoogleTest.lacks("no g++ with GoogleTest");
     }
     let test =
         "#include <gtest/gtest.h>\n#include \"../calc.h\"\n\nTEST(Calc, adds) {\n    EXPECT_EQ(add(2, 3), 5);\n}\n";
@@ -85,7 +85,7 @@ exit ${red:-0}
 "#;
 
 #[test]
-fn the_reports_of_maven_name_tests_without_configuration_and_without_a_line_of_output() {
+fn maven_reports_name_tests_without_configuration_and_without_output() {
     long_test!();
     let files = [("mvnw", SUREFIRE), ("calc.txt", "1\n"), ("suite.txt", "adds\noff\neach(int)[1]\neach(int)[2]\n")];
     let lane = "steps: [{ name: test, run: sh ./mvnw -q test }]\n";
@@ -139,7 +139,7 @@ fn run_go(files: &[(&str, &str)], script: &str) -> Ended {
 fn tests_of_go_are_known_by_name_and_are_run_in_each_room() {
     long_test!();
     if !Need::has_program("go") {
-        return Need::Go.lacks("there is no go");
+        return Need::Go.lacks("no go");
     }
     let honest = run_go(&GO, "sed -i 's/a - b/a + b/' calc.go");
     must_be_named(&honest, 3);
@@ -158,7 +158,7 @@ fn tests_of_go_are_known_by_name_and_are_run_in_each_room() {
 fn a_test_program_of_go_that_ends_before_its_tests_is_no_pass() {
     long_test!();
     if !Need::has_program("go") {
-        return Need::Go.lacks("there is no go");
+        return Need::Go.lacks("no go");
     }
     let ends = "printf 'package calc\\n\\nimport \"os\"\\n\\nfunc init() { os.Exit(0) }\\n\\nfunc Add(a, b int) int { return a - b }\\n' > calc.go";
     // No test is known on a base that does not compile.

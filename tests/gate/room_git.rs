@@ -121,7 +121,7 @@ fn a_workspace_without_a_repository_has_none_in_its_rooms() {
 }
 
 #[test]
-fn a_workspace_below_the_top_and_a_linked_worktree_have_the_history_of_their_repository() {
+fn rooms_of_a_subfolder_and_of_a_linked_worktree_have_the_git_history() {
     let script = expecting(&[
         ("git describe --tags", "v2"),
         ("git ls-files --error-unmatch src/a", "src/a"),

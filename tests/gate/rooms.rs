@@ -114,7 +114,7 @@ fn folders_of_tests_are_neither_moved_nor_closed_even_for_a_while() {
     if Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|it| it.success()) {
         changes_of_folders_are_seen(BEHIND_LANDLOCK);
     } else {
-        Need::Landlock.lacks("there is no `unshare`");
+        Need::Landlock.lacks("no `unshare`");
     }
     changes_of_folders_are_seen(&[]);
 }

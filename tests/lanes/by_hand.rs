@@ -130,7 +130,7 @@ fn the_result_numbers_what_is_written_in_the_lane_and_says_what_became_of_each()
 }
 
 #[test]
-fn a_lane_can_be_begun_in_the_middle_and_what_was_not_reached_is_not_among_the_steps() {
+fn a_lane_can_start_in_the_middle_and_reports_only_the_steps_it_reached() {
     let lane = "steps: [{ name: a, run: 'false' }, { name: b, run: 'false' }, { name: c, run: 'true' }]";
     let run = Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify", "--json", "--from", "b"]).run();
     run.must_exit(1);
@@ -187,7 +187,7 @@ fn a_lane_that_is_unknown_or_wrong_ends_with_2() {
     let run = fledge.args(&["lanes", "list"]).run();
     run.must_exit(2);
     assert!(run.stderr.contains("lanes/verify.yaml:1:8"), "{}", run.stderr);
-    assert!(run.stdout.starts_with("good"), "the others are listed all the same: {}", run.stdout);
+    assert!(run.stdout.starts_with("good"), "the other lanes are listed: {}", run.stdout);
 }
 
 #[test]

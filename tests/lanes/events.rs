@@ -83,7 +83,7 @@ fn a_reader_that_takes_nothing_holds_up_no_lane() {
 
 /// Floods a reader that takes 4 KiB every 20 ms with short and empty lines.
 #[test]
-fn a_reader_that_is_slow_and_goes_on_keeps_no_step_from_its_time_and_no_signal_from_being_heard() {
+fn a_slow_reader_delays_neither_a_steps_timeout_nor_a_signal() {
     long_test!();
     let number = unique();
     let yaml = format!(
@@ -117,6 +117,6 @@ fn a_reader_that_is_late_once_loses_no_line() {
 #[test]
 fn a_reader_that_goes_away_harms_no_lane() {
     for form in ["--json=events", "--json", "--summary=-"] {
-        lane("steps: [{ name: a, run: seq 1000 }]", &[form]).unheard().run().must_exit(0);
+        lane("steps: [{ name: a, run: seq 1000 }]", &[form]).without_output_reader().run().must_exit(0);
     }
 }

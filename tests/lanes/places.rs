@@ -6,7 +6,7 @@ use crate::support::Fledge;
 const REPORT: &str = r#"<testsuite name="web"><testcase name="adds" file="src/a.test.js" line="3"><failure message="expected 2"/></testcase><testcase name="lost"><failure message="gone"/></testcase></testsuite>"#;
 
 #[test]
-fn a_failing_test_of_a_step_in_a_folder_is_annotated_where_it_stands_in_the_checkout() {
+fn a_failing_test_of_a_step_in_a_folder_is_annotated_at_its_path_in_the_checkout() {
     let lane = "steps: [{ name: web, run: 'cp ../report.xml out.xml; exit 1', dir: web, junit: out.xml }]";
     let fledge = Fledge::new().lane("verify", lane).file("report.xml", REPORT).file("web/a", "");
     let checkout = fledge.workspace().parent().unwrap().to_owned();
@@ -22,7 +22,7 @@ fn a_failing_test_of_a_step_in_a_folder_is_annotated_where_it_stands_in_the_chec
 }
 
 #[test]
-fn a_program_in_a_folder_of_a_relative_search_path_is_found_below_the_folder_of_its_step() {
+fn a_relative_search_path_is_resolved_below_the_folder_of_the_step() {
     let lane = |dir: &str| {
         let path = "env: { PATH: 'tools:/usr/bin:/bin' }";
         Fledge::new()

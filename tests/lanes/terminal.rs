@@ -124,7 +124,7 @@ impl Terminal {
             match escape.as_str() {
                 "[A" => self.at.0 = self.at.0.saturating_sub(1),
                 "[2K" => self.rows[self.at.0].clear(),
-                other if char.is_ascii_alphabetic() => panic!("the terminal is told {other:?}"),
+                other if char.is_ascii_alphabetic() => panic!("the terminal gets {other:?}"),
                 _ => self.escape = Some(escape),
             }
             return;

@@ -179,7 +179,7 @@ fn a_lane_of_an_existing_project_is_the_gate_of_a_run_and_cannot_be_changed() {
 }
 
 #[test]
-fn what_only_looks_like_a_lane_is_a_warning_and_what_cannot_be_read_is_its_own_problem() {
+fn a_file_that_resembles_a_lane_is_a_warning_and_an_unreadable_one_an_error() {
     let fledge = Fledge::new()
         .lane("ci", "steps: [{ run: 'true' }]")
         .file("lanes/ci.yml", "steps: [{ run: 'false' }]")

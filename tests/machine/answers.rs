@@ -1,6 +1,6 @@
 //! Effects of complete answers: structured answers, answers that were cut off, and repeated calls.
 
-use crate::machine::walk::{Walk, charter, heard, judged, planned, ran, replies, says};
+use crate::machine::walk::{Walk, heard, judged, planned, ran, replies, says, spec};
 use crate::machine::world::nature;
 use fledge::chat::{StopReason, ToolOutcome};
 use fledge::id::CallId;
@@ -10,9 +10,9 @@ use fledge::verdict::{Reason, Ruling, Verification};
 use serde_json::json;
 
 /// Returns a run at its first call that requires an object with a number.
-fn asking(charter: RunSpec) -> Walk {
+fn asking(spec: RunSpec) -> Walk {
     let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
-    Walk::planning(charter).answer(planned(RunPlan { output_schema: Some(schema), ..nature::plan() }))
+    Walk::planning(spec).answer(planned(RunPlan { output_schema: Some(schema), ..nature::plan() }))
 }
 
 fn done(said: &str) -> impl FnOnce(CallId) -> Event + use<> {
@@ -21,7 +21,7 @@ fn done(said: &str) -> impl FnOnce(CallId) -> Event + use<> {
 
 #[test]
 fn an_answer_of_the_wrong_form_is_sent_back_before_the_gate_runs_and_is_an_attempt() {
-    let walk = asking(charter()).answer(done("{\"n\": \"one\"}"));
+    let walk = asking(spec()).answer(done("{\"n\": \"one\"}"));
     let walk = walk.gives("CallingModel", &[Action::CallModel { call: CallId(3), model: 0, most: None }]);
     assert_eq!(
         heard(&walk.run),
@@ -39,7 +39,7 @@ fn an_answer_of_the_wrong_form_is_sent_back_before_the_gate_runs_and_is_an_attem
 
 #[test]
 fn the_last_answer_of_the_wrong_form_ends_the_run_as_failed() {
-    let walk = asking(RunSpec { max_retries: 0, verify: false, ..charter() }).answer(done("Done."));
+    let walk = asking(RunSpec { max_retries: 0, verify: false, ..spec() }).answer(done("Done."));
     walk.ends_as(Reason::GateFailed);
     let result = walk.run.result().expect("a result");
     assert_eq!((result.verification, result.answer), (Verification::Failed, None));
@@ -48,21 +48,20 @@ fn the_last_answer_of_the_wrong_form_ends_the_run_as_failed() {
 
 #[test]
 fn an_answer_of_the_wrong_form_twice_can_be_stuck() {
-    let walk =
-        asking(RunSpec { stuck_after: Some(2), ..charter() }).answer(done("Done.")).answer(done("Done, really."));
+    let walk = asking(RunSpec { stuck_after: Some(2), ..spec() }).answer(done("Done.")).answer(done("Done, really."));
     walk.ends_as(Reason::Stuck);
 }
 
 #[test]
 fn an_answer_in_pieces_is_one_answer() {
-    let walk = asking(RunSpec { verify: false, ..charter() }).answer(says(StopReason::OutputLimit, "{\"n\":"));
+    let walk = asking(RunSpec { verify: false, ..spec() }).answer(says(StopReason::OutputLimit, "{\"n\":"));
     let result = walk.answer(done(" 7}")).run.result().expect("a result");
     assert_eq!((result.reason, result.answer), (Reason::Skipped, Some(json!({"n": 7}))));
 }
 
 #[test]
 fn a_question_after_variables_is_answered_at_most_so_often_in_a_row() {
-    let mut walk = Walk::calling(charter());
+    let mut walk = Walk::calling(spec());
     for _ in 0..2 {
         walk = walk.answer(done("Which variables are set?"));
         let query = ModelQuery::Env { name: None };
@@ -74,7 +73,7 @@ fn a_question_after_variables_is_answered_at_most_so_often_in_a_row() {
 
 #[test]
 fn what_the_model_waits_for_without_a_call_is_noted_and_nudged() {
-    let walk = Walk::calling(charter()).answer(says(StopReason::ToolUse, "I call the tool now."));
+    let walk = Walk::calling(spec()).answer(says(StopReason::ToolUse, "I call the tool now."));
     assert!(
         walk.told().contains(&AgentEvent::Warning(
             "the model awaits tools but called none: fledge asked it to continue".into()
@@ -85,7 +84,7 @@ fn what_the_model_waits_for_without_a_call_is_noted_and_nudged() {
 
 #[test]
 fn pauses_are_sent_back_a_few_times() {
-    let mut walk = Walk::calling(charter());
+    let mut walk = Walk::calling(spec());
     for _ in 0..3 {
         walk = walk.answer(says(StopReason::Pause, "wait"));
         assert_eq!(walk.run.label(), "CallingModel");
@@ -103,7 +102,7 @@ fn a_call_cut_off_is_told_and_then_the_end() {
             vec![fledge::chat::Block::ToolUse(crate::machine::walk::tool("c", "files-edit"))],
         )
     };
-    let mut walk = Walk::calling(charter());
+    let mut walk = Walk::calling(spec());
     for _ in 0..3 {
         walk = walk.answer(cut());
         assert!(heard(&walk.run)[0].contains("do it"), "{:?}", heard(&walk.run));
@@ -115,7 +114,7 @@ fn a_call_cut_off_is_told_and_then_the_end() {
 #[test]
 fn to_ask_again_and_again_for_what_there_is_not_is_a_loop() {
     let limits = Limits { loop_threshold: 4, ..Limits::default() };
-    let mut walk = Walk::calling(RunSpec { limits, ..charter() });
+    let mut walk = Walk::calling(RunSpec { limits, ..spec() });
     let mut turns = 0;
     while walk.run.label() == "CallingModel" && turns < 10 {
         turns += 1;
@@ -128,7 +127,7 @@ fn to_ask_again_and_again_for_what_there_is_not_is_a_loop() {
 
 #[test]
 fn many_calls_alike_in_one_turn_are_told_before_they_end_a_run() {
-    let mut walk = Walk::calling(charter());
+    let mut walk = Walk::calling(spec());
     let (mut turn, mut told) = (0, Vec::new());
     while walk.run.label() == "CallingModel" && turn < 9 {
         turn += 1;
@@ -148,7 +147,7 @@ fn many_calls_alike_in_one_turn_are_told_before_they_end_a_run() {
 
 #[test]
 fn the_model_is_told_of_repetition_once_at_half_of_the_threshold() {
-    let mut walk = Walk::calling(charter());
+    let mut walk = Walk::calling(spec());
     let mut told = Vec::new();
     for turn in 1.. {
         let content = vec![fledge::chat::Block::ToolUse(crate::machine::walk::tool("c", "files-read"))];
@@ -168,8 +167,8 @@ fn the_model_is_told_of_repetition_once_at_half_of_the_threshold() {
 #[test]
 fn a_question_is_answered_only_where_the_answer_can_still_be_read() {
     let label = |turns| {
-        let charter = RunSpec { limits: Limits { turns, ..Limits::default() }, ..charter() };
-        Walk::calling(charter).answer(done("I need to read src/main.rs.")).run.label()
+        let spec = RunSpec { limits: Limits { turns, ..Limits::default() }, ..spec() };
+        Walk::calling(spec).answer(done("I need to read src/main.rs.")).run.label()
     };
     assert_eq!((label(2), label(1)), ("AnsweringQuery", "Verifying"));
 }

@@ -1,6 +1,6 @@
 //! Budgets of a run: reserves before a call, charges after it, and shares of sub-agents.
 
-use crate::machine::walk::{Walk, calls, charter, fails, heard, reported, says};
+use crate::machine::walk::{Walk, calls, fails, heard, reported, says, spec};
 use fledge::chat::{Block, ModelErrorKind, Price, Reply, StopReason, ToolOutcome, Usage};
 use fledge::id::CallId;
 use fledge::limits::Limits;
@@ -16,7 +16,7 @@ fn terms() -> ModelTerms {
 }
 
 fn with(limits: Limits) -> RunSpec {
-    RunSpec { limits, terms: vec![terms()], ..charter() }
+    RunSpec { limits, terms: vec![terms()], ..spec() }
 }
 
 fn dollars(micros: u64) -> RunSpec {
@@ -110,8 +110,8 @@ fn what_failed_gives_back_what_was_set_aside_for_it() {
 #[test]
 fn a_budget_in_dollars_needs_every_price_and_says_which_line_is_missing() {
     let models = vec!["first".into(), "x/second".into()];
-    let charter = RunSpec { models, ..dollars(1_000_000) };
-    let walk = Walk::planning(charter).gives("Reporting", &[Action::SaveReport { call: CallId(1) }]);
+    let spec = RunSpec { models, ..dollars(1_000_000) };
+    let walk = Walk::planning(spec).gives("Reporting", &[Action::SaveReport { call: CallId(1) }]);
     walk.ends_as(Reason::BadInput);
     assert_eq!(
         message(&walk),
@@ -191,9 +191,9 @@ fn where_too_little_is_left_there_is_no_sub_agent() {
 
 #[test]
 fn a_sub_agent_of_a_sub_agent_has_none() {
-    let at = |depth| Walk::calling(RunSpec { depth, ..charter() }).answer(spawns(1));
+    let at = |depth| Walk::calling(RunSpec { depth, ..spec() }).answer(spawns(1));
     assert_eq!(at(1).run.label(), "Dispatching");
-    let several = |depth| shares(&Walk::calling(RunSpec { depth, ..charter() }).answer(spawns(6))).len();
+    let several = |depth| shares(&Walk::calling(RunSpec { depth, ..spec() }).answer(spawns(6))).len();
     assert_eq!(
         (several(0), several(1)),
         (4, 1),

@@ -2,7 +2,7 @@
 
 use crate::machine::laws::{law_12_journals_reproduce, law_13_snapshots_go_on};
 use crate::machine::walk::{
-    Walk, calls, cancel, charter, everywhere, fails, heard, judged, planned, ran, replies, reported, says, summarised,
+    Walk, calls, cancel, everywhere, fails, heard, judged, planned, ran, replies, reported, says, spec, summarised,
 };
 use crate::machine::world::nature;
 use fledge::chat::{
@@ -39,33 +39,33 @@ fn what_only_passes_through_leaves_no_trace_even_when_it_comes_from_the_future()
 #[test]
 fn nobody_outside_can_say_that_the_work_counts() {
     for reason in [Reason::Verified, Reason::Skipped, Reason::Cancelled] {
-        let limit = Walk::calling(charter()).then(Event::LimitReached { reason });
+        let limit = Walk::calling(spec()).then(Event::LimitReached { reason });
         limit.gives("CallingModel", &[]);
-        let plan = Walk::planning(charter());
+        let plan = Walk::planning(spec());
         plan.answer(|call| Event::PlanFailed { call, reason, message: String::new() }).ends_as(Reason::PlanFailed);
     }
 }
 
 #[test]
 fn a_second_task_in_the_same_place_has_its_whole_time() {
-    let mut first = Walk::verifying(charter()).answer(judged(Ruling::Passed));
+    let mut first = Walk::verifying(spec()).answer(judged(Ruling::Passed));
     first.now = Elapsed(10_000_000);
     let second = first
         .answer(|call| Event::ReportSaved { call, saved: Box::default() })
-        .then(Event::TaskSubmitted { charter: charter().into() });
+        .then(Event::TaskSubmitted { spec: spec().into() });
     assert_eq!(second.run.deadline(), Some(Elapsed(10_000_000 + Limits::default().time_ms)));
     assert_eq!(second.then(cancel()).run.result().map(|result| result.duration_ms), Some(0));
 }
 
 #[test]
 fn any_number_of_retries_can_be_counted() {
-    let charter = RunSpec { max_retries: u32::MAX, ..charter() };
-    Walk::verifying(charter).answer(judged(Ruling::Failed)).gives("CallingModel", &[call_model(4)]);
+    let spec = RunSpec { max_retries: u32::MAX, ..spec() };
+    Walk::verifying(spec).answer(judged(Ruling::Failed)).gives("CallingModel", &[call_model(4)]);
 }
 
 #[test]
 fn an_id_made_by_the_machine_is_never_one_that_the_provider_gave() {
-    let walk = Walk::calling(charter()).answer(calls(&[("", "no-such-tool"), ("call_t1_0", "no-such-tool")]));
+    let walk = Walk::calling(spec()).answer(calls(&[("", "no-such-tool"), ("call_t1_0", "no-such-tool")]));
     let uses = |block: &Block| if let Block::ToolUse(call) = block { Some(call.id.clone()) } else { None };
     let ids: Vec<_> = walk.run.conversation()[1].content.iter().filter_map(uses).collect();
     assert_eq!(ids, ["call_t1_0", "call_t1_0_t1_1"]);
@@ -75,7 +75,7 @@ fn an_id_made_by_the_machine_is_never_one_that_the_provider_gave() {
 fn a_result_in_a_reply_is_not_kept() {
     let stray = fledge::chat::ToolResult::text("x", "?", false);
     let content = vec![Block::ToolResult(stray), Block::Text { text: "and so".into() }];
-    let walk = Walk::calling(charter()).answer(replies(StopReason::OutputLimit, content));
+    let walk = Walk::calling(spec()).answer(replies(StopReason::OutputLimit, content));
     assert_eq!(walk.run.conversation()[1].content, crate::machine::walk::text("and so"));
 }
 
@@ -99,22 +99,22 @@ fn only_file_tools_earn_a_place_in_files_changed() {
     let change = FileChange { path: "a".into(), kind: FileChangeKind::Created, added: 1, removed: 0 };
     let outcome = ToolOutcome { change: Some(change), ..ToolOutcome::ok("ok") };
     for (tool, count) in [("shell-exec", 0), ("files-read", 0), ("files-edit", 1)] {
-        let walk = Walk::calling(charter()).answer(calls(&[("c1", tool)])).answer(ran(outcome.clone())).then(cancel());
+        let walk = Walk::calling(spec()).answer(calls(&[("c1", tool)])).answer(ran(outcome.clone())).then(cancel());
         assert_eq!(walk.run.result().map(|result| result.files_changed.len()), Some(count), "{tool}");
     }
 }
 
 #[test]
 fn hooks_follow_a_child_since_it_may_have_changed_something() {
-    let walk = Walk::calling(charter()).answer(calls(&[("c1", "subagent-spawn")])).answer(reported("done"));
+    let walk = Walk::calling(spec()).answer(calls(&[("c1", "subagent-spawn")])).answer(reported("done"));
     walk.gives("RunningHooks", &[Action::RunHooks { call: CallId(4) }]);
 }
 
 #[test]
 fn a_cancel_between_overlapping_reads_still_shows_and_keeps_every_result_in_order() {
-    let charter = RunSpec { parallel_reads: true, ..charter() };
+    let spec = RunSpec { parallel_reads: true, ..spec() };
     let reads = calls(&[("c1", "files-read"), ("c2", "files-read"), ("c3", "files-edit")]);
-    let walk = Walk::calling(charter).answer(reads);
+    let walk = Walk::calling(spec).answer(reads);
     let second = ToolOutcome::ok("two");
     let walk = walk.then(Event::ToolFinished { call: CallId(4), outcome: second }).then(cancel());
     let report = walk.asked().last().and_then(Action::call).expect("a report");
@@ -134,7 +134,7 @@ fn numbers_in_arguments_are_read_exactly_and_survive_a_snapshot() {
     let input = ToolInput::parse(r#"{"a": 8.808112154032074e-42, "b": 18446744073709551615, "c": -0.0}"#);
     assert_eq!(input, ToolInput::Object(json!({"a": 8.808_112_154_032_074e-42, "b": u64::MAX, "c": -0.0})));
     let call = Block::ToolUse(ToolCall { id: "c1".into(), name: "files-read".into(), input });
-    let walk = Walk::calling(charter()).answer(replies(StopReason::ToolUse, vec![call]));
+    let walk = Walk::calling(spec()).answer(replies(StopReason::ToolUse, vec![call]));
     assert_eq!(law_13_snapshots_go_on::restore(&walk.run), Ok(walk.run));
 }
 
@@ -142,15 +142,14 @@ fn numbers_in_arguments_are_read_exactly_and_survive_a_snapshot() {
 fn a_call_that_ends_in_a_limit_is_not_run_though_it_can_be_read() {
     for stop in [StopReason::OutputLimit, StopReason::Pause] {
         let content = vec![Block::ToolUse(crate::machine::walk::tool("c1", "files-edit"))];
-        let walk = Walk::calling(charter()).answer(replies(stop, content));
+        let walk = Walk::calling(spec()).answer(replies(stop, content));
         walk.gives("CallingModel", &[call_model(3)]);
     }
 }
 
 #[test]
 fn silence_is_nudged_once_and_never_taken_for_done() {
-    let nudged =
-        Walk::calling(charter()).answer(says(StopReason::EndTurn, " ")).gives("CallingModel", &[call_model(3)]);
+    let nudged = Walk::calling(spec()).answer(says(StopReason::EndTurn, " ")).gives("CallingModel", &[call_model(3)]);
     nudged.answer(says(StopReason::EndTurn, "")).ends_as(Reason::EmptyResponse);
 }
 
@@ -160,14 +159,14 @@ fn a_wait_longer_than_allowed_goes_to_the_next_model_and_then_blocks() {
         let error = fledge::chat::ModelError::new(ModelErrorKind::Busy, "later");
         Event::ModelFailed { call, error: fledge::chat::ModelError { retry_after_ms: Some(120_001), ..error } }
     };
-    let two = RunSpec { models: vec!["a".into(), "b".into()], ..charter() };
+    let two = RunSpec { models: vec!["a".into(), "b".into()], ..spec() };
     let second = Action::CallModel { call: CallId(3), model: 1, most: None };
     Walk::calling(two).answer(wait).gives("CallingModel", &[second]).answer(wait).ends_as(Reason::Blocked);
 }
 
 #[test]
 fn three_failed_compactions_switch_compaction_off() {
-    let mut walk = Walk::calling_after_much(RunSpec { context_window: Some(12), ..charter() });
+    let mut walk = Walk::calling_after_much(RunSpec { context_window: Some(12), ..spec() });
     let turn = |walk: Walk| walk.answer(calls(&[("c", "files-read")])).answer(ran(ToolOutcome::ok("text")));
     for _ in 0..3 {
         walk = turn(walk);
@@ -182,7 +181,7 @@ fn three_failed_compactions_switch_compaction_off() {
 fn a_journal_with_shown_pieces_left_out_comes_to_the_same_run() {
     let mut court = crate::machine::laws::Court::new();
     let mut run = fledge::run::Run::new();
-    let deltas = [Event::TaskSubmitted { charter: charter().into() }, planned(nature::plan())(CallId(1))]
+    let deltas = [Event::TaskSubmitted { spec: spec().into() }, planned(nature::plan())(CallId(1))]
         .into_iter()
         .chain((0..3).map(|n| Event::ModelDelta { call: CallId(n), delta: Delta::Text("a".into()) }))
         .chain([fails(ModelErrorKind::Busy)(CallId(2)), Event::DeadlinePassed]);

@@ -2,7 +2,7 @@
 //! failed summaries. Also the maximum cost of a call.
 
 use crate::machine::walk::{
-    Walk, breaks, calls, cancel, charter, fails, interrupted, ran, replies, says, summarised, text, unsummarised,
+    Walk, breaks, calls, cancel, fails, interrupted, ran, replies, says, spec, summarised, text, unsummarised,
 };
 use fledge::chat::{Block, ModelError, ModelErrorKind, Price, Reply, Spent, StopReason, ToolOutcome, Usage};
 use fledge::id::CallId;
@@ -17,7 +17,7 @@ fn terms() -> ModelTerms {
 }
 
 fn with(limits: Limits, terms: ModelTerms) -> RunSpec {
-    RunSpec { limits, terms: vec![terms], models: vec!["anthropic/model-v1".into()], ..charter() }
+    RunSpec { limits, terms: vec![terms], models: vec!["anthropic/model-v1".into()], ..spec() }
 }
 
 fn dollars(micros: u64) -> RunSpec {
@@ -41,7 +41,7 @@ fn most(walk: &Walk) -> Option<u64> {
 }
 
 #[test]
-fn an_answer_that_breaks_off_costs_what_its_provider_had_counted_and_what_was_heard_of_it() {
+fn an_interrupted_answer_costs_its_counted_and_received_tokens() {
     let walk =
         Walk::calling(dollars(5_000_000)).answer(breaks(ModelErrorKind::Network, Some(used(1_000_000, 1)), 4_000));
     assert_eq!(walk.run.label(), "BackingOff");
@@ -59,7 +59,7 @@ fn a_cost_that_leaves_out_a_model_without_a_price_says_so() {
         let reply = Reply { content, stop: StopReason::ToolUse, usage, model: model.into(), lacks_end: false };
         move |call| Event::ModelCompleted { call, reply: Box::new(reply) }
     };
-    let walk = Walk::calling(charter()).answer(said("a", Some(1_100))).answer(ran(ToolOutcome::ok("1")));
+    let walk = Walk::calling(spec()).answer(said("a", Some(1_100))).answer(ran(ToolOutcome::ok("1")));
     assert_eq!(result(&walk.clone().then(cancel())).warnings, Vec::<String>::new());
     let result = result(&walk.answer(said("b", None)).then(cancel()));
     assert_eq!((result.usage.total.cost_micros, result.usage.unpriced()), (Some(1_100), vec!["b"]));
@@ -120,7 +120,7 @@ fn what_broke_off_counts_for_the_budget_before_it_is_tried_again() {
 }
 
 #[test]
-fn an_answer_that_is_cancelled_in_its_middle_is_paid_for_while_the_report_is_written() {
+fn a_cancelled_answer_is_charged_while_the_report_is_written() {
     let walk = Walk::calling(dollars(5_000_000));
     let call = walk.run.awaited()[0];
     let walk = walk.then(cancel());
@@ -145,7 +145,7 @@ fn a_call_that_a_crash_cut_off_is_charged_and_asked_for_anew() {
 
 #[test]
 fn a_summary_that_a_crash_cut_off_is_charged_and_asked_for_anew() {
-    let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong));
+    let walk = Walk::calling_after_much(spec()).answer(fails(ModelErrorKind::ContextTooLong));
     let aside = walk.run.reserved();
     let walk = walk.answer(interrupted);
     assert!(matches!(walk.asked()[..], [Action::Compact { call: CallId(4), .. }]));
@@ -156,7 +156,7 @@ fn a_summary_that_a_crash_cut_off_is_charged_and_asked_for_anew() {
 fn an_answer_may_have_what_the_budget_leaves_and_no_call_is_made_that_is_of_no_use() {
     // The length of an answer has no configured limit: it may have 16,384 tokens, or what the
     // budget leaves.
-    assert_eq!(most(&Walk::calling(charter())), None, "without a budget that is the provider's matter");
+    assert_eq!(most(&Walk::calling(spec())), None, "without a budget that is the provider's matter");
     assert_eq!(most(&Walk::calling(tokens(100_000))), Some(16_384));
     let walk = Walk::calling(tokens(5_000));
     let aside = walk.run.reserved();
@@ -169,7 +169,7 @@ fn an_answer_may_have_what_the_budget_leaves_and_no_call_is_made_that_is_of_no_u
 }
 
 #[test]
-fn the_bound_of_an_answer_is_raised_once_where_it_is_ours_and_the_model_makes_longer_ones() {
+fn the_default_output_limit_is_raised_once_for_a_model_with_longer_answers() {
     let cut = || says(StopReason::OutputLimit, "and so");
     let long = ModelTerms { largest_output: Some(64_000), ..ModelTerms::default() };
     let mut walk = Walk::calling(with(Limits::default(), long)).answer(cut());
@@ -177,7 +177,7 @@ fn the_bound_of_an_answer_is_raised_once_where_it_is_ours_and_the_model_makes_lo
         assert_eq!((walk.run.label(), most(&walk)), ("CallingModel", Some(64_000)));
         walk = walk.answer(cut());
     }
-    assert_eq!(walk.run.label(), "CallingModel", "that it was raised is no continuation");
+    assert_eq!(walk.run.label(), "CallingModel", "a raised limit is not a continuation");
     walk.answer(cut()).ends_as(Reason::ModelProtocol);
     let set = ModelTerms { max_output_tokens: Some(2_000), ..long };
     assert_eq!(most(&Walk::calling(with(Limits::default(), set)).answer(cut())), None, "what is configured stays");
@@ -187,7 +187,7 @@ fn the_bound_of_an_answer_is_raised_once_where_it_is_ours_and_the_model_makes_lo
 fn a_summary_that_fails_in_passing_is_tried_again_and_paid_for_each_time() {
     let broken = |spent| ModelError { spent, ..ModelError::network("it broke off") };
     let spent = Box::new(Spent { usage: Some(used(300, 20)), ..Spent::default() });
-    let mut walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong));
+    let mut walk = Walk::calling_after_much(spec()).answer(fails(ModelErrorKind::ContextTooLong));
     for _ in 0..3 {
         walk = walk.answer(unsummarised(broken(Some(spent.clone()))));
         assert_eq!(walk.run.label(), "BackingOff");
@@ -201,7 +201,7 @@ fn a_summary_that_fails_in_passing_is_tried_again_and_paid_for_each_time() {
     assert_eq!(gave_up.run.label(), "CallingModel", "then it goes on without");
     let told = |told: &AgentEvent| matches!(told, AgentEvent::Compaction { success: false, .. });
     assert!(gave_up.told().iter().any(told));
-    let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong));
+    let walk = Walk::calling_after_much(spec()).answer(fails(ModelErrorKind::ContextTooLong));
     let walk = walk.answer(unsummarised(ModelError::new(ModelErrorKind::Auth, "no key")));
     assert_eq!(walk.run.label(), "CallingModel", "what is final is not tried again");
 }
@@ -217,8 +217,8 @@ fn a_small_window_holds_a_long_run_without_a_summary_at_every_turn() {
     for window in [8_192, 16_384] {
         let terms = ModelTerms { context_window: Some(window), ..ModelTerms::default() };
         let plan = RunPlan { system: "s".repeat(8_000), ..crate::machine::world::nature::plan() };
-        let charter = RunSpec { terms: vec![terms], ..charter() };
-        let mut walk = Walk::planning(charter).answer(crate::machine::walk::planned(plan));
+        let spec = RunSpec { terms: vec![terms], ..spec() };
+        let mut walk = Walk::planning(spec).answer(crate::machine::walk::planned(plan));
         let mut summaries = 0;
         for turn in 0..40 {
             assert!(length(&walk) < window * 9 / 10, "{} tokens in turn {turn} of {window}", length(&walk));
@@ -247,7 +247,7 @@ fn a_small_window_holds_a_long_run_without_a_summary_at_every_turn() {
 fn the_results_of_a_turn_have_a_quarter_of_the_window_together() {
     let terms = ModelTerms { context_window: Some(8_000), ..ModelTerms::default() };
     let both = calls(&[("a", "files-read"), ("b", "files-read")]);
-    let mut walk = Walk::calling(RunSpec { terms: vec![terms], ..charter() }).answer(both);
+    let mut walk = Walk::calling(RunSpec { terms: vec![terms], ..spec() }).answer(both);
     for _ in 0..2 {
         walk = walk.answer(ran(ToolOutcome::ok("é".repeat(10_000))));
     }

@@ -98,7 +98,7 @@ fn live(seed: u64, wild: bool, mut intrusions: Vec<Intrusion>) -> Result<(), Str
 /// Checks law 8 from any state: after a cancel and the answer of the report, the run is over.
 fn put_to_rest(run: &mut Run, court: &mut Court) -> Result<(), String> {
     let cause = fledge::verdict::StopCause::Token;
-    court.handle(run, Elapsed(0), Event::CancelRequested { cause, said: String::new() })?;
+    court.handle(run, Elapsed(0), Event::CancelRequested { cause, partial_text: String::new() })?;
     if run.label() == "Delivering" {
         let call = run.awaited().first().copied().unwrap_or(CallId(0));
         court.handle(run, Elapsed(0), Event::Delivered { call, result: Err("lost".into()), ways: None })?;
@@ -119,7 +119,7 @@ fn arbitrary(intrusion: &Intrusion, run: &Run) -> Event {
         _ => CallId(dice.below(40)),
     };
     match intrusion.kind {
-        0 => Event::TaskSubmitted { charter: Box::new(nature::charter(dice)) },
+        0 => Event::TaskSubmitted { spec: Box::new(nature::spec(dice)) },
         1 => Event::PlanReady { call, plan: Box::new(nature::plan()) },
         2 => Event::PlanFailed { call, reason: nature::any_reason(dice), message: String::new() },
         3 => Event::ModelDelta { call, delta: Delta::ToolCall(nature::call(temper, dice)) },
@@ -151,9 +151,9 @@ fn arbitrary(intrusion: &Intrusion, run: &Run) -> Event {
 
 /// Replaces limits by the largest and smallest numbers.
 fn go_wild(event: Event, seed: u64) -> Event {
-    let Event::TaskSubmitted { mut charter } = event else { return event };
+    let Event::TaskSubmitted { mut spec } = event else { return event };
     let dice = &mut Dice::new(seed);
-    let RunSpec { limits, max_retries, stuck_after, context_window, confirm_within_ms, models, .. } = &mut *charter;
+    let RunSpec { limits, max_retries, stuck_after, context_window, confirm_within_ms, models, .. } = &mut *spec;
     *max_retries = dice.pick(&[0, u32::MAX]);
     *stuck_after = dice.pick(&[None, Some(0), Some(u32::MAX)]);
     *context_window = dice.pick(&[None, Some(0), Some(u64::MAX)]);
@@ -173,5 +173,5 @@ fn go_wild(event: Event, seed: u64) -> Event {
     if dice.chance(100) {
         models.clear();
     }
-    Event::TaskSubmitted { charter }
+    Event::TaskSubmitted { spec }
 }

@@ -1,6 +1,6 @@
 //! Shortening of a long conversation, and the parts that survive it.
 
-use crate::machine::walk::{Walk, calls, charter, fails, judged, planned, ran, replies, says, summarised, text, tool};
+use crate::machine::walk::{Walk, calls, fails, judged, planned, ran, replies, says, spec, summarised, text, tool};
 use crate::machine::world::nature;
 use fledge::chat::{Block, Message, ModelErrorKind, Reply, StopReason, ToolOutcome, Usage};
 use fledge::id::CallId;
@@ -22,7 +22,7 @@ fn read_at(walk: Walk, id: &str, bytes: usize, tokens: u64) -> Walk {
 }
 
 fn within(window: u64) -> RunSpec {
-    RunSpec { terms: vec![ModelTerms { context_window: Some(window), ..ModelTerms::default() }], ..charter() }
+    RunSpec { terms: vec![ModelTerms { context_window: Some(window), ..ModelTerms::default() }], ..spec() }
 }
 
 fn compacted(walk: &Walk) -> Vec<(bool, String)> {
@@ -55,7 +55,7 @@ fn older_results_are_cleared_before_anything_is_summarised() {
 
 #[test]
 fn a_conversation_that_stays_long_is_summarised() {
-    let walk = Walk::calling_after_much(RunSpec { context_window: Some(12), ..charter() });
+    let walk = Walk::calling_after_much(RunSpec { context_window: Some(12), ..spec() });
     let walk = read(walk, "c1", 4);
     assert!(matches!(walk.asked()[..], [Action::Compact { upto: 5, .. }]));
 }
@@ -67,8 +67,8 @@ fn the_window_of_the_model_in_use_counts_and_what_its_answer_needs() {
         max_output_tokens: Some(answer),
         ..ModelTerms::default()
     };
-    let after = |charter| read(Walk::calling_after_much(charter), "c1", 4).run.label();
-    let of = |terms| RunSpec { terms: vec![terms], context_window: Some(1_000_000), ..charter() };
+    let after = |spec| read(Walk::calling_after_much(spec), "c1", 4).run.label();
+    let of = |terms| RunSpec { terms: vec![terms], context_window: Some(1_000_000), ..spec() };
     assert_eq!(after(of(terms(12, 0))), "Compacting");
     assert_eq!(after(of(terms(1_000, 0))), "CallingModel");
     assert_eq!(after(of(terms(24, 0))), "CallingModel");
@@ -78,7 +78,7 @@ fn the_window_of_the_model_in_use_counts_and_what_its_answer_needs() {
 #[test]
 fn a_summary_that_is_empty_or_no_shorter_fails() {
     for summary in ["", "  \n", &"at length ".repeat(50)] {
-        let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong));
+        let walk = Walk::calling_after_much(spec()).answer(fails(ModelErrorKind::ContextTooLong));
         let before = walk.run.conversation().to_vec();
         let walk = walk.answer(summarised(Ok(summary), Usage::default()));
         assert!(matches!(&compacted(&walk)[..], [(false, _)]), "{summary:?}");
@@ -91,7 +91,7 @@ fn the_task_the_newest_feedback_and_the_form_of_the_answer_survive() {
     let schema = serde_json::json!({"type": "object"});
     let long = Message::user("do it, ".repeat(100));
     let plan = RunPlan { messages: vec![long], output_schema: Some(schema), ..nature::plan() };
-    let mut walk = Walk::planning(RunSpec { prompt: "mend the parser".into(), ..charter() }).answer(planned(plan));
+    let mut walk = Walk::planning(RunSpec { prompt: "mend the parser".into(), ..spec() }).answer(planned(plan));
     walk = walk.answer(says(StopReason::EndTurn, "{}")).answer(judged(Ruling::Failed));
     for n in 0..4 {
         walk = read(walk, &format!("c{n}"), 400);
@@ -106,19 +106,19 @@ fn the_task_the_newest_feedback_and_the_form_of_the_answer_survive() {
 #[test]
 fn too_long_for_the_provider_is_one_compaction_and_then_the_end() {
     let too_long = || fails(ModelErrorKind::ContextTooLong);
-    let walk = Walk::calling_after_much(charter()).answer(too_long());
+    let walk = Walk::calling_after_much(spec()).answer(too_long());
     assert_eq!(walk.run.label(), "Compacting");
     let walk = walk.answer(summarised(Ok("so far"), Usage::default()));
     assert_eq!(walk.run.label(), "CallingModel");
     walk.answer(too_long()).ends_as(Reason::ProviderFailed);
-    Walk::calling(charter()).answer(too_long()).ends_as(Reason::ProviderFailed);
+    Walk::calling(spec()).answer(too_long()).ends_as(Reason::ProviderFailed);
 }
 
 #[test]
 fn where_only_results_can_go_they_go_and_it_is_tried_once_more() {
     let mut content: Vec<Block> = (0..3).map(|n| Block::ToolUse(tool(&format!("a{n}"), "files-read"))).collect();
     content.insert(0, text("I read").remove(0));
-    let mut walk = Walk::calling(charter()).answer(replies(StopReason::ToolUse, content));
+    let mut walk = Walk::calling(spec()).answer(replies(StopReason::ToolUse, content));
     for _ in 0..3 {
         walk = walk.answer(ran(ToolOutcome::ok("y".repeat(9_000))));
     }
@@ -136,7 +136,7 @@ fn where_only_results_can_go_they_go_and_it_is_tried_once_more() {
 
 #[test]
 fn after_three_failures_a_conversation_that_is_too_long_is_final() {
-    let mut walk = Walk::calling_after_much(RunSpec { context_window: Some(12), ..charter() });
+    let mut walk = Walk::calling_after_much(RunSpec { context_window: Some(12), ..spec() });
     for n in 0..3 {
         walk = read(walk, &format!("c{n}"), 4).answer(summarised(Err("no"), Usage::default()));
     }
@@ -153,14 +153,14 @@ fn a_summary_has_room_for_thoughts_and_the_end_of_summaries_is_told() {
     };
     let of = |window, largest_output| {
         let terms = ModelTerms { context_window: window, largest_output, ..ModelTerms::default() };
-        let charter = RunSpec { terms: vec![terms], ..charter() };
-        Walk::calling_after_much(charter).answer(fails(ModelErrorKind::ContextTooLong))
+        let spec = RunSpec { terms: vec![terms], ..spec() };
+        Walk::calling_after_much(spec).answer(fails(ModelErrorKind::ContextTooLong))
     };
     assert_eq!(most(&of(Some(400_000), Some(128_000))), Some(16_384));
     assert_eq!(most(&of(Some(20_000), None)), Some(5_000));
     assert_eq!(most(&of(None, None)), Some(16_384));
 
-    let mut walk = Walk::calling_after_much(RunSpec { context_window: Some(12), ..charter() });
+    let mut walk = Walk::calling_after_much(RunSpec { context_window: Some(12), ..spec() });
     for n in 0..3 {
         walk = read(walk, &format!("c{n}"), 4);
         assert_eq!(most(&walk), Some(if n == 0 { 3 } else { 6 }), "a failed one has more room after it");
@@ -175,7 +175,7 @@ fn a_summary_has_room_for_thoughts_and_the_end_of_summaries_is_told() {
 
 #[test]
 fn a_summary_is_paid_for_and_not_asked_for_without_the_means() {
-    let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong));
+    let walk = Walk::calling_after_much(spec()).answer(fails(ModelErrorKind::ContextTooLong));
     let aside = walk.run.reserved();
     assert!(aside.output_tokens > 0 && aside.turns == 0);
     let walk = walk.answer(summarised(Ok("so far"), Usage::default()));

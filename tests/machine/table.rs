@@ -4,8 +4,8 @@
 #![expect(clippy::disallowed_methods, reason = "whether to write the file anew is asked from outside")]
 
 use crate::machine::walk::{
-    Walk, breaks, calls, cancel, charter, committing, delivered, everywhere, fails, interrupted, judged, planned,
-    proven, ran, replies, reported, says, summarised, unsummarised,
+    Walk, breaks, calls, cancel, committing, delivered, everywhere, fails, interrupted, judged, planned, proven, ran,
+    replies, reported, says, spec, summarised, unsummarised,
 };
 use crate::machine::world::nature;
 use fledge::chat::{Delta, ModelError, ModelErrorKind, StopReason, ToolOutcome, Usage};
@@ -34,7 +34,7 @@ fn print() -> String {
     let mut out = String::from(
         "# Transitions of a run\n\n\
          Printed by `tests/machine/table.rs`; `FLEDGE_BLESS=1 cargo test --test it machine::table` writes it anew.\n\
-         One section for each state, with the variations that matter. What is told to watchers stands last, by its names.\n",
+         One section for each state, with the variations that matter. The names of the events for watchers come last.\n",
     );
     for (title, walk) in places() {
         section(&mut out, &title, &walk);
@@ -44,35 +44,34 @@ fn print() -> String {
 
 /// Returns the thirteen states, some of them also with other settings.
 fn places() -> Vec<(String, Walk)> {
-    let two = || RunSpec { models: vec!["first".into(), "second".into()], ..charter() };
-    let once =
-        |charter: RunSpec| RunSpec { limits: fledge::limits::Limits { tries: 1, ..charter.limits.clone() }, ..charter };
+    let two = || RunSpec { models: vec!["first".into(), "second".into()], ..spec() };
+    let once = |spec: RunSpec| RunSpec { limits: fledge::limits::Limits { tries: 1, ..spec.limits.clone() }, ..spec };
     let flaky = || ToolOutcome { transient: true, ..ToolOutcome::error("busy") };
     let mut places: Vec<_> = everywhere().into_iter().map(|walk| (walk.run.label().to_owned(), walk)).collect();
     let mut vary = |title: &str, walk: Walk| places.push((format!("{}, {title}", walk.run.label()), walk));
     vary("tries spent, another model left", Walk::calling(once(two())));
-    vary("tries spent, no model left", Walk::calling(once(charter())));
-    vary("no gate", Walk::calling(RunSpec { verify: false, ..charter() }));
+    vary("tries spent, no model left", Walk::calling(once(spec())));
+    vary("no gate", Walk::calling(RunSpec { verify: false, ..spec() }));
     vary(
         "one turn allowed",
-        Walk::calling(RunSpec { limits: fledge::limits::Limits { turns: 1, ..Default::default() }, ..charter() }),
+        Walk::calling(RunSpec { limits: fledge::limits::Limits { turns: 1, ..Default::default() }, ..spec() }),
     );
-    vary("a fix", Walk::planning(RunSpec { is_fix: true, ..charter() }));
-    vary("long conversation", Walk::calling_after_much(RunSpec { context_window: Some(12), ..charter() }));
-    vary("before a tool", Walk::calling(charter()).answer(calls(&[("c1", "files-read")])).answer(ran(flaky())));
-    vary("a call still queued", Walk::calling(charter()).answer(calls(&[("c1", "files-edit"), ("c2", "files-edit")])));
-    vary("approval needed next", Walk::calling(charter()).answer(calls(&[("c1", "files-read"), ("c2", "git-log")])));
-    let within = RunSpec { confirm_within_ms: Some(30_000), ..charter() };
+    vary("a fix", Walk::planning(RunSpec { is_fix: true, ..spec() }));
+    vary("long conversation", Walk::calling_after_much(RunSpec { context_window: Some(12), ..spec() }));
+    vary("before a tool", Walk::calling(spec()).answer(calls(&[("c1", "files-read")])).answer(ran(flaky())));
+    vary("a call still queued", Walk::calling(spec()).answer(calls(&[("c1", "files-edit"), ("c2", "files-edit")])));
+    vary("approval needed next", Walk::calling(spec()).answer(calls(&[("c1", "files-read"), ("c2", "git-log")])));
+    let within = RunSpec { confirm_within_ms: Some(30_000), ..spec() };
     vary("half a minute to answer", Walk::calling(within).answer(calls(&[("c1", "files-delete")])));
-    vary("two children", Walk::calling(charter()).answer(calls(&[("c1", "subagent-spawn"), ("c2", "subagent-spawn")])));
+    vary("two children", Walk::calling(spec()).answer(calls(&[("c1", "subagent-spawn"), ("c2", "subagent-spawn")])));
     vary("a run that commits", Walk::verifying(committing()));
-    vary("no retries left", Walk::verifying(RunSpec { max_retries: 0, ..charter() }));
-    vary("stuck after one", Walk::verifying(RunSpec { stuck_after: Some(1), ..charter() }));
+    vary("no retries left", Walk::verifying(RunSpec { max_retries: 0, ..spec() }));
+    vary("stuck after one", Walk::verifying(RunSpec { stuck_after: Some(1), ..spec() }));
     vary(
         "told of tampering",
-        Walk::verifying(charter()).answer(judged(Ruling::Tampered)).answer(says(StopReason::EndTurn, "Done.")),
+        Walk::verifying(spec()).answer(judged(Ruling::Tampered)).answer(says(StopReason::EndTurn, "Done.")),
     );
-    vary("effects still in flight", Walk::calling(charter()).answer(calls(&[("c1", "files-edit")])).then(cancel()));
+    vary("effects still in flight", Walk::calling(spec()).answer(calls(&[("c1", "files-edit")])).then(cancel()));
     places
 }
 
@@ -199,7 +198,7 @@ fn model_events() -> Vec<(&'static str, Make)> {
         }
     };
     vec![
-        ("TaskSubmitted", Box::new(|_| Event::TaskSubmitted { charter: charter().into() })),
+        ("TaskSubmitted", Box::new(|_| Event::TaskSubmitted { spec: spec().into() })),
         ("PlanReady", Box::new(planned(nature::plan()))),
         ("PlanReady: the gate passed on what was there", Box::new(planned(nature::passed_plan()))),
         ("PlanFailed", Box::new(|call| Event::PlanFailed { call, reason: Reason::BadInput, message: "no".into() })),

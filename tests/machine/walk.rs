@@ -23,25 +23,25 @@ impl Walk {
         Self { run: Run::new(), now: Elapsed(0), actions: Vec::new() }
     }
 
-    pub(crate) fn planning(charter: RunSpec) -> Self {
-        Self::new().then(Event::TaskSubmitted { charter: Box::new(charter) })
+    pub(crate) fn planning(spec: RunSpec) -> Self {
+        Self::new().then(Event::TaskSubmitted { spec: Box::new(spec) })
     }
 
     /// Returns a run at the first model call.
-    pub(crate) fn calling(charter: RunSpec) -> Self {
-        Self::planning(charter).answer(planned(nature::plan()))
+    pub(crate) fn calling(spec: RunSpec) -> Self {
+        Self::planning(spec).answer(planned(nature::plan()))
     }
 
     /// Returns a run at the first model call, with a conversation that can be shortened.
-    pub(crate) fn calling_after_much(charter: RunSpec) -> Self {
+    pub(crate) fn calling_after_much(spec: RunSpec) -> Self {
         let turn =
             |_| [Message::user("more of it, and then some more"), Message::assistant(text("done, and more than that"))];
         let messages = (0..4).flat_map(turn).chain([Message::user("do it")]).collect();
-        Self::planning(charter).answer(planned(RunPlan { messages, ..nature::plan() }))
+        Self::planning(spec).answer(planned(RunPlan { messages, ..nature::plan() }))
     }
 
-    pub(crate) fn verifying(charter: RunSpec) -> Self {
-        Self::calling(charter).answer(says(StopReason::EndTurn, "All done."))
+    pub(crate) fn verifying(spec: RunSpec) -> Self {
+        Self::calling(spec).answer(says(StopReason::EndTurn, "All done."))
     }
 
     pub(crate) fn then(mut self, event: Event) -> Self {
@@ -91,21 +91,21 @@ impl Walk {
     }
 }
 
-pub(crate) fn charter() -> RunSpec {
+pub(crate) fn spec() -> RunSpec {
     RunSpec::new(RunId::new("run"), "title", "prompt")
 }
 
 /// Returns a charter of a run that commits.
 pub(crate) fn committing() -> RunSpec {
-    RunSpec { commits: true, ..charter() }
+    RunSpec { commits: true, ..spec() }
 }
 
 /// Returns a run in each of the thirteen states, in the order of the table.
 pub(crate) fn everywhere() -> [Walk; 13] {
-    let calling = || Walk::calling(charter());
+    let calling = || Walk::calling(spec());
     [
         Walk::new(),
-        Walk::planning(charter()),
+        Walk::planning(spec()),
         calling(),
         calling().answer(fails(ModelErrorKind::Busy)),
         calling().answer(calls(&[("c1", "files-delete")])),
@@ -113,10 +113,10 @@ pub(crate) fn everywhere() -> [Walk; 13] {
         calling().answer(calls(&[("c1", "subagent-spawn")])),
         calling().answer(calls(&[("c1", "files-edit")])).answer(ran(ToolOutcome::ok("edited"))),
         calling().answer(says(StopReason::EndTurn, "I need to read src/main.rs")),
-        Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong)),
-        Walk::verifying(charter()),
+        Walk::calling_after_much(spec()).answer(fails(ModelErrorKind::ContextTooLong)),
+        Walk::verifying(spec()),
         Walk::verifying(committing()).answer(proven(nature::proof())),
-        Walk::verifying(charter()).answer(judged(Ruling::Passed)),
+        Walk::verifying(spec()).answer(judged(Ruling::Passed)),
     ]
 }
 
@@ -130,8 +130,8 @@ pub(crate) fn replies(stop: StopReason, content: Vec<Block>) -> impl FnOnce(Call
     move |call| Event::ModelCompleted { call, reply: Box::new(reply) }
 }
 
-pub(crate) fn says(stop: StopReason, said: &str) -> impl FnOnce(CallId) -> Event + use<> {
-    replies(stop, text(said))
+pub(crate) fn says(stop: StopReason, content: &str) -> impl FnOnce(CallId) -> Event + use<> {
+    replies(stop, text(content))
 }
 
 /// Returns an answer with calls, given by id and tool. The argument of each call is its id.
@@ -228,20 +228,20 @@ pub(crate) fn delivered(result: Result<(), &str>) -> impl FnOnce(CallId) -> Even
 }
 
 pub(crate) fn cancel() -> Event {
-    Event::CancelRequested { cause: StopCause::Interrupt, said: String::new() }
+    Event::CancelRequested { cause: StopCause::Interrupt, partial_text: String::new() }
 }
 
-pub(crate) fn text(said: &str) -> Vec<Block> {
-    vec![Block::Text { text: said.into() }]
+pub(crate) fn text(content: &str) -> Vec<Block> {
+    vec![Block::Text { text: content.into() }]
 }
 
 /// Returns the results and texts in the newest message to the model.
 pub(crate) fn heard(run: &Run) -> Vec<String> {
     let newest = run.conversation().iter().rev().find(|message| message.role == Role::User);
-    let said = |block: &Block| match block {
+    let text_of = |block: &Block| match block {
         Block::Text { text } => Some(text.clone()),
         Block::ToolResult(result) => Some(result.content.clone()),
         Block::Thinking { .. } | Block::Image(_) | Block::ToolUse(_) | Block::Opaque { .. } => None,
     };
-    newest.into_iter().flat_map(|message| &message.content).filter_map(said).collect()
+    newest.into_iter().flat_map(|message| &message.content).filter_map(text_of).collect()
 }

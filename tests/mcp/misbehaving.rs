@@ -34,7 +34,7 @@ async fn one_that_knows_only_the_older_beginning_is_begun_with_in_that_form_and_
 }
 
 #[tokio::test]
-async fn one_that_takes_its_time_and_ends_on_the_newer_beginning_is_begun_with_in_the_older_form() {
+async fn a_slow_server_that_exits_on_the_new_handshake_gets_the_old_handshake() {
     long_test!();
     let scene = Scene::new("ends late");
     assert_eq!(scene.offer().await.warnings, Vec::<String>::new());
@@ -167,7 +167,7 @@ async fn dropping_servers_ends_them() {
 }
 
 #[tokio::test]
-async fn one_that_hangs_in_a_call_is_ended_with_all_that_it_has_started_and_the_second_time_is_the_last() {
+async fn a_server_that_hangs_in_a_call_is_killed_and_started_again_once() {
     long_test!();
     for mode in ["hang", "frozen"] {
         let slow = |server| ServerConfig { timeout: Duration::from_millis(300), ..server };

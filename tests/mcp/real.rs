@@ -26,13 +26,12 @@ fn installed() -> Option<PathBuf> {
 impl Real {
     async fn new(name: &str, command: &[&str]) -> Self {
         let program = Path::new(env!("CARGO_BIN_EXE_fledge"));
-        let wall = Sandbox::raise(SandboxChoice::Auto, Some(program), "/usr/bin:/bin")
-            .await
-            .unwrap_or_else(|_| Sandbox::off());
+        let sandbox =
+            Sandbox::find(SandboxChoice::Auto, Some(program), "/usr/bin:/bin").await.unwrap_or_else(|_| Sandbox::off());
         let folder = crate::support::temp_dir();
-        let mut place = place(folder.path(), wall);
+        let mut place = place(folder.path(), sandbox);
         place.env[0].1 = std::env::var("PATH").unwrap();
-        place.holes.read_only.extend(installed()); // the checkout may be in a home, which is hidden
+        place.rules.read_only.extend(installed()); // the checkout may be in a home, which is hidden
         let command = command.iter().map(|part| (*part).to_owned()).collect();
         Self { servers: McpServers::new(vec![ServerConfig::program(name, command)], place), folder }
     }

@@ -39,7 +39,7 @@ async fn run(
         baseline: Baseline::Never,
         mcp: vec![server],
         memory: None,
-        wall: SandboxChoice::Off,
+        sandbox: SandboxChoice::Off,
         jobs: 1,
         ..DriverSettings::new(workspace.canonicalize().unwrap(), folder.path().join("state"))
     });
@@ -103,7 +103,7 @@ async fn a_server_that_the_run_cannot_be_without_ends_it_and_another_is_a_note()
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_ends_no_run_late_and_one_that_the_agent_could_rewrite_begins_none() {
+async fn a_hanging_mcp_server_ends_no_run_late_and_one_in_the_workspace_is_refused() {
     let folder = crate::support::temp_dir();
     let slow = ServerConfig { timeout: std::time::Duration::from_millis(300), ..server(folder.path(), "frozen") };
     let turns = "turns:\n  - { tools: [{ name: mcp-t-echo, input: { text: '600' } }] }\n  \

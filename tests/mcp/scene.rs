@@ -29,14 +29,14 @@ pub(crate) fn server(folder: &Path, mode: &str) -> ServerConfig {
 }
 
 /// Returns a place for servers: a workspace in this folder.
-pub(crate) fn place(folder: &Path, wall: Sandbox) -> ServerPlace {
+pub(crate) fn place(folder: &Path, sandbox: Sandbox) -> ServerPlace {
     let dir = folder.join("workspace");
     fs::create_dir_all(&dir).unwrap();
-    let mut holes = PathRules::of_workspace(&dir);
-    holes.writable.push(folder.to_owned());
+    let mut rules = PathRules::of_workspace(&dir);
+    rules.writable.push(folder.to_owned());
     let env = [("PATH", "/usr/bin:/bin"), ("HOME", "/nowhere"), ("NOT_FOR_SERVERS", "1")];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    ServerPlace { dir, env, wall, holes }
+    ServerPlace { dir, env, sandbox, rules }
 }
 
 impl Scene {
@@ -55,8 +55,8 @@ impl Scene {
     /// Starts a scene in a sandbox; `None` if no sandbox is available.
     pub(crate) async fn behind_a_wall(change: impl FnOnce(ServerConfig) -> ServerConfig) -> Option<Self> {
         let program = Path::new(env!("CARGO_BIN_EXE_fledge"));
-        let wall = match Sandbox::raise(SandboxChoice::Auto, Some(program), "/usr/bin:/bin").await {
-            Ok(wall) => wall,
+        let sandbox = match Sandbox::find(SandboxChoice::Auto, Some(program), "/usr/bin:/bin").await {
+            Ok(sandbox) => sandbox,
             Err(fault) => {
                 Need::Sandbox.lacks(&format!("no sandbox works here: {fault}"));
                 return None;
@@ -64,7 +64,7 @@ impl Scene {
         };
         let folder = crate::support::temp_dir();
         let server = change(server(folder.path(), "good"));
-        let servers = McpServers::new(vec![server], place(folder.path(), wall));
+        let servers = McpServers::new(vec![server], place(folder.path(), sandbox));
         Some(Self { folder, servers })
     }
 

@@ -18,7 +18,7 @@ fn run(entry: &str, ca: &str) -> Ended {
 }
 
 #[test]
-fn a_model_behind_an_authority_of_its_own_is_reached_with_its_ca_file_and_not_without() {
+fn a_model_behind_a_private_authority_is_reached_only_with_its_ca_file() {
     let server = Secured::new(ANSWER);
     let with = run(&format!("base_url: '{}', ca_file: ~/ca.pem", server.url()), &server.ca);
     assert_eq!(with.must_be(0, "skipped")["summary"], "Done.");
@@ -27,7 +27,7 @@ fn a_model_behind_an_authority_of_its_own_is_reached_with_its_ca_file_and_not_wi
     assert!(message.contains("certificate"), "{message}");
     let stranger = run(&format!("base_url: '{}', ca_file: ~/ca.pem", server.url()), &Secured::new(ANSWER).ca);
     stranger.must_be(3, "provider_failed");
-    assert_eq!(server.heard().len(), 1);
+    assert_eq!(server.received_requests().len(), 1);
     let none = run(&format!("base_url: '{}', ca_file: ~/none.pem", server.url()), &server.ca);
     none.must_exit(2);
     assert!(none.stderr.contains("the model `m`: cannot read its ca_file") && none.stderr.contains("none.pem"));
@@ -37,7 +37,7 @@ fn a_model_behind_an_authority_of_its_own_is_reached_with_its_ca_file_and_not_wi
 }
 
 #[test]
-fn a_proxy_with_tls_and_a_password_carries_requests_and_the_password_is_shown_to_nobody() {
+fn a_proxy_with_tls_and_a_password_carries_requests_and_hides_the_password() {
     let proxy = Secured::new(ANSWER);
     let address = proxy.url().replace("https://", "https://user:canary-77@");
     let entry = |base: &str| format!("base_url: '{base}', proxy: '{address}', ca_file: ~/ca.pem");
@@ -48,14 +48,14 @@ fn a_proxy_with_tls_and_a_password_carries_requests_and_the_password_is_shown_to
         std::fs::remove_file(config).unwrap();
         assert!(!ended.traces().contains("canary-77"), "{}", ended.story());
     }
-    let heard = proxy.heard();
+    let received_requests = proxy.received_requests();
     let begins =
         ["POST http://model.invalid:9/api/chat HTTP/1.1", "CONNECT localhost:9 HTTP/1.1", "POST /api/chat HTTP/1.1"];
-    assert_eq!(heard.iter().filter_map(|head| head.lines().next()).collect::<Vec<_>>(), begins);
-    for head in &heard[..2] {
+    assert_eq!(received_requests.iter().filter_map(|head| head.lines().next()).collect::<Vec<_>>(), begins);
+    for head in &received_requests[..2] {
         assert!(head.to_lowercase().contains("proxy-authorization: basic dxnlcjpjyw5hcnktnzc="), "{head}");
     }
-    assert!(!heard[2].to_lowercase().contains("proxy-authorization"), "{}", heard[2]);
+    assert!(!received_requests[2].to_lowercase().contains("proxy-authorization"), "{}", received_requests[2]);
     let unknown = run(&entry("http://model.invalid:9"), &Secured::new(ANSWER).ca);
     unknown.must_be(3, "provider_failed");
     let config = unknown.path("../home/.config/fledge/config.yaml");

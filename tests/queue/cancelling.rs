@@ -12,14 +12,14 @@ pub(crate) fn what_waits_never_starts_and_what_runs_hears_of_it<S: Stage>() {
     with(async |_: &S, queue| {
         queue.submit(&jobs(&["a", "b", "c", "d"])).await.unwrap();
         queue.submit(&[JobSpec { batch: batch("other"), ..job("e") }]).await.unwrap();
-        assert_eq!(queue.cancel(&CancelScope::Job(id("b"))).await.unwrap(), CancelCount { ended: 1, told: 0 });
+        assert_eq!(queue.cancel(&CancelScope::Job(id("b"))).await.unwrap(), CancelCount { ended: 1, running: 0 });
         let (a, c) = (take(&queue).await.unwrap(), take(&queue).await.unwrap());
-        assert_eq!(queue.cancel(&CancelScope::Job(id("a"))).await.unwrap(), CancelCount { ended: 0, told: 1 });
+        assert_eq!(queue.cancel(&CancelScope::Job(id("a"))).await.unwrap(), CancelCount { ended: 0, running: 1 });
         assert_eq!(
             (queue.renew(&a).await.unwrap(), queue.renew(&c).await.unwrap()),
             (Renewed::Cancelled, Renewed::Kept)
         );
-        assert_eq!(queue.cancel(&CancelScope::Batch(batch("b"))).await.unwrap(), CancelCount { ended: 1, told: 2 });
+        assert_eq!(queue.cancel(&CancelScope::Batch(batch("b"))).await.unwrap(), CancelCount { ended: 1, running: 2 });
         assert_eq!((taken(&queue).await, taken(&queue).await), ("e".into(), String::new()));
         assert_eq!(queue.status(None).await.unwrap().cancelling, 2);
         assert!(row(&queue, "a").await.is_cancelling);

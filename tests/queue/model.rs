@@ -151,7 +151,7 @@ impl Model {
                 met.ended += 1;
             } else if is_meant && job.state == QueueState::Running {
                 job.is_cancelling = true;
-                met.told += 1;
+                met.running += 1;
             }
         }
         met

@@ -103,7 +103,7 @@ fn a_second_signal_ends_it_at_once_and_still_leaves_nothing_alive() {
     ended.must_exit(130);
     assert!(ended.at - asked < SOON);
     must_be_gone(&number);
-    assert_eq!(ended.events_of("finished"), Vec::<Value>::new(), "it was waited for all the same");
+    assert_eq!(ended.events_of("finished"), Vec::<Value>::new(), "fledge waited for the call");
 }
 
 /// `timeout` signals its command and then its process group, so one request arrives twice.
@@ -261,7 +261,7 @@ fn while_files_are_put_back_the_way_back_is_told() {
 }
 
 #[test]
-fn a_job_whose_time_is_over_has_its_report_before_it_is_killed_and_the_next_one_goes_on() {
+fn a_job_that_times_out_writes_its_report_before_the_kill_and_can_be_resumed() {
     long_test!();
     let lane = "steps: [{ name: sum, run: grep -q 3 s?m }]";
     let model = Model::new([shell("echo begun; sleep 60"), write("sum", "3\n"), say("Done.")]);

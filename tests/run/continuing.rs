@@ -146,7 +146,7 @@ fn where_none_begins_its_report_says_why_in_place_of_an_earlier_one() {
 }
 
 #[test]
-fn a_conversation_with_a_server_of_ones_own_goes_to_nobody_else_when_its_entry_is_gone() {
+fn a_conversation_with_a_removed_server_goes_to_no_other_server() {
     let model = Model::new([write("done", ""), say("Done.")]);
     let stranger = Model::new([say("Thank you for all of it.")]);
     let entry = format!("models:\n  own: {{ provider: anthropic, model: m, base_url: '{}' }}\n", model.url());

@@ -311,7 +311,7 @@ fn state_that_cannot_be_written_ends_with_8_before_a_model_is_asked() {
 }
 
 #[test]
-fn a_disk_that_is_full_in_the_middle_of_a_run_ends_with_8_and_what_was_written_stays() {
+fn a_full_disk_ends_a_run_with_8_and_keeps_what_was_written() {
     // The largest permitted file is about 600 kB: the reports are far smaller, and the log of the
     // journal is larger.
     let full = "trap '' XFSZ; ulimit -f 1200; exec \"$@\"";

@@ -146,7 +146,7 @@ fn what_a_hook_tells_the_model_is_shown_to_people_too() {
 }
 
 #[test]
-fn a_secret_that_a_hook_prints_is_masked_in_the_progress_of_the_hooks_and_in_notes_even_where_they_are_cut() {
+fn a_secret_that_a_hook_prints_is_masked_in_progress_and_in_truncated_notes() {
     let model = Model::new([write("done", ""), say("Done.")]);
     let hooks = "    - { name: quiet, run: 'cat key.txt; exit 3' }\n\
                  \x20   - { name: long, run: 'printf %0195d 0; cat key.txt; exit 4' }\n\

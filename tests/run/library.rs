@@ -22,7 +22,7 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         env: vec![("PATH".into(), std::env::var("PATH").unwrap())],
         step_env: vec![("PATH".into(), std::env::var("PATH").unwrap())],
         jobs: 2,
-        wall: fledge::process::sandbox::SandboxChoice::Off,
+        sandbox: fledge::process::sandbox::SandboxChoice::Off,
         ..DriverSettings::new(place.workspace().canonicalize().unwrap(), place.state())
     };
     (place, Agent::new(settings))

@@ -37,7 +37,7 @@ fn a_call_that_starts_ever_more_or_holds_ever_more_fails_and_the_run_goes_on() {
 #[test]
 fn files_in_memory_count_as_memory() {
     if !Need::has_program("bwrap") {
-        return Need::Sandbox.lacks("only bubblewrap gives a program a `/dev/shm` of its own");
+        return Need::Sandbox.lacks("only bubblewrap gives a program a private `/dev/shm`");
     }
     let fill = "for n in 1 2 3 4 5 6 7 8; do head -c 30M /dev/zero >/dev/shm/fill$n; done; sleep 600";
     let model = Model::new([shell(fill), write("done", ""), say("Done.")]);

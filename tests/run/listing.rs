@@ -1,5 +1,5 @@
 //! Tests of inspecting runs: listing, showing, exporting and removing them, and the messages when
-//! there are none.
+//! none exist.
 
 use crate::support::{Ended, Fledge, Model, call, say, shell, words, write};
 use fledge::chat::Message;
@@ -123,7 +123,7 @@ fn a_run_is_told_turn_by_turn_with_changes_verdicts_and_its_end() {
 }
 
 #[test]
-fn an_interrupted_run_is_told_up_to_where_it_was_and_its_thread_says_what_is_pending() {
+fn an_interrupted_run_is_shown_and_its_thread_lists_pending_calls() {
     let run = killed().again(&["runs", "show"]).run();
     run.must_exit(0);
     for part in

@@ -40,7 +40,7 @@ fn a_link_or_a_pipe_that_an_agent_plants_is_replaced_and_followed_nowhere() {
 }
 
 #[test]
-fn a_link_in_the_place_of_a_folder_is_an_error_and_nothing_is_written_or_removed_there() {
+fn a_link_in_place_of_a_folder_is_an_error_and_its_target_is_untouched() {
     let agent = agent("rm -r out; ln -s ../theirs out");
     let run = run(&agent).arg("--report=out/report.json").run();
     let report = run.must_be(8, "io_error");
@@ -49,7 +49,7 @@ fn a_link_in_the_place_of_a_folder_is_an_error_and_nothing_is_written_or_removed
 }
 
 #[test]
-fn a_link_or_a_pipe_that_is_in_the_workspace_already_is_refused_before_anything_is_spent() {
+fn an_output_that_is_a_link_or_a_pipe_is_refused_before_anything_is_spent() {
     for (flag, is_pipe) in [("--report", false), ("--patch", false), ("--report", true)] {
         let model = Model::new([say("Done.")]);
         let fledge = Fledge::simple(&model).args(&["run", "task.md", flag, "../workspace/x"]);

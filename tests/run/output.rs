@@ -175,6 +175,6 @@ fn the_report_is_written_where_it_is_wanted_too() {
 #[test]
 fn a_reader_that_goes_away_harms_no_run() {
     let model = Model::new([write("done", ""), say("Done.")]);
-    let run = Fledge::simple(&model).arg("--json").unheard().run();
+    let run = Fledge::simple(&model).arg("--json").without_output_reader().run();
     run.must_be(0, "verified");
 }

@@ -96,8 +96,7 @@ fn a_command_under_way_is_never_repeated_and_the_model_is_told_so() {
 }
 
 #[test]
-fn what_differs_from_the_beginning_is_told_after_an_interrupted_command_and_no_repository_of_the_agent_runs_a_program()
-{
+fn changes_since_the_start_are_listed_after_an_interrupted_command() {
     // If git took the workspace for a bare repository, its filter would run outside of the sandbox.
     let repository = r#"mkdir -p objects refs; echo 'ref: refs/heads/m' > HEAD
         printf '[core]\nworktree = .\nbare = false\n[filter "e"]\nclean = "touch ../out; cat"\n' > config"#;
@@ -169,7 +168,7 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn a_gate_that_was_changed_before_the_kill_is_put_back_and_reported_and_judges_as_it_was_frozen() {
+fn a_gate_that_was_changed_before_a_kill_is_restored_and_reported() {
     let weaken = "echo 'steps: [{ run: \"true\" }]' > lanes/verify.yaml; echo begun; sleep 60";
     let model = Model::new([shell(weaken), say("Done."), write("done", ""), say("Done.")]);
     let ended = killed(Fledge::simple(&model).arg("--json").start(), "{\"text\":\"begun");

@@ -52,7 +52,7 @@ fn what_a_sub_agent_did_is_judged_with_the_run_and_told_inside_it() {
     assert_eq!((&of_child[0]["type"], &of_child.last().unwrap()["type"]), (&json!("started"), &json!("finished")));
     assert!(of_child.iter().any(|event| event["type"] == "tool_result" && event["data"]["name"] == "files-write"));
     assert!(!of_child.iter().any(|event| event["type"] == "lane_step" || event["type"] == "verify_result"));
-    assert!(!ended.traces().contains(KEY), "a secret is told");
+    assert!(!ended.traces().contains(KEY), "the output contains a secret");
     let ended = ended.again(&["runs", "show", "last"]).run();
     for part in ["  1 ┆ started: Write the file `done`.", "  1 ┆   turn 1", "  1 ┆   write done", "  1 ┆ done"]
     {
@@ -162,7 +162,7 @@ fn a_sub_agent_that_was_killed_with_its_run_is_not_begun_again_and_is_paid_for()
 }
 
 #[test]
-fn a_call_of_a_sub_agent_that_nobody_saw_the_end_of_is_charged_what_was_set_aside_for_it() {
+fn a_sub_agent_call_without_an_end_is_charged_its_reservation() {
     let model = cast([
         ("a part of it", vec![write("half", "1\n"), hang()]),
         ("Make the file", vec![spawn("a part of it"), write("done", ""), say("Done.")]),

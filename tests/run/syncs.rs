@@ -9,7 +9,7 @@ fn a_tool_call_costs_at_most_two_syncs_of_the_journal() {
     long_test!();
     let tried = std::process::Command::new("strace").args(["-f", "-qq", "-o", "/dev/null", "true"]).output();
     if !tried.is_ok_and(|tried| tried.status.success()) {
-        return Need::Strace.lacks("there is no strace, or it may not trace");
+        return Need::Strace.lacks("no strace, or it may not trace");
     }
     let folder = crate::support::temp_dir();
     let syncs = |calls: usize| {

@@ -85,7 +85,7 @@ fn a_guard_that_was_killed_is_replaced() {
 }
 
 #[test]
-fn who_kills_all_that_has_the_name_of_the_program_in_its_command_line_spares_the_guard() {
+fn a_kill_by_command_line_spares_the_guard_process() {
     let number = unique();
     let run = fled(Fledge::new(), &number);
     guard(&run);

@@ -1,7 +1,7 @@
 //! Tests of layers over folders in bubblewrap: writes go into the layers, and the folders stay
 //! unchanged.
 
-use crate::sandbox::wall::wall;
+use crate::sandbox::isolation::sandbox;
 use crate::support::{Fledge, Model, Need, say, shell as call_shell};
 use fledge::process::sandbox::{Mount, MountView, Mounts, PathRules, PinnedPath, SandboxKind, ViewLayer};
 use fledge::process::{Invocation, ProcessEnd, Variables};
@@ -28,7 +28,7 @@ fn shell(script: &str, dir: &Path) -> Invocation {
 
 #[tokio::test]
 async fn what_is_written_goes_into_the_layer_and_the_folder_stays() {
-    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
+    let Some(sandbox) = sandbox(SandboxKind::Bubblewrap).await else { return };
     // These characters are special in the mount options of a layer.
     let place = tempfile::Builder::new().prefix("a:b,c\\d ").tempdir_in(crate::support::place()).unwrap();
     let at = |path: &str| place.path().join(path);
@@ -45,9 +45,9 @@ async fn what_is_written_goes_into_the_layer_and_the_folder_stays() {
         Err(why) => return Need::Sandbox.lacks(&format!("no layers over folders here: {why}")),
     };
     let mounts = vec![Mount { from: at("tree"), at: at("tree"), writable: true }];
-    let holes = PathRules { mounts, view: Some(view), ..PathRules::default() };
+    let rules = PathRules { mounts, view: Some(view), ..PathRules::default() };
     let run = async |script: &str| {
-        let ended = wall.run_at(None, &holes, shell(script, &at("tree")), &CancellationToken::new(), &|_| {}).await;
+        let ended = sandbox.run_at(None, &rules, shell(script, &at("tree")), &CancellationToken::new(), &|_| {}).await;
         (ended.end, ended.output.text(4000))
     };
     let first = "echo new > deps/a/old; echo new > deps/b; cat deps/a/old; mknod deps/device c 1 3 || echo refused";
@@ -67,7 +67,7 @@ async fn what_is_written_goes_into_the_layer_and_the_folder_stays() {
 
 #[tokio::test]
 async fn a_layer_that_cannot_be_mounted_says_why() {
-    let Some(_wall) = wall(SandboxKind::Bubblewrap).await else { return };
+    let Some(_wall) = sandbox(SandboxKind::Bubblewrap).await else { return };
     let place = crate::support::temp_dir();
     let at = |path: &str| place.path().join(path);
     let layer = ViewLayer { lower: at("nowhere"), between: Vec::new(), over: at("over"), at: at("nowhere") };
@@ -103,7 +103,7 @@ fn an_agent_fetches_into_a_layer_over_the_caches_of_tools_and_the_caches_stay() 
 
 #[tokio::test]
 async fn all_that_a_layer_changes_is_found_without_a_look_at_what_is_below() {
-    let Some(_wall) = wall(SandboxKind::Bubblewrap).await else { return };
+    let Some(_wall) = sandbox(SandboxKind::Bubblewrap).await else { return };
     let place = crate::support::temp_dir();
     let at = |path: &str| place.path().join(path);
     let below =

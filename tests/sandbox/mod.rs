@@ -2,6 +2,7 @@
 //! secrets.
 
 mod guard;
+mod isolation;
 mod layers;
 mod orphans;
 mod outside;
@@ -10,4 +11,3 @@ mod programs;
 pub(crate) mod secrets;
 mod summary;
 mod tool_host;
-mod wall;

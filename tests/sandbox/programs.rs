@@ -147,7 +147,7 @@ fn programs_behind_links_are_found_behind_landlock() {
     let path = search_path(&root.join("home")) + ":/usr/sbin:/sbin";
     command.env("PATH", path).env("HOME", root.join("home")).env("OWN", root.join("home"));
     command.env("TMPDIR", root.join("tmp")).env("FLEDGE_STATE_DIR", root.join("state"));
-    let Ok(ended) = command.output() else { return Need::Landlock.lacks("there is no `unshare`") };
+    let Ok(ended) = command.output() else { return Need::Landlock.lacks("no `unshare`") };
     let said = String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned();
     if !said.contains("sandbox landlock") {
         return Need::Landlock.lacks("no sandbox by Landlock");

@@ -214,7 +214,7 @@ fn spied(script: impl FnOnce(&Path) -> Vec<crate::support::Turn> + Send + 'stati
 }
 
 #[test]
-fn the_kept_logs_of_lane_steps_have_no_known_secret_in_them_and_nobody_else_may_read_them() {
+fn stored_logs_of_lane_steps_contain_no_known_secret_and_only_the_owner_reads_them() {
     use crate::support::{KEY, needs};
     use std::os::unix::fs::PermissionsExt as _;
     let model = Model::new([write("done", "x"), say("Done.")]);

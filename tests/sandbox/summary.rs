@@ -38,7 +38,7 @@ fn without_a_sandbox_and_with_the_network_it_is_said() {
 }
 
 #[test]
-fn steps_of_a_gate_have_a_home_and_a_temporary_folder_of_their_own_also_without_a_sandbox() {
+fn gate_steps_have_a_private_home_and_temporary_folder_without_a_sandbox_too() {
     let steps = "steps: [{ name: own, run: 'test -f done && test ! -e $HOME/diary && test -e $HOME/.cargo/config.toml && echo x >$HOME/x && echo x >$TMPDIR/x' }]\n";
     for room in ["clean", "in-place"] {
         let model = Model::new([shell("echo x > done"), say("Done.")]);

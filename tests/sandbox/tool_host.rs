@@ -1,7 +1,7 @@
 //! Tests of the tool host in the sandbox, as the driver uses it: calls, memory between calls, its
 //! end, and races against its file tools.
 
-use super::wall::wall;
+use super::isolation::sandbox;
 use crate::support::{SOON, amount};
 use fledge::chat::{OutcomeDetail, ToolOutcome};
 use fledge::id::CallId;
@@ -34,7 +34,7 @@ impl Scene {
 
     /// Starts a host with changed path rules in a sandbox of this kind.
     async fn behind(kind: SandboxKind, change: impl FnOnce(&mut PathRules)) -> Option<Self> {
-        let wall = wall(kind).await?;
+        let sandbox = sandbox(kind).await?;
         let folder = crate::support::temp_dir();
         for name in ["workspace", "outside", "home"] {
             fs::create_dir(folder.path().join(name)).unwrap();
@@ -56,11 +56,11 @@ impl Scene {
             shell_timeout: Duration::from_secs(60),
             bounds: fledge::process::ProcessBounds::default(),
         };
-        let mut holes = PathRules::of_workspace(&root);
-        holes.writable.extend([settings.outputs_dir.clone(), folder.path().join("outside")]);
-        holes.home = Some(folder.path().join("home"));
-        change(&mut holes);
-        let host = ToolHost::behind(settings, None, wall, holes).unwrap();
+        let mut rules = PathRules::of_workspace(&root);
+        rules.writable.extend([settings.outputs_dir.clone(), folder.path().join("outside")]);
+        rules.home = Some(folder.path().join("home"));
+        change(&mut rules);
+        let host = ToolHost::behind(settings, None, sandbox, rules).unwrap();
         Some(Self { folder, host, count: AtomicU64::new(1) })
     }
 
@@ -79,7 +79,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn commands_have_a_home_and_a_temporary_folder_of_their_own_wherever_those_of_the_user_are() {
+async fn commands_have_a_private_home_and_temporary_folder() {
     for kind in [SandboxKind::Bubblewrap, SandboxKind::Landlock] {
         let Some(scene) = Scene::behind(kind, |_| {}).await else { continue };
         fs::write(scene.folder.path().join("home/.gitconfig"), "[user]\nname = somebody\n").unwrap();
@@ -154,7 +154,7 @@ async fn a_host_that_its_own_shell_has_stopped_is_waited_for_no_longer_than_its_
 #[tokio::test]
 async fn a_wall_that_cannot_be_built_around_the_tools_is_known_before_the_first_call() {
     let mount = |at: &str| Mount { from: "/nowhere".into(), at: at.into(), writable: true };
-    let Some(scene) = Scene::with(|holes| holes.mounts.push(mount("/opt"))).await else { return };
+    let Some(scene) = Scene::with(|rules| rules.mounts.push(mount("/opt"))).await else { return };
     let refused = scene.host.ready(&CancellationToken::new()).await;
     assert!(matches!(&refused, Err(HostError::Wall(why)) if why.contains("/nowhere")), "{refused:?}");
     let Some(scene) = Scene::new().await else { return };
@@ -203,7 +203,7 @@ async fn when_it_is_closed_nothing_is_left_of_it_neither_processes_nor_folders()
     let pending = scene.call("shell-exec", json!({ "command": format!("sleep {mark}") }));
     let _given_up = tokio::time::timeout(Duration::from_millis(300), pending).await;
     scene.host.close().await;
-    assert!(!super::wall::is_there(&mark), "a process is left");
+    assert!(!super::isolation::is_there(&mark), "a process is left");
     assert_eq!(fs::read_dir(scene.folder.path().join("workspace")).unwrap().count(), 0, "a folder is left");
 }
 
@@ -223,7 +223,7 @@ async fn the_empty_folders_that_a_killed_process_has_left_are_gone_with_the_next
 
 #[tokio::test]
 async fn a_program_that_the_agent_could_change_is_no_helper() {
-    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
+    let Some(sandbox) = sandbox(SandboxKind::Bubblewrap).await else { return };
     let folder = crate::support::temp_dir();
     let settings = HostSettings {
         root: folder.path().into(),
@@ -236,9 +236,10 @@ async fn a_program_that_the_agent_could_change_is_no_helper() {
         shell_timeout: Duration::ZERO,
         bounds: fledge::process::ProcessBounds::default(),
     };
-    let holes = PathRules { writable: vec![wall.helper().unwrap().parent().unwrap().into()], ..PathRules::default() };
+    let rules =
+        PathRules { writable: vec![sandbox.helper().unwrap().parent().unwrap().into()], ..PathRules::default() };
     let outputs = settings.outputs_dir.clone();
-    let refused = ToolHost::behind(settings, None, wall, holes);
+    let refused = ToolHost::behind(settings, None, sandbox, rules);
     fs::remove_dir(outputs).unwrap();
     assert!(matches!(refused, Err(HostError::HelperInside(_))), "{refused:?}");
 }

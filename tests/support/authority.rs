@@ -22,7 +22,7 @@ pub(crate) struct Secured {
     port: u16,
     /// The certificate of its authority, as PEM.
     pub(crate) ca: String,
-    heard: Arc<Mutex<Vec<String>>>,
+    received_requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Secured {
@@ -32,8 +32,8 @@ impl Secured {
         let (ca, config) = vouched();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-        let hears = heard.clone();
+        let received_requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let hears = received_requests.clone();
         std::thread::spawn(move || {
             for socket in listener.incoming().map_while(Result::ok) {
                 let (config, hears) = (config.clone(), hears.clone());
@@ -54,7 +54,7 @@ impl Secured {
                 });
             }
         });
-        Self { port, ca, heard }
+        Self { port, ca, received_requests }
     }
 
     /// Returns the base URL.
@@ -63,8 +63,8 @@ impl Secured {
     }
 
     /// Returns the heads of all requests so far.
-    pub(crate) fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+    pub(crate) fn received_requests(&self) -> Vec<String> {
+        self.received_requests.lock().unwrap().clone()
     }
 }
 

@@ -27,12 +27,12 @@ pub(crate) struct Fledge {
     args: Vec<String>,
     env: Vec<(String, String)>,
     stdin: Input,
-    ear: Ear,
+    output_reader: OutputReader,
 }
 
 /// The reader of the program's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ear {
+enum OutputReader {
     Listening,
     /// No reader: the other end of both pipes is closed.
     Gone,
@@ -79,13 +79,27 @@ impl Fledge {
         fs::create_dir(folder.path().join("workspace")).unwrap();
         fs::create_dir(folder.path().join("home")).unwrap();
         let args = ["run", "task.md"].map(str::to_owned).into();
-        Self { folder, starter: Vec::new(), args, env: Vec::new(), stdin: Input::Closed, ear: Ear::Listening }
+        Self {
+            folder,
+            starter: Vec::new(),
+            args,
+            env: Vec::new(),
+            stdin: Input::Closed,
+            output_reader: OutputReader::Listening,
+        }
     }
 
     /// Prepares the program with only these arguments, in a folder that an earlier run left.
     pub(crate) fn in_folder(folder: TempDir, args: &[&str]) -> Self {
         let args = args.iter().map(|arg| (*arg).into()).collect();
-        Self { folder, starter: Vec::new(), args, env: Vec::new(), stdin: Input::Closed, ear: Ear::Listening }
+        Self {
+            folder,
+            starter: Vec::new(),
+            args,
+            env: Vec::new(),
+            stdin: Input::Closed,
+            output_reader: OutputReader::Listening,
+        }
     }
 
     /// Prepares a run with this model, whose task is done when the file `done` exists.
@@ -154,13 +168,13 @@ impl Fledge {
     }
 
     /// Closes the other end of both output pipes.
-    pub(crate) fn unheard(self) -> Self {
-        Self { ear: Ear::Gone, ..self }
+    pub(crate) fn without_output_reader(self) -> Self {
+        Self { output_reader: OutputReader::Gone, ..self }
     }
 
     /// Never reads from the output pipes.
     pub(crate) fn unread(self) -> Self {
-        Self { ear: Ear::Stuck, ..self }
+        Self { output_reader: OutputReader::Stuck, ..self }
     }
 
     /// Returns the workspace.
@@ -200,14 +214,14 @@ impl Fledge {
         let (said, lines) = channel();
         let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         let (mut open, mut unread) = (0, None);
-        match self.ear {
-            Ear::Listening => {
+        match self.output_reader {
+            OutputReader::Listening => {
                 listen(stdout, true, said.clone());
                 listen(stderr, false, said);
                 open = 2;
             }
-            Ear::Gone => drop((stdout, stderr)),
-            Ear::Stuck => unread = Some((stdout, stderr)),
+            OutputReader::Gone => drop((stdout, stderr)),
+            OutputReader::Stuck => unread = Some((stdout, stderr)),
         }
         let mut stdin = child.stdin.take();
         if let (Input::Text(text), Some(mut pipe)) = (&self.stdin, stdin.as_ref()) {
@@ -311,7 +325,7 @@ impl Running {
     fn rest(&mut self) {
         while self.open > 0 {
             let Ok((is_stdout, line)) = self.lines.recv_timeout(HELD_OPEN) else {
-                panic!("somebody holds its output open:\n{}", self.story());
+                panic!("another process holds the output open:\n{}", self.story());
             };
             self.keep(is_stdout, line);
         }

@@ -37,7 +37,7 @@ pub(crate) struct Asked {
 type Mind = dyn FnMut(&Value, usize) -> (Option<Turn>, usize) + Send;
 
 struct Stage {
-    mind: Mutex<Box<Mind>>,
+    answer_with: Mutex<Box<Mind>>,
     asked: Mutex<Vec<Asked>>,
     news: Condvar,
     closed: AtomicBool,
@@ -58,9 +58,9 @@ impl Model {
     }
 
     /// Starts a model that computes each answer.
-    pub(crate) fn thinking(mind: impl FnMut(&Value, usize) -> (Option<Turn>, usize) + Send + 'static) -> Self {
+    pub(crate) fn thinking(answer_with: impl FnMut(&Value, usize) -> (Option<Turn>, usize) + Send + 'static) -> Self {
         let stage = Arc::new(Stage {
-            mind: Mutex::new(Box::new(mind)),
+            answer_with: Mutex::new(Box::new(answer_with)),
             asked: Mutex::default(),
             news: Condvar::new(),
             closed: AtomicBool::new(false),
@@ -129,7 +129,7 @@ impl Stage {
         let mut all = self.asked.lock().unwrap();
         all.push(asked);
         self.news.notify_all();
-        (self.mind.lock().unwrap())(&body, all.len())
+        (self.answer_with.lock().unwrap())(&body, all.len())
     }
 }
 

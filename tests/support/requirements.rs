@@ -104,7 +104,7 @@ impl Need {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let has = std::env::split_paths(&path).any(|folder| is_program(&folder.join(name)));
         if !has {
-            Self::of_program(name).lacks(&format!("there is no `{name}`"));
+            Self::of_program(name).lacks(&format!("no `{name}`"));
         }
         has
     }

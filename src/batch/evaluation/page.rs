@@ -7,7 +7,8 @@ use crate::report::{money, seconds};
 /// The column headings.
 pub(crate) const HEADS: [&str; 9] =
     ["model", "verified", "rate", "95 %", "pass@1", "cost per run", "cost", "turns", "time"];
-/// The most rows in the table of tasks, and the most runs listed as not judged.
+/// The maximum number of rows in the table of tasks, and the maximum number of runs listed as not
+/// judged.
 const ROWS: usize = 500;
 
 /// Returns a row in the order of [`HEADS`]. Errors and stopped runs follow the count of verified

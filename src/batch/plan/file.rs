@@ -5,9 +5,9 @@ use crate::task::{Commit, Isolation, OnTamper, TaskDefaults, TaskError, Tier, re
 use crate::yaml::{FilePlace, Problem, Problems, TableReader, YamlKey, YamlNode, YamlValue, nothing_in};
 use std::time::Duration;
 
-/// The most parallel runs that a batch may ask for.
+/// The maximum number of parallel runs that a batch may ask for.
 pub const MOST_AT_ONCE: i64 = 1024;
-/// The most further runs for a job whose run ended in an error.
+/// The maximum number of further runs for a job whose run ended in an error.
 pub const MOST_RETRIES: i64 = 20;
 
 /// The content of a batch file. Paths are as written, relative to the folder of the file.
@@ -23,7 +23,7 @@ pub struct BatchFile {
     pub defaults: TaskDefaults,
     /// Models for tasks that name none.
     pub models: Vec<String>,
-    /// The most runs in parallel.
+    /// The maximum number of runs in parallel.
     pub jobs: Option<usize>,
     /// True if the first job that is not verified ends the batch.
     pub fail_fast: Option<bool>,
@@ -247,7 +247,7 @@ fn clone_first(address: &str) -> String {
 fn defaults(node: &YamlNode, problems: &mut Problems) -> (TaskDefaults, Vec<String>) {
     let Some(mut table) = TableReader::open(node, "`defaults`", problems) else { return Default::default() };
     let small = |int: Option<i64>| int.and_then(|int| u32::try_from(int).ok());
-    let said = TaskDefaults {
+    let defaults = TaskDefaults {
         lanes: table.text_or_texts("lane", problems),
         max_retries: small(table.int("max_retries", 0..=100, problems)),
         on_tamper: table.one_of("on_tamper", &OnTamper::WORDS, problems),
@@ -259,7 +259,7 @@ fn defaults(node: &YamlNode, problems: &mut Problems) -> (TaskDefaults, Vec<Stri
     };
     let models = table.text_or_texts("model", problems).unwrap_or_default();
     table.finish(problems);
-    (said, models)
+    (defaults, models)
 }
 
 #[cfg(test)]
@@ -300,7 +300,7 @@ mod tests {
             "tasks: a\ndefaults: { lanes: verify, max_retries: many }",
             "tasks: [a",
         ];
-        let said = |text: &&str| format!("{text}\n{}\n", parse(text, "batch.yaml").unwrap_err());
-        insta::assert_snapshot!(texts.iter().map(said).collect::<Vec<_>>().join("\n"));
+        let shown_error = |text: &&str| format!("{text}\n{}\n", parse(text, "batch.yaml").unwrap_err());
+        insta::assert_snapshot!(texts.iter().map(shown_error).collect::<Vec<_>>().join("\n"));
     }
 }

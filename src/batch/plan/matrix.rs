@@ -3,7 +3,7 @@
 //!
 //! The result begins with all combinations of the listed values, without those that an `exclude`
 //! matches. Each `include` then adds its further values to every combination that it does not
-//! contradict. If there is none, the `include` becomes a combination of its own.
+//! contradict. If none exists, the `include` becomes a separate combination.
 
 use crate::yaml::FilePlace;
 
@@ -46,10 +46,10 @@ pub(super) fn combinations(outer: &[Dimension], matrix: &Matrix) -> Vec<Combinat
     let mut extended = originals.clone();
     let mut own = Vec::new();
     for MatrixEntry { values, .. } in &matrix.include {
-        let (said, further): (Combination, Combination) =
+        let (format_jobs, further): (Combination, Combination) =
             values.iter().cloned().partition(|(name, _)| is_original(name));
         let mut fits = false;
-        for combination in extended.iter_mut().filter(|combination| is_part(&said, combination)) {
+        for combination in extended.iter_mut().filter(|combination| is_part(&format_jobs, combination)) {
             fits = true;
             further.iter().for_each(|(name, value)| put(combination, name, value));
         }
@@ -124,7 +124,7 @@ mod tests {
         (name.to_owned(), all.split(' ').map(str::to_owned).collect())
     }
 
-    fn said(outer: &[Dimension], matrix: &Matrix) -> Vec<String> {
+    fn format_jobs(outer: &[Dimension], matrix: &Matrix) -> Vec<String> {
         let one = |combination: Combination| {
             combination.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
         };
@@ -142,7 +142,7 @@ mod tests {
         ];
         let matrix = matrix(&[("fruit", "apple pear"), ("animal", "cat dog")], &include, &[]);
         assert_eq!(
-            said(&[], &matrix),
+            format_jobs(&[], &matrix),
             [
                 "fruit=apple animal=cat color=pink shape=circle",
                 "fruit=apple animal=dog color=green shape=circle",
@@ -158,15 +158,15 @@ mod tests {
     fn an_exclude_takes_out_whatever_it_is_a_part_of_before_anything_is_included() {
         let matrix =
             matrix(&[("os", "linux mac"), ("version", "1 2")], &["os=mac version=2 x=y"], &["os=mac", "version=1"]);
-        assert_eq!(said(&[], &matrix), ["os=linux version=2", "os=mac version=2 x=y"]);
+        assert_eq!(format_jobs(&[], &matrix), ["os=linux version=2", "os=mac version=2 x=y"]);
     }
 
     #[test]
     fn without_lists_each_include_is_a_set_for_every_task() {
         let tasks = [dimension(TASK, "a b")];
         let matrix = matrix(&[], &["v=1", "v=2 task=a"], &[]);
-        assert_eq!(said(&tasks, &matrix), ["task=a v=1", "task=b v=1", "task=a v=2"]);
-        assert_eq!(said(&tasks, &Matrix::default()), ["task=a", "task=b"]);
+        assert_eq!(format_jobs(&tasks, &matrix), ["task=a v=1", "task=b v=1", "task=a v=2"]);
+        assert_eq!(format_jobs(&tasks, &Matrix::default()), ["task=a", "task=b"]);
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
         let outer = [dimension(TASK, "a b"), dimension(REPOSITORY, "r s")];
         let matrix = matrix(&[("v", "1 2")], &["task=b x=y", "v=3 repository=s"], &["task=a repository=r", "v=2"]);
         assert_eq!(
-            said(&outer, &matrix),
+            format_jobs(&outer, &matrix),
             [
                 "task=a repository=s v=1",
                 "task=b repository=r v=1 x=y",

@@ -14,7 +14,7 @@ pub use matrix::Matrix;
 pub use naming::of_folders as names_of_folders;
 #[cfg(feature = "cli")]
 pub(crate) use schema::schema;
-pub use spread::{repeated, seats};
+pub use spread::{repeated, slots};
 
 use crate::task::{Candidates, Isolation, ParamValues, Task, TaskError};
 use crate::yaml::{Problem, Problems, listed};
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// The most jobs of one batch.
+/// The maximum number of jobs of one batch.
 const MOST_JOBS: usize = 10_000;
 
 /// The text of a task, shared by its jobs.
@@ -251,7 +251,7 @@ mod tests {
         plan(order, read).map_err(|faults| faults.to_string())
     }
 
-    fn said(jobs: &[BatchJob]) -> Vec<String> {
+    fn format_jobs(jobs: &[BatchJob]) -> Vec<String> {
         let one = |job: &BatchJob| {
             let params: Vec<String> = job.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
             let needs: Vec<&str> = job.needs.iter().map(|need| jobs[*need].name.as_str()).collect();
@@ -269,7 +269,7 @@ mod tests {
         let jobs =
             planned(&order(batch, &[("tasks/docs.md", docs), ("tasks/bump.md", BUMP)], &["svc", "lib"])).unwrap();
         assert_eq!(
-            said(&jobs),
+            format_jobs(&jobs),
             [
                 "docs-1.2@svc version=1.2 [bump-1.2@svc bump-2@svc]",
                 "docs-2@svc version=2 [bump-1.2@svc bump-2@svc]",

@@ -33,8 +33,8 @@ pub(super) fn resolved(tasks: &[TaskText], names: &[String], faults: &mut PlanEr
         let mut path = Vec::new();
         visit(start, &all, &mut colours, &mut path, &mut |circle, at| {
             let last = circle.last().copied().unwrap_or_default();
-            let said: Vec<&str> = circle.iter().chain(circle.first()).map(|task| names[*task].as_str()).collect();
-            let problem = Problem::at(at, format!("circular needs: {}", said.join(" needs ")));
+            let message: Vec<&str> = circle.iter().chain(circle.first()).map(|task| names[*task].as_str()).collect();
+            let problem = Problem::at(at, format!("circular needs: {}", message.join(" needs ")));
             faults.say(&tasks[last].source, &tasks[last].text, problem.hint("remove one of them"));
         });
     }

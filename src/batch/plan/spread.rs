@@ -6,8 +6,8 @@ use super::naming::{free, slug};
 use crate::batch::job_scheduler::JobSlot;
 use std::collections::BTreeSet;
 
-/// Replaces each job that has candidates with one job per candidate. A job that needs such a job
-/// needs one of its candidates.
+/// Replaces each job that has candidates with one job per candidate. A job that needs a replaced
+/// job needs one of its candidates.
 pub(super) fn raced(jobs: Vec<BatchJob>) -> Vec<BatchJob> {
     let mut taken: BTreeSet<String> = jobs.iter().map(|job| job.name.clone()).collect();
     let (mut all, mut places) = (Vec::new(), Vec::new());
@@ -50,8 +50,8 @@ pub fn repeated(jobs: &[BatchJob], models: &[String], times: u32) -> Vec<BatchJo
 }
 
 /// Returns the seats of jobs in a course. Of the candidates that a job needs, one is enough.
-pub fn seats(jobs: &[BatchJob]) -> Vec<JobSlot> {
-    let seat = |job: &BatchJob| {
+pub fn slots(jobs: &[BatchJob]) -> Vec<JobSlot> {
+    let slot = |job: &BatchJob| {
         let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
         for need in &job.needs {
             let race = jobs.get(*need).and_then(|job| job.race).unwrap_or(*need);
@@ -64,7 +64,7 @@ pub fn seats(jobs: &[BatchJob]) -> Vec<JobSlot> {
         let (name, title, usd_micros) = (job.name.clone(), job.title.clone(), job.usd_micros);
         JobSlot { name, title, needs, race: job.race, usd_micros }
     };
-    jobs.iter().map(seat).collect()
+    jobs.iter().map(slot).collect()
 }
 
 #[cfg(test)]
@@ -100,9 +100,9 @@ mod tests {
         let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
         assert_eq!(names, ["z", "a.1", "a.2", "b.1", "b.2", "b.3"]);
         assert_eq!(jobs[2].models, ["gpt"]);
-        let seats = seats(&jobs);
-        assert_eq!(seats[0].needs, [vec![1, 2], vec![3, 4, 5]]);
-        let races: Vec<Option<usize>> = seats.iter().map(|seat| seat.race).collect();
+        let slots = slots(&jobs);
+        assert_eq!(slots[0].needs, [vec![1, 2], vec![3, 4, 5]]);
+        let races: Vec<Option<usize>> = slots.iter().map(|slot| slot.race).collect();
         assert_eq!(races, [None, Some(1), Some(1), Some(3), Some(3), Some(3)]);
     }
 

@@ -188,7 +188,7 @@ fn run_batch(
             JobFactory { sites: &sites, texts, jobs: &jobs, models, waiting, ledger, at_once, commits, left, stop };
         let max_usd = bounds.usd_micros;
         let paid = works.paid().map_err(CliError::own)?;
-        let mut course = BatchScheduler::new(bounds, plan::seats(&jobs), |job| match before.get(&job) {
+        let mut scheduler = BatchScheduler::new(bounds, plan::slots(&jobs), |job| match before.get(&job) {
             Some(outcome) => KnownJob::Over(Box::new(outcome.clone())),
             None => KnownJob::Paid(paid.get(&job).copied().unwrap_or(0)),
         });
@@ -197,8 +197,8 @@ fn run_batch(
         has_begun.set(true);
         let over = before.iter().map(|(job, outcome)| (*job, outcome.is_verified())).collect();
         let voice = ScreenSender::open(screen, over);
-        let ran = drive(&mut course, &jobs, &works, stop, &voice, plan.as_ref()).await;
-        let summary = summary(&course, &works, max_usd, milliseconds(clock.read()));
+        let ran = drive(&mut scheduler, &jobs, &works, stop, &voice, plan.as_ref()).await;
+        let summary = summary(&scheduler, &works, max_usd, milliseconds(clock.read()));
         let code = ending.code(&summary);
         if !matches!(*ending, BatchEnding::Eval(..))
             && let Err(fault) = kept::keep(&summary, &sites.state_dir, workspace)
@@ -229,7 +229,7 @@ fn plan_of_server(
 }
 
 async fn drive(
-    course: &mut BatchScheduler,
+    scheduler: &mut BatchScheduler,
     jobs: &[BatchJob],
     works: &JobFactory<'_>,
     stop: &StopToken,
@@ -238,7 +238,7 @@ async fn drive(
 ) -> Result<(), JobRefusal> {
     let names: Vec<(String, String)> = jobs.iter().map(|job| (job.name.clone(), job.title.clone())).collect();
     let tell = voice.listener();
-    let running = run_fleet(course, &names, works, stop, &tell);
+    let running = run_fleet(scheduler, &names, works, stop, &tell);
     let hint = async {
         stop.token().cancelled().await;
         if stop.cause() == StopCause::Interrupt {
@@ -270,7 +270,7 @@ async fn tell_rest(plan: Option<&SyncTarget>, stop: &StopToken) {
     }
 }
 
-fn summary(course: &BatchScheduler, works: &JobFactory<'_>, max_usd: Option<u64>, duration_ms: u64) -> BatchSummary {
+fn summary(scheduler: &BatchScheduler, works: &JobFactory<'_>, max_usd: Option<u64>, duration_ms: u64) -> BatchSummary {
     let sites = works.sites;
     let stores: Vec<_> = (0..sites.all.len()).map(|site| sites.store(site).ok()).collect();
     let one = |(job, outcome): (usize, &FinishedJob)| {
@@ -292,7 +292,7 @@ fn summary(course: &BatchScheduler, works: &JobFactory<'_>, max_usd: Option<u64>
         let candidate_of = planned.race.map(|_| planned.of.clone());
         JobSummary::new(outcome, task, folder, report).among(candidate_of, planned.models.clone())
     };
-    let all = (0..works.jobs.len()).filter_map(|job| Some((job, course.outcome(job)?)));
+    let all = (0..works.jobs.len()).filter_map(|job| Some((job, scheduler.outcome(job)?)));
     BatchSummary::new(works.ledger.batch().to_owned(), all.map(one).collect(), max_usd, duration_ms)
 }
 
@@ -332,10 +332,10 @@ async fn opened(
             Ok(ledger) => {
                 // A batch with no work left is resumed only by its key.
                 let before = ledger.before().await.map_err(unopened)?;
-                let course = BatchScheduler::new(BatchLimits::default(), plan::seats(jobs), |job| {
+                let scheduler = BatchScheduler::new(BatchLimits::default(), plan::slots(jobs), |job| {
                     before.get(&job).cloned().map_or(KnownJob::Nothing, |outcome| KnownJob::Over(Box::new(outcome)))
                 });
-                if request.options.run_key.is_some() || course.has_work() {
+                if request.options.run_key.is_some() || scheduler.has_work() {
                     return Ok(ledger);
                 }
             }

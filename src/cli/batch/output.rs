@@ -98,7 +98,7 @@ impl ScreenSender {
     /// When requested output could not be written.
     pub(super) async fn close(&self, summary: BatchSummary, stop: &StopToken) -> Result<bool, CliError> {
         self.queue.send(ScreenEvent::Closed(Box::new(summary)), false);
-        let was_heard = hear_out(stop, self.queue.settled()).await;
+        let was_heard = hear_out(stop, self.queue.wait_until_idle()).await;
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
         failed.map_or(Ok(was_heard), Err)
     }

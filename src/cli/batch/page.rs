@@ -15,13 +15,14 @@ use std::path::Path;
 const LONGEST_NAME: usize = 40;
 /// The longest remark about a job, in cells.
 const LONGEST_WORDS: usize = 100;
-/// The most protected paths named for a job.
+/// The maximum number of protected paths named for a job.
 const MOST_HELD_BACK: usize = 3;
 /// The longest title shown in full, in cells.
 const LONGEST_TITLE: usize = 32;
 /// The number of columns before the remark.
 const COLUMNS: usize = 8;
-/// The most rows of a table. If there are more jobs, rows without a remark are left out first.
+/// The maximum number of rows of a table. If there are more jobs, rows without a remark are left
+/// out first.
 const ROWS: usize = 200;
 
 /// A line of text in styled pieces.

@@ -104,7 +104,7 @@ pub(super) fn make_patches(state_dir: &Path) -> Result<(), CliError> {
     store::make_private(&state_dir.join(PATCHES)).map_err(CliError::own)
 }
 
-/// Returns the winner. If there is none, returns the candidate with the race's exit code, or else
+/// Returns the winner. If none exists, returns the candidate with the race's exit code, or else
 /// the first candidate that ran.
 fn best(summary: &BatchSummary) -> Option<&JobSummary> {
     let winner = summary.jobs.iter().find(|job| job.outcome.is_verified() && !job.outcome.beaten);

@@ -27,7 +27,7 @@ impl Default for JobLine {
 
 impl JobLine {
     /// Updates the state with an event. Returns true if the line must be drawn again.
-    pub(super) fn heed(&mut self, event: &AgentEvent) -> bool {
+    pub(super) fn update(&mut self, event: &AgentEvent) -> bool {
         match event {
             AgentEvent::Started { max_retries, verify, .. } => {
                 self.attempts = if *verify { max_retries + 1 } else { 1 };

@@ -11,7 +11,7 @@ use super::ending::BatchEnding;
 use super::output::ScreenEvent;
 use super::page::{counted, padded};
 use super::row::{JobLine, ending};
-use crate::batch::plan::{BatchJob, seats};
+use crate::batch::plan::{BatchJob, slots};
 use crate::batch::{BATCH_SCHEMA_VERSION, BatchEvent, BatchRecord, BatchSummary, FinishedJob};
 use crate::config::EnvironmentLayer;
 use crate::driver::EventRecord;
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The longest job name in a live line, in cells.
 const LONGEST_NAME: usize = 32;
-/// The most waiting jobs for which the summary line names what they need.
+/// The maximum number of waiting jobs for which the summary line names what they need.
 const MOST_NEEDING: usize = 8;
 /// The name of the summary line above the runs. Job names contain no colon.
 const ALL: &str = "all:";
@@ -81,7 +81,7 @@ impl BatchScreen {
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(ALL.len(), LONGEST_NAME);
         let rings = rings && paint::can_draw(environment);
         let look = Look { live, rings, is_quiet: quiet, is_json: json, width };
-        let needs = seats(jobs).into_iter().map(|seat| seat.needs).collect();
+        let needs = slots(jobs).into_iter().map(|slot| slot.needs).collect();
         let (batch, names, state) = (batch.into(), names.into(), Mutex::default());
         Self { look, batch, names, needs, ending, state, failed: Arc::default() }
     }
@@ -243,7 +243,7 @@ impl BatchScreen {
         }
         let mut state = self.state();
         let Some(row) = state.running.get_mut(&job) else { return };
-        if row.heed(&record.event) {
+        if row.update(&record.event) {
             let said = row.text();
             self.look.live.note(&self.row_name(job), said);
             self.count(&state);

@@ -132,7 +132,7 @@ pub(super) struct JobFactory<'s> {
     /// The number of requests that wait because of the models' rate limits.
     pub(super) waiting: watch::Receiver<usize>,
     pub(super) ledger: &'s BatchStore<SqliteQueue>,
-    /// The most runs in parallel.
+    /// The maximum number of runs in parallel.
     pub(super) at_once: usize,
     /// The commits of verified jobs.
     pub(super) commits: Mutex<BTreeMap<usize, String>>,
@@ -245,7 +245,7 @@ impl JobFactory<'_> {
 }
 
 impl JobSource for JobFactory<'_> {
-    async fn errand(&self, job: usize, tries: u32, usd_micros: Option<u64>) -> Result<PreparedJob, JobRefusal> {
+    async fn prepare(&self, job: usize, tries: u32, usd_micros: Option<u64>) -> Result<PreparedJob, JobRefusal> {
         self.ledger.claim(job).await.map_err(refusal)?;
         self.made(job, tries, usd_micros)
     }

@@ -10,7 +10,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The most task files of a batch.
+/// The maximum number of task files of a batch.
 const MOST_FILES: usize = 10_000;
 /// The deepest level of folders that `**` searches.
 const DEEPEST: usize = 32;

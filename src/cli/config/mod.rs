@@ -53,7 +53,7 @@ enum ConfigVerb {
 /// When a layer is invalid, the folder does not exist, or nothing can be printed.
 pub(super) fn run(arguments: &ConfigArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let root = arguments.project.root(environment)?;
-    for note in configured::settled(environment, &root) {
+    for note in configured::restored_notes(environment, &root) {
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(&note))]);
     }
     for (name, meant) in environment.misspelt() {

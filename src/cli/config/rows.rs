@@ -53,7 +53,7 @@ pub(super) fn rows(set: &ProjectConfig, environment: &EnvironmentLayer) -> Vec<S
         row("confirm_within", task.conduct.confirm_within_ms.map_or("no limit".into(), ms)),
         row("approve", listed(&task.approve)),
         row("protect", listed(&set.protect)),
-        row("sandbox", wall(set.sandbox).into()),
+        row("sandbox", sandbox(set.sandbox).into()),
         row("network", if set.network { "allow" } else { "deny" }.into()),
         row("limits.processes", set.limits.processes.map_or_else(unlimited, |count| count.to_string())),
         row("limits.memory", memory(set.limits)),
@@ -92,7 +92,7 @@ fn word<T: PartialEq + Copy>(words: &[(&str, T)], value: T) -> String {
     words.iter().find(|(_, meaning)| *meaning == value).map_or("", |(word, _)| word).to_owned()
 }
 
-fn wall(choice: SandboxChoice) -> &'static str {
+fn sandbox(choice: SandboxChoice) -> &'static str {
     SandboxChoice::NAMES.into_iter().find(|name| SandboxChoice::parse(name) == Some(choice)).unwrap_or_default()
 }
 

@@ -100,7 +100,7 @@ mod tests {
     use crate::config::ProviderKind;
 
     #[test]
-    fn a_run_that_is_taken_up_works_with_the_model_that_is_configured_for_what_it_worked_with() {
+    fn a_resumed_run_uses_the_model_that_is_now_configured_under_the_same_name() {
         let mut set = config::ProjectConfig::default();
         let entry = |model: &str| ModelSettings::new(ProviderKind::OpenAi, model, "config.yaml");
         set.models = [("a", "m"), ("b", "m"), ("c", "n")].map(|(name, model)| (name.to_owned(), entry(model))).into();

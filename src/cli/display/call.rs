@@ -131,7 +131,8 @@ pub(in crate::cli) fn upshot(
     }
 }
 
-/// Returns the most telling argument of a call: its path, command or pattern, else the first text.
+/// Returns the maximum number of telling argument of a call: its path, command or pattern, else the
+/// first text.
 pub(in crate::cli) fn gist_of_args(args: &Value) -> String {
     let named = ["path", "command", "pattern"].iter().find_map(|key| args.get(key)?.as_str());
     let first = || args.as_object()?.values().find_map(Value::as_str);
@@ -147,8 +148,8 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 }
 
 impl RunDisplay {
-    /// Shows one event of the sub-agent with this path. Several sub-agents may work at once, so their
-    /// text is not streamed.
+    /// Shows one event of the sub-agent with this path. Several sub-agents may work at once, so
+    /// their text is not streamed.
     pub(in crate::cli) fn show_of(&mut self, path: &str, event: &AgentEvent) {
         let mark = format!("  {path} ┆ ");
         let plain = |tone: Tone, text: String| vec![(Tone::Faint, mark.clone()), (tone, paint::one_line(&text))];

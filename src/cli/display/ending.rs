@@ -6,8 +6,8 @@ use crate::report::{self, EndingTone, Headline, NamedRun, NextStep, SummaryFact}
 use crate::run::TaskResult;
 use crate::verdict::Reason;
 
-/// Returns the closing lines of a run. With `only_errors`, returns only the outcome. `run` is the run
-/// in the next commands; without it, there are none.
+/// Returns the closing lines of a run. With `only_errors`, returns only the outcome. `run` is the
+/// run in the next commands; without it, no commands follow.
 pub(in crate::cli) fn closing(result: &TaskResult, only_errors: bool, run: Option<NamedRun<'_>>) -> Vec<StyledLine> {
     if is_refused(result) {
         return vec![vec![(Tone::Bad, "error: ".to_owned()), (Tone::Plain, result.message.replace('\n', "\n  "))]];

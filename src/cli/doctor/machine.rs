@@ -44,8 +44,8 @@ pub(super) async fn look(root: &Path, set: &config::ProjectConfig, environment: 
         Err(fault) => {
             let text = fault.to_string();
             let says = text.split_once(" (").map_or(text.as_str(), |(says, _)| says);
-            let mend = "set HOME, or set FLEDGE_STATE_DIR to a folder outside the project: `export FLEDGE_STATE_DIR=/var/tmp/fledge`";
-            vec![HealthCheck::problem("state", format!("{says}: neither FLEDGE_STATE_DIR nor XDG_STATE_HOME nor HOME is set"), mend)]
+            let hint = "set HOME, or set FLEDGE_STATE_DIR to a folder outside the project: `export FLEDGE_STATE_DIR=/var/tmp/fledge`";
+            vec![HealthCheck::problem("state", format!("{says}: neither FLEDGE_STATE_DIR nor XDG_STATE_HOME nor HOME is set"), hint)]
         }
     });
     found
@@ -90,19 +90,19 @@ fn temporary(set: Option<&str>, root: &Path) -> HealthCheck {
 
 /// Checks the file system of the project for room and write access.
 fn project(root: &Path) -> Option<HealthCheck> {
-    let (shown, free, mend) = (root.display(), room::free(root), "free some space: agents and checks write there");
-    if let Some(process::Unwritable { why, mend }) = process::unwritable(root) {
-        return Some(HealthCheck::problem("project", why, mend));
+    let (shown, free, hint) = (root.display(), room::free(root), "free some space: agents and checks write there");
+    if let Some(process::Unwritable { why, hint }) = process::unwritable(root) {
+        return Some(HealthCheck::problem("project", why, hint));
     }
     if let Some(why) = room::refusal(root).filter(|why| !room::is_for_room(why)) {
-        let mend = format!("see `ls -ld {shown}` and `mount`: fledge, agents and checks write there");
-        return Some(HealthCheck::problem("project", format!("{shown} is not writable: {why}"), mend));
+        let hint = format!("see `ls -ld {shown}` and `mount`: fledge, agents and checks write there");
+        return Some(HealthCheck::problem("project", format!("{shown} is not writable: {why}"), hint));
     }
     if room::is_full(root) {
-        return Some(HealthCheck::problem("project", format!("the file system of {shown} is full"), mend));
+        return Some(HealthCheck::problem("project", format!("the file system of {shown} is full"), hint));
     }
     let says = || format!("{} MiB are free where the project is, {shown}", free / 1024 / 1024);
-    (free < FULL).then(|| HealthCheck::warning("project", says(), mend))
+    (free < FULL).then(|| HealthCheck::warning("project", says(), hint))
 }
 
 async fn sandbox(
@@ -116,15 +116,15 @@ async fn sandbox(
         return HealthCheck::warning("sandbox", says, "remove `sandbox: off` from your configuration");
     }
     let who = if is_root() { ", as root" } else { "" };
-    let best = Sandbox::raise(SandboxChoice::Required, helper, path).await;
-    if let Some(none) = best.as_ref().ok().and_then(|wall| wall.stands_outside(root).err()) {
-        return HealthCheck::problem("sandbox", format!("none{who}: {none}"), none.mend);
+    let best = Sandbox::find(SandboxChoice::Required, helper, path).await;
+    if let Some(none) = best.as_ref().ok().and_then(|sandbox| sandbox.check_is_outside(root).err()) {
+        return HealthCheck::problem("sandbox", format!("none{who}: {none}"), none.hint);
     }
-    let NoSandbox { tried, mend } = match best {
-        Ok(wall) => {
+    let NoSandbox { tried, hint } = match best {
+        Ok(sandbox) => {
             let scratch = tempfile::tempdir_in(state).or_else(|_| tempfile::tempdir());
             let has_layers = match &scratch {
-                Ok(scratch) => wall.has_layers(scratch.path()).await,
+                Ok(scratch) => sandbox.has_layers(scratch.path()).await,
                 Err(_) => false,
             };
             let layers = if has_layers {
@@ -132,28 +132,28 @@ async fn sandbox(
             } else {
                 "rooms are full copies, with installed dependencies: the kernel gives users no overlay file system"
             };
-            return HealthCheck::good("sandbox", format!("{}{who}; {layers}", wall.kind().name()));
+            return HealthCheck::good("sandbox", format!("{}{who}; {layers}", sandbox.kind().name()));
         }
         Err(none) => none,
     };
     let tried = tried.join("; ");
     if choice == SandboxChoice::Required {
-        return HealthCheck::problem("sandbox", format!("none{who}: {tried}"), mend);
+        return HealthCheck::problem("sandbox", format!("none{who}: {tried}"), hint);
     }
-    let second = Sandbox::raise(SandboxChoice::Auto, helper, path).await;
-    match second.and_then(|wall| wall.stands_outside(root).map(|()| wall)) {
-        Ok(wall) if wall.kind() == SandboxKind::Landlock => {
+    let second = Sandbox::find(SandboxChoice::Auto, helper, path).await;
+    match second.and_then(|sandbox| sandbox.check_is_outside(root).map(|()| sandbox)) {
+        Ok(sandbox) if sandbox.kind() == SandboxKind::Landlock => {
             // A sandbox works, so do not advise to run without one.
-            let mend = mend.trim_end_matches(WITHOUT);
-            let files = temporary_files(wall.temporary_folder(), process::is_in_memory);
+            let hint = hint.trim_end_matches(WITHOUT);
+            let files = temporary_files(sandbox.temporary_folder(), process::is_in_memory);
             HealthCheck::warning(
                 "sandbox",
                 format!("landlock{who}, which is weaker than bubblewrap: {tried}{files}"),
-                mend,
+                hint,
             )
         }
-        Ok(wall) => HealthCheck::good("sandbox", format!("{}{who}", wall.kind().name())),
-        Err(none) => HealthCheck::problem("sandbox", format!("none{who}: {none}"), none.mend),
+        Ok(sandbox) => HealthCheck::good("sandbox", format!("{}{who}", sandbox.kind().name())),
+        Err(none) => HealthCheck::problem("sandbox", format!("none{who}: {none}"), none.hint),
     }
 }
 

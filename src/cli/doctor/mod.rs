@@ -63,20 +63,20 @@ struct HealthCheck {
     health: Health,
     says: String,
     /// The fix; empty if none is needed.
-    mend: String,
+    hint: String,
 }
 
 impl HealthCheck {
     fn good(about: &'static str, says: impl Into<String>) -> Self {
-        Self { about, part: None, health: Health::Good, says: says.into(), mend: String::new() }
+        Self { about, part: None, health: Health::Good, says: says.into(), hint: String::new() }
     }
 
-    fn warning(about: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { about, part: None, health: Health::Warning, says: says.into(), mend: mend.into() }
+    fn warning(about: &'static str, says: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { about, part: None, health: Health::Warning, says: says.into(), hint: hint.into() }
     }
 
-    fn problem(about: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { about, part: None, health: Health::Problem, says: says.into(), mend: mend.into() }
+    fn problem(about: &'static str, says: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { about, part: None, health: Health::Problem, says: says.into(), hint: hint.into() }
     }
 
     /// Sets the part of the subject.
@@ -90,7 +90,7 @@ impl HealthCheck {
     }
 
     fn as_json(&self) -> Value {
-        let fix = (!self.mend.is_empty()).then_some(&self.mend);
+        let fix = (!self.hint.is_empty()).then_some(&self.hint);
         json!({ "id": self.id(), "status": self.health.word(), "says": self.says, "fix": fix })
     }
 
@@ -106,8 +106,8 @@ impl HealthCheck {
             (Tone::Strong, format!("{:<9}", self.about)),
             (Tone::Plain, line(&self.says)),
         ];
-        let mend = || vec![(Tone::Faint, format!("  {:<9}→ ", "")), (Tone::Plain, line(&self.mend))];
-        [first].into_iter().chain((!self.mend.is_empty()).then(mend)).collect()
+        let hint = || vec![(Tone::Faint, format!("  {:<9}→ ", "")), (Tone::Plain, line(&self.hint))];
+        [first].into_iter().chain((!self.hint.is_empty()).then(hint)).collect()
     }
 }
 
@@ -120,7 +120,7 @@ fn every(fault: &impl std::fmt::Display) -> String {
 fn close(found: &[HealthCheck], is_healthy: bool, root: &Path, environment: &EnvironmentLayer) -> StyledLine {
     if is_healthy {
         let commit = found.iter().find(|found| ["git.repository", "git.changes"].contains(&found.id().as_str()));
-        let commit = commit.and_then(|found| found.mend.split('`').nth(1));
+        let commit = commit.and_then(|found| found.hint.split('`').nth(1));
         let next = format!("Ready. Next: {}", standing::next(root, environment, commit));
         return vec![(Tone::Strong, next)];
     }
@@ -135,17 +135,17 @@ fn close(found: &[HealthCheck], is_healthy: bool, root: &Path, environment: &Env
 /// When the folder does not exist, or nothing can be printed.
 pub(super) fn run(arguments: &DoctorArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let root = arguments.project.root(environment)?;
-    let settled = configured::settled(environment, &root);
+    let restored_notes = configured::restored_notes(environment, &root);
     let (set, wrong) = match config::load(environment, &root) {
         Ok(set) => (set, None),
         Err(fault) => {
-            let mend = "fix the file: until then fledge ignores all of it";
-            (config::ProjectConfig::default(), Some(HealthCheck::problem("config", every(&fault), mend)))
+            let hint = "fix the file: until then fledge ignores all of it";
+            (config::ProjectConfig::default(), Some(HealthCheck::problem("config", every(&fault), hint)))
         }
     };
     let mut found = block_on(machine::look(&root, &set, environment))?;
     found.extend(
-        settled
+        restored_notes
             .into_iter()
             .map(|note| HealthCheck::warning("config", note, "check the copy before you trust it").part("restored")),
     );

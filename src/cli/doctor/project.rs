@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// The most programs that a warning names.
+/// The maximum number of programs that a warning names.
 const NAMED: usize = 8;
 
 /// Checks the default model of a task, then the other configured ones. Calls none.
@@ -64,21 +64,21 @@ fn known(says: String, choice: &ModelChoice) -> HealthCheck {
     let entry = &choice.entry;
     let near = near_published(entry.provider, &entry.model).filter(|_| entry.base_url.is_none());
     let Some(near) = near else { return HealthCheck::good("model", says) };
-    let mend = format!("did you mean `{near}`? run `fledge models check` to test the model");
-    HealthCheck::warning("model", format!("{says}; fledge does not know this model"), mend)
+    let hint = format!("did you mean `{near}`? run `fledge models check` to test the model");
+    HealthCheck::warning("model", format!("{says}; fledge does not know this model"), hint)
 }
 
 fn lacking(fault: &ConfigError, is_default: bool, environment: &EnvironmentLayer) -> HealthCheck {
     // The message ends with the fix in brackets.
     let text = fault.to_string();
-    let (says, mend) =
+    let (says, hint) =
         text.rsplit_once(" (").map_or((text.as_str(), ""), |(says, hint)| (says, hint.trim_end_matches(')')));
     let is_empty =
-        |name: &&str| mend.contains(*name) && environment.all().contains_key(*name) && environment.get(name).is_none();
-    let named = mend.split(|char: char| !char.is_ascii_uppercase() && char != '_').filter(|word| word.contains("KEY"));
+        |name: &&str| hint.contains(*name) && environment.all().contains_key(*name) && environment.get(name).is_none();
+    let named = hint.split(|char: char| !char.is_ascii_uppercase() && char != '_').filter(|word| word.contains("KEY"));
     let empty = named.filter(is_empty).map(|name| format!("; {name} is set but empty"));
     let says = &format!("{says}{}", empty.collect::<String>());
-    if is_default { HealthCheck::problem("model", says, mend) } else { HealthCheck::warning("model", says, mend) }
+    if is_default { HealthCheck::problem("model", says, hint) } else { HealthCheck::warning("model", says, hint) }
 }
 
 /// Checks the lanes: whether they can run here, and the evidence that they give the gate.
@@ -96,8 +96,8 @@ pub(super) fn lanes(root: &Path, environment: &EnvironmentLayer) -> Vec<HealthCh
         }
     };
     if lanes.is_empty() && fault.files.is_empty() {
-        let mend = "write lanes/verify.yaml; one step that runs the tests is enough";
-        return vec![HealthCheck::problem("lanes", "no lanes found, and fledge cannot detect any", mend)];
+        let hint = "write lanes/verify.yaml; one step that runs the tests is enough";
+        return vec![HealthCheck::problem("lanes", "no lanes found, and fledge cannot detect any", hint)];
     }
     let mut found = Vec::new();
     if !fault.files.is_empty() {
@@ -141,8 +141,8 @@ pub(super) async fn rooms(
     let env: Vec<(String, String)> = environment.step_env().into_iter().collect();
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let Ok(ListedLanes { lanes, .. }) = gate::list(root, path) else { return Vec::new() };
-    let raised = Sandbox::raise(set.sandbox, environment.program(), &process::outside(path, root)).await;
-    let Ok(wall) = raised else { return Vec::new() }; // the check of the sandbox reports this
+    let raised = Sandbox::find(set.sandbox, environment.program(), &process::outside(path, root)).await;
+    let Ok(sandbox) = raised else { return Vec::new() }; // the check of the sandbox reports this
     let hidden: Vec<_> = environment.state_dir().into_iter().collect();
     let mut found: Vec<HealthCheck> = Vec::new();
     let hand: Vec<(String, String)> = environment.hand_env().into_iter().collect();
@@ -150,16 +150,16 @@ pub(super) async fn rooms(
     for lane in lanes.iter().filter(|lane| lane.room == RoomKind::Clean) {
         if let Some((step, path)) = gate::ignored_in_commands(lane, &ignored).into_iter().next() {
             let says = format!("{}: step `{step}` names `{path}`, which git ignores, so rooms lack it", lane.name);
-            let mend = format!("add `include_ignored: [{path}]` to the lane");
-            found.push(HealthCheck::warning("lane", says, mend).part(format!("{}.ignored", lane.name)));
+            let hint = format!("add `include_ignored: [{path}]` to the lane");
+            found.push(HealthCheck::warning("lane", says, hint).part(format!("{}.ignored", lane.name)));
         }
         if let Some((step, words)) = gate::fetching(lane).into_iter().next() {
             let says = format!("{}: step `{step}` runs `{words}`, but rooms have no network", lane.name);
-            let mend = "move the step to `setup`, which has a network, or add `network: true` to the lane";
-            found.push(HealthCheck::warning("lane", says, mend).part(format!("{}.network", lane.name)));
+            let hint = "move the step to `setup`, which has a network, or add `network: true` to the lane";
+            found.push(HealthCheck::warning("lane", says, hint).part(format!("{}.network", lane.name)));
         }
     }
-    let unreached = gate::unreached(&lanes, root, (&wall, &hidden), &env, &CancellationToken::new()).await;
+    let unreached = gate::unreached(&lanes, root, (&sandbox, &hidden), &env, &CancellationToken::new()).await;
     for gate::UnreachedProgram { lane, step, what, cure } in unreached {
         let says = format!("{lane}: step `{step}` cannot run in a room: {what}");
         let part = format!("{lane}.room");
@@ -167,7 +167,7 @@ pub(super) async fn rooms(
             found.push(HealthCheck::problem("lane", says, cure).part(part));
         }
     }
-    for programs in gate::lacking_in_scripts(&lanes, root, (&wall, &hidden), &env, &CancellationToken::new()).await {
+    for programs in gate::lacking_in_scripts(&lanes, root, (&sandbox, &hidden), &env, &CancellationToken::new()).await {
         found.extend(named_by_scripts(&programs));
     }
     found
@@ -176,13 +176,13 @@ pub(super) async fn rooms(
 /// Warns of programs that only the scripts of a lane name.
 fn named_by_scripts(programs: &gate::ScriptPrograms) -> Vec<HealthCheck> {
     let gate::ScriptPrograms { lane, absent, hidden } = programs;
-    let warning = |part: &str, why: &str, mend: &str, programs: &BTreeMap<String, String>| {
+    let warning = |part: &str, why: &str, hint: &str, programs: &BTreeMap<String, String>| {
         let named: Vec<String> =
             programs.iter().take(NAMED).map(|(program, file)| format!("`{program}` ({file})")).collect();
         let more = programs.len().checked_sub(NAMED).filter(|more| *more > 0);
         let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
         let says = format!("{lane}: its scripts name programs that {why}: {}{more}", named.join(", "));
-        let warning = HealthCheck::warning("lane", says, mend).part(format!("{lane}.{part}"));
+        let warning = HealthCheck::warning("lane", says, hint).part(format!("{lane}.{part}"));
         (!programs.is_empty()).then_some(warning)
     };
     let shown = "put them into a folder that a room shows (docs/explanation/sandbox.md), if the scripts need them";
@@ -200,8 +200,8 @@ fn is_broken_gate(fault: &LaneError) -> bool {
 /// Returns misspelt variables, which nothing reads.
 pub(super) fn variables(environment: &EnvironmentLayer) -> impl Iterator<Item = HealthCheck> {
     environment.misspelt().into_iter().map(|(name, meant)| {
-        let mend = format!("did you mean `{meant}`? if not, `unset {name}`");
-        HealthCheck::warning("config", format!("{name} is set, but fledge does not read it"), mend).part(name)
+        let hint = format!("did you mean `{meant}`? if not, `unset {name}`");
+        HealthCheck::warning("config", format!("{name} is set, but fledge does not read it"), hint).part(name)
     })
 }
 
@@ -217,8 +217,8 @@ pub(super) fn interrupted(root: &Path, environment: &EnvironmentLayer) -> Option
         1 => "1 run was interrupted and can be resumed".to_owned(),
         many => format!("{many} runs were interrupted and can be resumed; the newest is {newest}"),
     };
-    let mend = format!("`fledge runs resume {newest}` continues; `fledge runs list` shows all");
-    Some(HealthCheck::warning("runs", says, mend))
+    let hint = format!("`fledge runs resume {newest}` continues; `fledge runs list` shows all");
+    Some(HealthCheck::warning("runs", says, hint))
 }
 
 /// Returns the worktrees that runs have left.
@@ -229,19 +229,19 @@ pub(super) fn worktrees(root: &Path, environment: &EnvironmentLayer) -> Option<H
         1 => "1 run left a worktree".to_owned(),
         left => format!("{left} runs left worktrees"),
     };
-    let mend = "`fledge worktrees list` shows their contents; `fledge worktrees clean` removes the safe ones";
-    Some(HealthCheck::warning("worktree", says, mend))
+    let hint = "`fledge worktrees list` shows their contents; `fledge worktrees clean` removes the safe ones";
+    Some(HealthCheck::warning("worktree", says, hint))
 }
 
 fn about(root: &Path, lane: &Lane, path: &str) -> HealthCheck {
     let name = &lane.name;
     if let Err(fault) = gate::can_run(root, lane, path, &lane.always_run()) {
-        let (says, mend) = (format!("{name}: {fault}"), "install it, or change the step");
+        let (says, hint) = (format!("{name}: {fault}"), "install it, or change the step");
         let is_gate = name == DETECTED_LANE;
         return if is_gate {
-            HealthCheck::problem("lane", says, mend)
+            HealthCheck::problem("lane", says, hint)
         } else {
-            HealthCheck::warning("lane", says, mend)
+            HealthCheck::warning("lane", says, hint)
         };
     }
     let reports = lane.steps.iter().filter(|step| step.junit.is_some()).count();
@@ -254,16 +254,16 @@ fn about(root: &Path, lane: &Lane, path: &str) -> HealthCheck {
     let steps = if lane.steps.len() == 1 { "1 step".into() } else { format!("{} steps", lane.steps.len()) };
     let says = format!("{name}: {steps}; a pass rests on {proves}");
     if lane.room == RoomKind::InPlace {
-        let mend = "remove `room: in-place` if the lane can run in a fresh copy: try `fledge lanes run NAME --clean`";
+        let hint = "remove `room: in-place` if the lane can run in a fresh copy: try `fledge lanes run NAME --clean`";
         return HealthCheck::warning(
             "lane",
             format!("{says}, and on nothing that the agent left beside the tree"),
-            mend,
+            hint,
         );
     }
     if name == DETECTED_LANE && reports == 0 && lane.canary.is_none() {
-        let mend = "add a test report (`junit:`) or a `canary:` to detect silenced tests: docs/reference/canaries.md";
-        return HealthCheck::warning("lane", says, mend);
+        let hint = "add a test report (`junit:`) or a `canary:` to detect silenced tests: docs/reference/canaries.md";
+        return HealthCheck::warning("lane", says, hint);
     }
     HealthCheck::good("lane", says)
 }

@@ -4,7 +4,9 @@ use super::super::project::adding;
 use super::{HealthCheck, room};
 use crate::error_chain::chain;
 use crate::store::is_inside;
-use crate::workspace::delivery::{DeliveryError, RepositoryCondition, UserRepository, listed, nobody, refusal};
+use crate::workspace::delivery::{
+    DeliveryError, RepositoryCondition, UserRepository, fallback_identity, listed, refusal,
+};
 use crate::workspace::trees::{Trees, TreesError};
 use std::path::Path;
 use tempfile::TempDir;
@@ -22,7 +24,7 @@ pub(super) async fn look(root: &Path, path: &str, env: &[(String, String)]) -> V
             let around = around(&trees, root, env, &stop).await;
             [HealthCheck::good("git", version)].into_iter().chain(around).collect()
         }
-        Err((why, mend)) => vec![HealthCheck::problem("git", why, mend)],
+        Err((why, hint)) => vec![HealthCheck::problem("git", why, hint)],
     }
 }
 
@@ -37,12 +39,12 @@ async fn opened(root: &Path, path: &str, stop: &CancellationToken) -> Result<(Te
     let folder =
         folder.map_or_else(|| tempfile::tempdir_in("/tmp"), Ok).map_err(|error| (error.to_string(), NO_ROOM))?;
     let told = |fault: TreesError| {
-        let mend = match fault {
+        let hint = match fault {
             TreesError::NoGit { .. } | TreesError::OldGit { .. } => "install git 2.30 or newer and add it to PATH",
             TreesError::Git { .. } => "run `git init` in an empty folder and fix what it reports",
             _ => NO_ROOM,
         };
-        (chain(&fault), mend)
+        (chain(&fault), hint)
     };
     let trees = Trees::open(&folder.path().join("trees.git"), root, path, stop).await.map_err(told)?;
     let version = trees.version(stop).await.map_err(told)?;
@@ -59,8 +61,8 @@ async fn around(trees: &Trees, root: &Path, env: &[(String, String)], stop: &Can
         Ok::<_, DeliveryError>(found.into_iter().chain(signs.then(unsigned)).collect())
     };
     looked.await.unwrap_or_else(|fault| {
-        let mend = "run `git status` and `git fsck` for details; until then fledge cannot commit here";
-        vec![HealthCheck::warning("git", fault.to_string(), mend).part("repository")]
+        let hint = "run `git status` and `git fsck` for details; until then fledge cannot commit here";
+        vec![HealthCheck::warning("git", fault.to_string(), hint).part("repository")]
     })
 }
 
@@ -81,7 +83,7 @@ fn none(root: &Path, said: &str) -> HealthCheck {
 }
 
 fn checks(it: &RepositoryCondition) -> Vec<HealthCheck> {
-    let warning = |part: &str, says: String, mend: String| HealthCheck::warning("git", says, mend).part(part);
+    let warning = |part: &str, says: String, hint: String| HealthCheck::warning("git", says, hint).part(part);
     let owner = it.refused_owner.map(|owner| {
         let says = format!("{} belongs to user {owner}, so git refuses to work there, also in lane steps", it.top);
         warning("owner", says, format!("`git config --global --add safe.directory {}`", it.top))
@@ -91,7 +93,7 @@ fn checks(it: &RepositoryCondition) -> Vec<HealthCheck> {
         warning("repository", says, "`git add -A && git commit -m first`".into())
     });
     let identity = (!it.knows_committer).then(|| {
-        let says = format!("git has no user name or email: commits get {} as their author", nobody());
+        let says = format!("git has no user name or email: commits get {} as their author", fallback_identity());
         warning("identity", says, "`git config --global user.name NAME && git config --global user.email MAIL`".into())
     });
     let unfinished = it.unfinished.map(|what| {
@@ -113,6 +115,6 @@ fn checks(it: &RepositoryCondition) -> Vec<HealthCheck> {
 
 fn unsigned() -> HealthCheck {
     let says = "`commit.gpgsign` is on, but commits of fledge (`commit: on-success`) are not signed";
-    let mend = "sign them yourself: `git commit --amend --no-edit -S`, or use `--patch` and `git am -S`";
-    HealthCheck::warning("git", says, mend).part("signing")
+    let hint = "sign them yourself: `git commit --amend --no-edit -S`, or use `--patch` and `git am -S`";
+    HealthCheck::warning("git", says, hint).part("signing")
 }

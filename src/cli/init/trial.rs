@@ -19,11 +19,11 @@ use std::path::{Path, PathBuf};
 
 /// The largest lane to read back, in bytes.
 const MOST: usize = 1 << 20;
-/// The most files to search for new files of checks.
+/// The maximum number of files to search for new files of checks.
 const MOST_FILES: usize = 100_000;
-/// The most files to name.
+/// The maximum number of files to name.
 const NAMED: usize = 5;
-/// The most characters to show of a line of output.
+/// The maximum number of characters to show of a line of output.
 const LONGEST: usize = 200;
 /// Words of lines about an error, in lower case.
 const ERRORS: [&str; 6] = ["error", "fail", "not found", "no such", "cannot", "can't"];

@@ -194,7 +194,7 @@ fn lines(place: &JobsContext, shown: &ShownJob, last: Option<&StoredJobRun>) -> 
     let mut lines = vec![first];
     if let Some(last) = last {
         let ago = ago(place.now.as_millisecond(), last.began_ms);
-        let why = last.said.as_ref().map(|why| (Tone::Plain, format!(": {}", paint::one_line(why))));
+        let why = last.message.as_ref().map(|why| (Tone::Plain, format!(": {}", paint::one_line(why))));
         let mut line = vec![(Tone::Faint, format!("  last {ago}: ")), (tone_of(&last.state), last.state.clone())];
         line.extend(why);
         lines.push(line);

@@ -124,9 +124,9 @@ impl LaneData {
     }
 
     /// Waits until everything is written.
-    pub(super) async fn settled(&self) {
+    pub(super) async fn wait_until_written(&self) {
         if let Some(printer) = &self.printer {
-            printer.settled().await;
+            printer.wait_until_idle().await;
         }
     }
 

@@ -1,4 +1,4 @@
-//! `fledge lanes init`: writes the detected lane if there is none.
+//! `fledge lanes init`: writes the detected lane if none exists.
 
 use super::super::failure::CliError;
 use super::super::output::{no_output, print_data};

@@ -47,10 +47,10 @@ struct Unasked {
 /// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// When the lane is unknown or invalid, or there is no place for logs.
+/// When the lane is unknown or invalid, or logs cannot be stored.
 pub(super) fn run(verb: LanesVerb, project: &ProjectArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let root = project.root(environment)?;
-    configured::settle(environment, &root);
+    configured::restore_configuration(environment, &root);
     let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);
     match verb {

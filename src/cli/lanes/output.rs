@@ -160,7 +160,7 @@ impl LaneOutput {
     }
 
     /// Handles the progress of a step.
-    pub(super) fn hear(&self, progress: StepProgress) {
+    pub(super) fn show_step(&self, progress: StepProgress) {
         self.data.step(&progress);
         match progress {
             // These two bypass the screen's queue: storing them for the next drawing costs next to
@@ -186,7 +186,7 @@ impl LaneOutput {
                 self.screen.send(LaneUpdate::Tick, true);
             }
         };
-        let wish = async {
+        let stop_request = async {
             stop.token().cancelled().await;
             if stop.cause() == StopCause::Interrupt {
                 self.screen.send(LaneUpdate::Interrupted, false);
@@ -195,15 +195,15 @@ impl LaneOutput {
         };
         tokio::select! {
             never = time => never,
-            never = wish => never,
+            never = stop_request => never,
         }
     }
 
     /// Waits until the output so far is read. The caller reports the end in another way.
     pub(super) async fn break_off(self, stop: &StopToken) {
         hear_out(stop, async {
-            self.screen.settled().await;
-            self.data.settled().await;
+            self.screen.wait_until_idle().await;
+            self.data.wait_until_written().await;
         })
         .await;
     }
@@ -246,8 +246,8 @@ impl LaneOutput {
             }
         }
         let was_heard = hear_out(stop, async {
-            self.screen.settled().await;
-            self.data.settled().await;
+            self.screen.wait_until_idle().await;
+            self.data.wait_until_written().await;
         })
         .await;
         match self.data.failure() {

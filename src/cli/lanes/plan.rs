@@ -9,7 +9,7 @@ use crate::duration::show_duration;
 use crate::lane::{EntryKind, FlakyPolicy, Lane, RoomKind, Step};
 use crate::report::lane_data;
 
-/// The most steps named as needs of a step.
+/// The maximum number of steps named as needs of a step.
 const NAMED: usize = 20;
 
 /// Prints the plan of a run; returns the exit code. `from` is the index of the first entry to run,

@@ -63,7 +63,7 @@ impl Refused<'_> {
             let below = below_checkout(environment, self.root);
             github::annotations(&result, &below).iter().for_each(|command| paint::command(command));
         }
-        hear_out(stop, data.settled()).await;
+        hear_out(stop, data.wait_until_written()).await;
         if let Some(unwritten) = data.failure() {
             unwritten.show();
         }

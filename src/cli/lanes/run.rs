@@ -169,9 +169,9 @@ async fn attempt(ask: LaneRequest<'_>, was_told: &Cell<bool>) -> Result<u8, CliE
         expected: recall(&lane, &project),
         ..entered.as_ref().map_or_else(in_place, EnteredRoom::room)
     };
-    let hear = |progress| voice.hear(progress);
+    let show_step = |progress| voice.show_step(progress);
     let outcome = tokio::select! {
-        outcome = run_lane(&lane, &room, stop.token(), &hear) => outcome,
+        outcome = run_lane(&lane, &room, stop.token(), &show_step) => outcome,
         never = voice.tick(stop) => match never {},
     };
     gate::mask_logs(logs.path(), &SecretMask::of(environment.secrets())).await;

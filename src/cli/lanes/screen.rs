@@ -20,9 +20,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The most lines of a step's output in a fold.
+/// The maximum number of lines of a step's output in a fold.
 const FOLDED: usize = 2000;
-/// The most lines of output after which a step's result line is still in sight.
+/// The maximum number of lines of output after which a step's result line is still in sight.
 const IN_SIGHT: usize = 20;
 
 /// The steps whose output is shown.
@@ -48,7 +48,7 @@ pub(super) struct LaneScreenStyle {
     pub(super) fails_fast: bool,
     /// True if a runner of GitHub Actions reads the output.
     pub(super) in_folds: bool,
-    /// The longest silence where there are no live lines.
+    /// The longest silence without live lines.
     pub(super) silence: Duration,
 }
 

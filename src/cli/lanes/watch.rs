@@ -1,5 +1,6 @@
-//! `fledge lanes run --watch`: runs the lane after each change of files. A change during a run starts
-//! one more run at its end. Files that change in every run do not count, and are named each time.
+//! `fledge lanes run --watch`: runs the lane after each change of files. A change during a run
+//! starts one more run at its end. Files that change in every run do not count, and are named each
+//! time.
 
 use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
@@ -11,7 +12,8 @@ use crate::verdict::Reason;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The most runs in a row that changes during runs start. A lane that writes files has an end.
+/// The maximum number of runs in a row that changes during runs start. A lane that writes files has
+/// an end.
 const FOLLOW_UPS: u32 = 3;
 
 /// Runs `once` now and after each change below `root`, until the stop; returns the exit code.
@@ -46,7 +48,7 @@ pub(super) async fn watch(
         let during = tokio::select! {
             biased;
             () = stop.token().cancelled() => return Ok(cancelled(stop)),
-            during = watch.settled() => during.map_err(CliError::input)?,
+            during = watch.wait_until_quiet() => during.map_err(CliError::input)?,
         };
         let mut changed = queue.ended(&during);
         if !queue.restless.is_empty() {

@@ -10,7 +10,7 @@ use crate::process::Stopwatch;
 /// The parts of the status line.
 #[derive(Debug, Clone)]
 pub(in crate::cli) struct StatusLine {
-    /// The current attempt and the most attempts; 0 before the first.
+    /// The current attempt and the maximum number of attempts; 0 before the first.
     pub(in crate::cli) attempt: (u32, u32),
     /// The turn of the model.
     pub(in crate::cli) turn: u64,

@@ -22,7 +22,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The most tokens of an answer, enough for a model that thinks before it calls the tool.
+/// The maximum number of tokens of an answer, enough for a model that thinks before it calls the
+/// tool.
 const ANSWER: u64 = 2048;
 /// The longest times until an answer begins, between two parts of it, and until it ends.
 const PATIENCE: TurnTimeouts =

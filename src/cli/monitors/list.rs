@@ -13,7 +13,7 @@ use crate::store::{CheckInRow, MonitorRow};
 use serde_json::json;
 use std::time::Duration;
 
-/// The most check-ins shown one by one.
+/// The maximum number of check-ins shown one by one.
 const TOLD: usize = 10;
 
 /// Lists the monitors; returns the exit code.

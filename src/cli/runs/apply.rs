@@ -50,10 +50,10 @@ pub(in crate::cli) struct ApplyArguments {
 /// When the run was not verified, its record is incomplete, or the checkout does not match.
 pub(in crate::cli) fn apply(arguments: &ApplyArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let shelf = RunsContext::open(arguments.project.root(environment)?, environment)?;
-    heeding(|stop| bring(&shelf, arguments, environment, stop))
+    heeding(|stop| apply_work(&shelf, arguments, environment, stop))
 }
 
-async fn bring(
+async fn apply_work(
     shelf: &RunsContext,
     arguments: &ApplyArguments,
     environment: &EnvironmentLayer,

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::io::IsTerminal;
 use tokio_util::sync::CancellationToken;
 
-/// The most bytes of a difference shown at a terminal.
+/// The maximum number of bytes of a difference shown at a terminal.
 const SHOWN: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, Args)]
@@ -136,7 +136,7 @@ async fn tree(left: &LeftRun, state: &DiffSide) -> Result<TreeId, CliError> {
     }
 }
 
-/// Returns a change as JSON. Modes have git's form, and are null where there is no file.
+/// Returns a change as JSON. Modes have git's form, and are null where no file exists.
 pub(super) fn change(change: &TreeChange) -> Value {
     let mode = |mode: u32| (mode != 0).then(|| format!("{mode:06o}"));
     let TreeChange { path, kind, from_mode, to_mode } = change;

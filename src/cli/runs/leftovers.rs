@@ -17,7 +17,7 @@ use anyhow::anyhow;
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
-/// The most paths named in a message.
+/// The maximum number of paths named in a message.
 const NAMED: usize = 10;
 
 /// A run and its trees.

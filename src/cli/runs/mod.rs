@@ -33,7 +33,7 @@ use std::path::PathBuf;
 
 /// The least characters of an id to find a run of another project.
 const SHORTEST: usize = 8;
-/// The most runs named when no run has the given name.
+/// The maximum number of runs named when no run has the given name.
 const NAMED: u32 = 5;
 /// Words that name a run.
 const WORDS: [&str; 2] = ["last", "last-failed"];
@@ -118,7 +118,7 @@ impl RunsContext {
     /// Creates the context of a folder at the current time.
     fn open(workspace: PathBuf, environment: &EnvironmentLayer) -> Result<Self, CliError> {
         let state = environment.state_dir().map_err(CliError::input)?;
-        configured::settle(environment, &workspace);
+        configured::restore_configuration(environment, &workspace);
         let project = project_of(&state, &workspace);
         Ok(Self { state, workspace, project, now_ms: jiff::Timestamp::now().as_millisecond() })
     }
@@ -128,7 +128,7 @@ impl RunsContext {
         Store::existing(&self.state, &self.project).map_err(failed)
     }
 
-    /// Finds a run by its name. If there is none or more than one, the failure names candidates.
+    /// Finds a run by its name. If none exists or more than one, the failure names candidates.
     fn find(&self, name: &str) -> Result<(Store, RunRow), CliError> {
         let none = || {
             let none = anyhow!("there are no runs of {} yet", self.project.display());

@@ -11,7 +11,7 @@ use crate::report::story::{Scene, SceneKind, ToolScene};
 use crate::report::{committed, count, found, grounds, money, number, seconds};
 use crate::verdict::{Reason, Ruling, StopCause, Verdict};
 
-/// The most lines of a text, unless everything is shown.
+/// The maximum number of lines of a text, unless everything is shown.
 const LINES: usize = 8;
 /// The longest line in columns without a terminal, unless everything is shown.
 const COLUMNS: usize = 160;
@@ -89,14 +89,14 @@ pub(super) fn scene_lines(scene: &Scene, scale: &DetailLevel) -> Vec<StyledLine>
             vec![vec![(Tone::Faint, format!("  memory: {}", number(ids.len() as u64, "note")))]]
         }
         SceneKind::Limit { reason } => note(reason.row().meaning, scale),
-        SceneKind::Stopped { cause, said } => {
+        SceneKind::Stopped { cause, partial_text } => {
             let who = match cause {
                 StopCause::Interrupt => "SIGINT",
                 StopCause::Terminate => "SIGTERM",
                 StopCause::Token => "its caller",
             };
             let mut lines = note(&format!("asked to stop by {who}"), scale);
-            lines.extend(quoted(said.trim(), scale));
+            lines.extend(quoted(partial_text.trim(), scale));
             lines
         }
         SceneKind::Resumed => vec![heading(Tone::Plain, "resumed", at)],

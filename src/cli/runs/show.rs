@@ -131,12 +131,12 @@ fn ending(row: &RunRow, story: &RunStory, scale: &DetailLevel, now_ms: i64) -> V
             lines.push(vec![(Tone::Bad, format!("● {}: {}", end.reason, paint::one_line(&end.summary)))]);
         }
     }
-    lines.extend(course(story, scale));
+    lines.extend(activity_bar(story, scale));
     lines
 }
 
 /// Returns a bar of the activities from start to end, and the time of each activity.
-fn course(story: &RunStory, scale: &DetailLevel) -> Vec<StyledLine> {
+fn activity_bar(story: &RunStory, scale: &DetailLevel) -> Vec<StyledLine> {
     let columns = scale.width.map_or(BAR, |width| width.saturating_sub(12).min(BAR));
     let bar = story.bar(columns as u64);
     if bar.is_empty() {

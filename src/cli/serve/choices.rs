@@ -12,7 +12,7 @@ use crate::task::{ParamSpec, ParamValues, Tier, declared_params};
 use std::path::Path;
 use walkdir::WalkDir;
 
-/// The depth to which the folder of tasks is searched, and the most files to offer.
+/// The depth to which the folder of tasks is searched, and the maximum number of files to offer.
 const DEEP: usize = 8;
 const MOST: usize = 500;
 

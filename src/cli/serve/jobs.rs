@@ -44,18 +44,18 @@ const SETTLED: Duration = Duration::from_secs(60 * 60);
 /// # Errors
 /// When the ledger of the jobs cannot be opened, or a schedule is invalid.
 pub(super) fn scheduler(
-    house: &Arc<AppState>,
+    app_state: &Arc<AppState>,
     site: &ServedProject,
     environment: &EnvironmentLayer,
-    hands: JobResources,
+    resources: JobResources,
 ) -> Result<Scheduler, CliError> {
-    let JobResources { submit, tasks, plan } = hands;
+    let JobResources { submit, tasks, plan } = resources;
     let ledger = SchedulerStore::open(&site.state_dir, &site.project).map_err(CliError::own)?;
     let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
-    let told: Weak<AppState> = Arc::downgrade(house);
-    let tell: Arc<dyn Fn(SchedulerUpdate) + Send + Sync> = Arc::new(move |tidings| {
-        if let Some(house) = told.upgrade() {
-            house.publish(tidings);
+    let told: Weak<AppState> = Arc::downgrade(app_state);
+    let tell: Arc<dyn Fn(SchedulerUpdate) + Send + Sync> = Arc::new(move |update| {
+        if let Some(app_state) = told.upgrade() {
+            app_state.publish(update);
         }
     });
     let (dir, env) = (site.workspace.clone(), environment.hand_env().into_iter().collect());
@@ -66,8 +66,8 @@ pub(super) fn scheduler(
             deliveries(&ledger, &clock, dir, env, HttpSettings::default())?,
             worktrees_cleanup(site, environment)?,
             journal_pruning(site, environment)?,
-            sweep(60, "session-cleanup", house, &clock, |house, now| house.entrance().sweep_sessions(now))?,
-            sweep(15, "link-cleanup", house, &clock, |house, now| house.entrance().sweep_links(now))?,
+            sweep(60, "session-cleanup", app_state, &clock, |app_state, now| app_state.entrance().sweep_sessions(now))?,
+            sweep(15, "link-cleanup", app_state, &clock, |app_state, now| app_state.entrance().sweep_links(now))?,
             credentials_refresh(&tasks)?,
         ]
         .into_iter()
@@ -110,10 +110,10 @@ async fn tidy_worktrees(
     environment: &EnvironmentLayer,
     stop: CancellationToken,
 ) -> Result<usize, CliError> {
-    let yard = WorktreesContext::open(workspace, environment, stop)?;
+    let worktrees = WorktreesContext::open(workspace, environment, stop)?;
     let mut gone = 0;
-    for tree in yard.trees().await? {
-        match clean_one(&yard, Some(SETTLED), false, &tree, false).await {
+    for tree in worktrees.trees().await? {
+        match clean_one(&worktrees, Some(SETTLED), false, &tree, false).await {
             Cleaned::Removed(_) => gone += 1,
             Cleaned::Stays(_) => {}
             Cleaned::Failed(why) => {
@@ -130,7 +130,7 @@ async fn tidy_worktrees(
 /// When the store cannot be read or written.
 async fn prune_runs(workspace: &Path, environment: &EnvironmentLayer) -> Result<usize, CliError> {
     let state = environment.state_dir().map_err(CliError::input)?;
-    configured::settle(environment, workspace);
+    configured::restore_configuration(environment, workspace);
     let project = project_of(&state, workspace);
     let Some(store) = Store::existing(&state, &project).map_err(CliError::own)? else { return Ok(0) };
     let keep = Retention::default();
@@ -169,14 +169,14 @@ fn pending_sync(plan: &Arc<SyncTarget>) -> Result<Arc<dyn ScheduledJob>, Schedul
 fn sweep(
     minutes: u32,
     name: &'static str,
-    house: &Arc<AppState>,
+    app_state: &Arc<AppState>,
     clock: &Arc<dyn WallClock>,
     work: fn(&AppState, jiff::Timestamp) -> usize,
 ) -> Result<Arc<dyn ScheduledJob>, ScheduleError> {
-    let (house, clock) = (Arc::downgrade(house), Arc::clone(clock));
+    let (app_state, clock) = (Arc::downgrade(app_state), Arc::clone(clock));
     BuiltinJob::every(minutes, name, move |_| {
-        let (house, now) = (house.clone(), clock.now());
-        apart(move || Ok(Ok(house.upgrade().map_or(0, |house| work(&house, now)))))
+        let (app_state, now) = (app_state.clone(), clock.now());
+        apart(move || Ok(Ok(app_state.upgrade().map_or(0, |app_state| work(&app_state, now)))))
     })
 }
 

@@ -39,7 +39,7 @@ pub(super) struct ProjectTasks {
     pub(super) workspace: PathBuf,
     pub(super) project: PathBuf,
     pub(super) environment: EnvironmentLayer,
-    /// The most runs in parallel.
+    /// The maximum number of runs in parallel.
     pub(super) most: usize,
     pub(super) models: ModelConnections,
 }
@@ -127,21 +127,21 @@ impl TaskSource for ProjectTasks {
         self.offered()
     }
 
-    fn begin(&self, wish: &RunRequest) -> Result<(Task, DriverSettings), RunRefusal> {
+    fn begin(&self, request: &RunRequest) -> Result<(Task, DriverSettings), RunRefusal> {
         let set = self.set().map_err(|failure| refusal(&failure))?;
-        if let Some(run) = &wish.earlier {
-            return self.begin_after(run, &wish.text, &set);
+        if let Some(run) = &request.earlier {
+            return self.begin_after(run, &request.text, &set);
         }
-        let mut task = match &wish.again {
+        let mut task = match &request.again {
             Some(task) => Task::clone(task),
             None => {
-                let task = self.parsed(&wish.text, &wish.source, &wish.params, &set);
+                let task = self.parsed(&request.text, &request.source, &request.params, &set);
                 task.map_err(|unfit| RunRefusal { reason: Reason::BadInput, message: one_line(&unfit) })?
             }
         };
-        wish.overrides.set_in(&mut task);
+        request.overrides.set_in(&mut task);
         let task = mask_task(task, &set, &self.environment);
-        let folder = self.folder(&wish.source);
+        let folder = self.folder(&request.source);
         let asked = self.wanted(&task, &folder);
         let shared = self.models.shared(&asked, &set, &self.environment).map_err(|failure| refusal(&failure))?;
         let models = shared.models(&asked, &set, &self.environment).map_err(|failure| refusal(&failure))?;

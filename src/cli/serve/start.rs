@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// Serves until a signal arrives; returns the exit code.
 pub(super) fn start(arguments: &ServeArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let site = arguments.place.site(environment)?;
-    configured::settle(environment, &site.workspace);
+    configured::restore_configuration(environment, &site.workspace);
     block_on(served(arguments, site, environment))?
 }
 
@@ -49,7 +49,7 @@ async fn served(
     lease.is_at(&url).map_err(failed)?;
     let project = site.workspace.display().to_string();
     let ServedProject { state_dir, workspace, project: own, folder } = site.clone();
-    let (bell, most) = (Broadcaster::default(), arguments.max_runs);
+    let (broadcaster, most) = (Broadcaster::default(), arguments.max_runs);
     let source = Arc::new(ProjectTasks {
         state_dir: state_dir.clone(),
         workspace: workspace.clone(),
@@ -59,15 +59,22 @@ async fn served(
         models: ModelConnections::default(),
     });
     let tasks = Arc::clone(&source);
-    let terms = EngineSettings { state_dir: state_dir.clone(), project: own.clone(), most, source, bell: bell.clone() };
+    let terms = EngineSettings {
+        state_dir: state_dir.clone(),
+        project: own.clone(),
+        most,
+        source,
+        broadcaster: broadcaster.clone(),
+    };
     let engine = Engine::start(terms)
         .map_err(|fault| CliError::own(fault).hint("fledge keeps its queue in FLEDGE_STATE_DIR"))?;
     let request_within = arguments.request_timeout;
-    let parts = AppParts { state_dir, workspace, project: own, entrance, request_within, bell, engine: engine.clone() };
-    let house = AppState::new(parts);
-    let hands = JobResources { submit: Arc::new(engine.clone()), tasks, plan: plan.clone() };
-    let scheduler = jobs::scheduler(&house, &site, environment, hands)?;
-    house.employ(scheduler.clone());
+    let parts =
+        AppParts { state_dir, workspace, project: own, entrance, request_within, broadcaster, engine: engine.clone() };
+    let app_state = AppState::new(parts);
+    let resources = JobResources { submit: Arc::new(engine.clone()), tasks, plan: plan.clone() };
+    let scheduler = jobs::scheduler(&app_state, &site, environment, resources)?;
+    app_state.employ(scheduler.clone());
     print_data(&paint::one_line(&format!("fledge serves {project} at {url}"))).map_err(no_output)?;
     if !arguments.no_link {
         let code = LoginLink::make(&folder, now).map_err(failed)?;
@@ -90,7 +97,7 @@ async fn served(
         }
     };
     let jobs = scheduler.run(stop.token(), arguments.grace);
-    tokio::join!(serve(door, &house, stop.token(), arguments.grace), hint, rest, jobs);
+    tokio::join!(serve(door, &app_state, stop.token(), arguments.grace), hint, rest, jobs);
     drop((lease, listening));
     Ok(0)
 }

@@ -48,16 +48,16 @@ pub(super) struct CleanArguments {
 }
 
 /// Removes worktrees; returns the exit code, which is 1 if a worktree could not be removed.
-pub(super) async fn clean(yard: &WorktreesContext, arguments: &CleanArguments) -> Result<u8, CliError> {
-    let trees = yard.trees().await?;
+pub(super) async fn clean(context: &WorktreesContext, arguments: &CleanArguments) -> Result<u8, CliError> {
+    let trees = context.trees().await?;
     let mut discarded = Vec::new();
     for name in &arguments.discard {
-        discarded.push(named(yard, &trees, name)?);
+        discarded.push(named(context, &trees, name)?);
     }
-    let swept = swept(yard, arguments, &trees, &discarded);
+    let swept = swept(context, arguments, &trees, &discarded);
     if !swept.is_empty() && !arguments.dry_run {
         for tree in swept.iter().map(|at| &trees[*at]) {
-            let called = tree.called(yard.store.as_ref());
+            let called = tree.called(context.store.as_ref());
             let why = tree.state.keeps(&called).unwrap_or_default();
             print_line(arguments, Tone::Warn, "! ", &format!("{called}  {why}"));
         }
@@ -69,8 +69,8 @@ pub(super) async fn clean(yard: &WorktreesContext, arguments: &CleanArguments) -
     discarded.extend(swept);
     let (mut removed, mut stays, mut code) = (Vec::new(), Vec::new(), 0);
     for (at, tree) in trees.iter().enumerate() {
-        let called = tree.called(yard.store.as_ref());
-        let done = clean_one(yard, arguments.older_than, arguments.dry_run, tree, discarded.contains(&at)).await;
+        let called = tree.called(context.store.as_ref());
+        let done = clean_one(context, arguments.older_than, arguments.dry_run, tree, discarded.contains(&at)).await;
         let run = tree.record.as_ref().map(|record| &record.run);
         let branch = tree.record.as_ref().map(|record| &record.worktree.branch);
         let path = tree.folder.display().to_string();
@@ -105,13 +105,13 @@ pub(super) async fn clean(yard: &WorktreesContext, arguments: &CleanArguments) -
 }
 
 /// Returns the indices of worktrees with work that `--failed` or `--all` removes.
-fn swept(yard: &WorktreesContext, arguments: &CleanArguments, trees: &[WorktreeRow], named: &[usize]) -> Vec<usize> {
+fn swept(context: &WorktreesContext, arguments: &CleanArguments, trees: &[WorktreeRow], named: &[usize]) -> Vec<usize> {
     let is_swept = |tree: &WorktreeRow| {
         let has_failed = tree.row.as_ref().is_some_and(
             |row| matches!(&row.state, StoredRunState::Ended(outcome) if !outcome.verified && !is_for_now(&row.state)),
         );
         let holds = matches!(tree.state, WorktreeState::Interrupted | WorktreeState::Kept(_));
-        let is_old = arguments.older_than.is_none_or(|older| yard.age(tree) >= older);
+        let is_old = arguments.older_than.is_none_or(|older| context.age(tree) >= older);
         tree.record.is_some() && holds && is_old && (arguments.all || arguments.failed && has_failed)
     };
     (0..trees.len()).filter(|at| !named.contains(at) && is_swept(&trees[*at])).collect()
@@ -128,8 +128,8 @@ fn print_line(arguments: &CleanArguments, tone: Tone, mark: &str, says: &str) {
 }
 
 /// Returns the index of the worktree of a run, by the start of its id, its run key, or its name.
-fn named(yard: &WorktreesContext, trees: &[WorktreeRow], name: &str) -> Result<usize, CliError> {
-    let found = yard.store.as_ref().and_then(|store| store.find(name).ok());
+fn named(context: &WorktreesContext, trees: &[WorktreeRow], name: &str) -> Result<usize, CliError> {
+    let found = context.store.as_ref().and_then(|store| store.find(name).ok());
     let is_meant = |tree: &WorktreeRow| {
         let run = tree.record.as_ref().map(|record| &record.run);
         tree.name == name || run.is_some() && run == found.as_ref() || run.is_some_and(|run| run.as_str() == name)

@@ -20,25 +20,25 @@ pub(super) struct ListWorktreesArguments {
 }
 
 /// Lists the worktrees; returns the exit code.
-pub(super) async fn list(yard: &WorktreesContext, arguments: &ListWorktreesArguments) -> Result<u8, CliError> {
-    let trees = yard.trees().await?;
+pub(super) async fn list(worktrees: &WorktreesContext, arguments: &ListWorktreesArguments) -> Result<u8, CliError> {
+    let trees = worktrees.trees().await?;
     if arguments.json {
-        let all: Vec<Value> = trees.iter().map(|tree| data(yard, tree)).collect();
+        let all: Vec<Value> = trees.iter().map(|tree| data(worktrees, tree)).collect();
         let all = json!({ "schema_version": WORKTREES_SCHEMA_VERSION, "worktrees": all });
         print_json(&all.to_string()).map_err(no_output)?;
         return Ok(0);
     }
     if trees.is_empty() {
-        paint::line(&[(Tone::Plain, format!("no run of {} has left a worktree", yard.project.display()))]);
+        paint::line(&[(Tone::Plain, format!("no run of {} has left a worktree", worktrees.project.display()))]);
         return Ok(0);
     }
-    let lines: Vec<StyledLine> = trees.iter().flat_map(|tree| lines(yard, tree)).collect();
+    let lines: Vec<StyledLine> = trees.iter().flat_map(|tree| lines(worktrees, tree)).collect();
     print_data(&paint::page(&lines)).map_err(no_output)?;
     Ok(0)
 }
 
 /// Returns a worktree as JSON.
-fn data(yard: &WorktreesContext, tree: &WorktreeRow) -> Value {
+fn data(worktrees: &WorktreesContext, tree: &WorktreeRow) -> Value {
     let record = tree.record.as_ref();
     json!({
         "run": record.map(|record| &record.run),
@@ -47,21 +47,21 @@ fn data(yard: &WorktreesContext, tree: &WorktreeRow) -> Value {
         "branch": record.map(|record| &record.worktree.branch),
         "base": record.map(|record| &record.base),
         "state": tree.state.word(),
-        "why": tree.state.keeps(&tree.called(yard.store.as_ref())),
+        "why": tree.state.keeps(&tree.called(worktrees.store.as_ref())),
         "since": rfc3339(tree.since_ms),
         "bytes": bytes(&tree.folder),
     })
 }
 
-fn lines(yard: &WorktreesContext, tree: &WorktreeRow) -> Vec<StyledLine> {
-    let called = tree.called(yard.store.as_ref());
+fn lines(worktrees: &WorktreesContext, tree: &WorktreeRow) -> Vec<StyledLine> {
+    let called = tree.called(worktrees.store.as_ref());
     let tone = match &tree.state {
         WorktreeState::Running(_) | WorktreeState::Interrupted => Tone::Strong,
         WorktreeState::Kept(_) | WorktreeState::Unclear(_) => Tone::Warn,
         WorktreeState::Clean | WorktreeState::Orphaned | WorktreeState::Gone => Tone::Faint,
     };
     let branch = tree.record.as_ref().map_or("", |record| record.worktree.branch.as_str());
-    let (age, size) = (ago(yard.now_ms, tree.since_ms), count(bytes(&tree.folder)));
+    let (age, size) = (ago(worktrees.now_ms, tree.since_ms), count(bytes(&tree.folder)));
     let mut lines = vec![
         vec![
             (Tone::Strong, paint::one_line(&called)),

@@ -40,10 +40,10 @@ enum WorktreesVerb {
 /// When the store or the worktrees cannot be read.
 pub(super) fn run(arguments: WorktreesArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     heeding(async |stop| {
-        let yard = WorktreesContext::open(&arguments.project.root(environment)?, environment, stop)?;
+        let worktrees = WorktreesContext::open(&arguments.project.root(environment)?, environment, stop)?;
         match &arguments.verb {
-            WorktreesVerb::List(arguments) => list::list(&yard, arguments).await,
-            WorktreesVerb::Clean(arguments) => clean::clean(&yard, arguments).await,
+            WorktreesVerb::List(arguments) => list::list(&worktrees, arguments).await,
+            WorktreesVerb::Clean(arguments) => clean::clean(&worktrees, arguments).await,
         }
     })
 }

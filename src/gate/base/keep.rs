@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The most bases in a row that start with the build output of an earlier one. The next base starts
-/// with none, because cargo never removes unused output.
+/// The maximum number of bases in a row that start with the build output of an earlier one. The
+/// next base starts with none, because cargo never removes unused output.
 const GENERATIONS: u32 = 16;
 /// The pause between two attempts to lock.
 const POLL: Duration = Duration::from_millis(20);
@@ -54,7 +54,7 @@ pub(in crate::gate) fn remember(
         steps: steps.to_vec(),
         failing,
         evidence,
-        sights: BTreeMap::new(),
+        sightings: BTreeMap::new(),
         restless: BTreeSet::new(),
         lacked: None,
         line: line(gate, site),
@@ -123,10 +123,10 @@ pub(super) fn keep(base: BaseVerdict, gate: &Gate, site: &GateSite) -> Result<Ba
 pub(super) fn line(gate: &Gate, site: &GateSite) -> String {
     let held_out: Vec<Lane> = gate.held_out.iter().filter(|lane| LaneCaches::are_wanted(lane)).cloned().collect();
     let held_out = if held_out.is_empty() { String::new() } else { digest_of(&held_out) };
-    let wall = site.wall.kind().name();
+    let sandbox = site.sandbox.kind().name();
     let path = site.variable("PATH");
     let at = &site.origin;
-    store::sha256(format!("{VERSION} {} {held_out} {wall} {path:?} {at:?}", gate.digest).as_bytes())
+    store::sha256(format!("{VERSION} {} {held_out} {sandbox} {path:?} {at:?}", gate.digest).as_bytes())
 }
 
 /// Returns the final folder of this base.
@@ -155,7 +155,7 @@ fn variables(site: &GateSite) -> String {
 }
 
 /// Returns the ignored files that lanes include, each with a digest of its content, because no tree
-/// has them. The text is empty where there are none.
+/// has them. The text is empty where none exist.
 fn ignored(gate: &Gate, site: &GateSite) -> String {
     let lanes = gate.lanes.iter().chain(&gate.held_out);
     let paths: BTreeSet<&String> = lanes.flat_map(|lane| &lane.include_ignored).chain(&gate.installed.files).collect();

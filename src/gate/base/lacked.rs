@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
 
-/// The most tries of a lane, each with more files.
+/// The maximum number of tries of a lane, each with more files.
 const MOST_TRIES: usize = 3;
 
 /// A step, and the ignored files that its room lacked.

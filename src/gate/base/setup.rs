@@ -16,7 +16,7 @@ pub(in crate::gate) async fn set_up(
     on_step: &(dyn Fn(StepProgress) + Send + Sync),
 ) -> Result<(), BaseError> {
     let Some(setup) = lane.setup_lane() else { return Ok(()) };
-    place.behind.iter_mut().for_each(|behind| behind.holes.network = true);
+    place.behind.iter_mut().for_each(|behind| behind.rules.network = true);
     let outcome = site.run(&setup, place, stop, on_step).await;
     if outcome.ruling == LaneRuling::Passed { Ok(()) } else { Err(not_ready(lane, &outcome)) }
 }

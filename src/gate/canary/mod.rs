@@ -3,11 +3,11 @@
 //! silenced the tests. Pure: this module decides what to plant where, and another module runs it.
 
 mod places;
-mod sight;
+mod sightings;
 mod texts;
 
 pub(super) use places::PlantingPlaces;
-pub(super) use sight::{CanarySightings, SeenShare};
+pub(super) use sightings::{CanarySightings, SeenShare};
 
 use crate::lane::CanaryTerms;
 use crate::verdict::StepStatus;

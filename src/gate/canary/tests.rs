@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn beds(canary: &CanaryTerms, paths: &[&str]) -> Result<Vec<PlantedFile>, String> {
+fn plant_files(canary: &CanaryTerms, paths: &[&str]) -> Result<Vec<PlantedFile>, String> {
     planted(canary, paths).map(|mut planted| planted.levels.remove(0))
 }
 
@@ -63,7 +63,7 @@ fn it_is_planted_wherever_the_runner_looks_for_tests_under_a_name_like_any_other
         ),
         (CanaryTerms::CppTest, &["src/calc.cpp", "tests/calc.cpp"], &["tests/calc.cpp"]),
     ] {
-        let planted = beds(&canary, paths).unwrap();
+        let planted = plant_files(&canary, paths).unwrap();
         let without_word = |path: &str| {
             let path = path.replace("Word", "word");
             let Some((before, rest)) = path.split_once("word") else { return path };
@@ -76,13 +76,13 @@ fn it_is_planted_wherever_the_runner_looks_for_tests_under_a_name_like_any_other
             planted.iter().flat_map(PlantedFile::plants).map(|plant| plant.key.as_str()).collect();
         assert_eq!(keys.len(), planted.iter().flat_map(PlantedFile::plants).count(), "each is known by its key");
     }
-    for (canary, paths, said) in [
+    for (canary, paths, message) in [
         (CanaryTerms::CargoTest, &["Cargo.toml"][..], "the base does not have a Cargo.toml with a package"),
         (CanaryTerms::GoTest, &["a.c"], "the base does not have a Go file"),
         (CanaryTerms::Junit, &["A.java"], "the base does not have a JUnit or TestNG test class"),
         (CanaryTerms::CppTest, &["tests/a.cc"], "the base does not have a test file for GoogleTest, Catch2 or doctest"),
     ] {
-        assert_eq!(beds(&canary, paths).unwrap_err(), said);
+        assert_eq!(plant_files(&canary, paths).unwrap_err(), message);
     }
 }
 
@@ -111,7 +111,7 @@ fn source_files_that_the_work_has_changed_are_the_first_to_be_looked_into() {
 fn it_is_seen_by_a_step_that_fails_and_names_it() {
     let own = |text: &str| {
         let canary = CanaryTerms::File { file: "cases/own.in".into(), text: text.into(), run: Some("test".into()) };
-        beds(&canary, &[]).unwrap().remove(0)
+        plant_files(&canary, &[]).unwrap().remove(0)
     };
     let any = own("x");
     assert_eq!((any.path.as_str(), any.text(|_| true).unwrap().as_str()), ("cases/own.in", "x\n"));
@@ -135,14 +135,14 @@ fn it_is_seen_by_a_step_that_fails_and_names_it() {
 
 #[test]
 fn what_the_base_sees_and_what_runs_beside_a_seen_failure_must_be_seen() {
-    let bed = beds(&CanaryTerms::GoTest, &["a/a_test.go", "b/b_test.go"]).unwrap();
+    let bed = plant_files(&CanaryTerms::GoTest, &["a/a_test.go", "b/b_test.go"]).unwrap();
     let mut plants: Vec<PlantedTest> = bed.iter().flat_map(PlantedFile::plants).cloned().collect();
     plants.push(PlantedTest { key: "more".into(), ..plants[0].clone() });
     let [a, b, more] = [0, 1, 2].map(|at| plants[at].key.clone());
-    let sight = |seen: &[&String]| {
-        let mut sight = CanarySightings::new(plants.clone());
-        let again = sight.add(seen.iter().map(|key| (*key).clone()).collect());
-        (sight, again)
+    let sightings = |seen: &[&String]| {
+        let mut sightings = CanarySightings::new(plants.clone());
+        let again = sightings.add(seen.iter().map(|key| (*key).clone()).collect());
+        (sightings, again)
     };
     let base = |seen: bool| BTreeMap::from([(a.clone(), true), (b.clone(), seen)]);
     let nothing: &[&String] = &[];
@@ -155,11 +155,11 @@ fn what_the_base_sees_and_what_runs_beside_a_seen_failure_must_be_seen() {
         (&[&a, &b], None, SeenShare::Some),
     ];
     for (seen, base, share) in cases {
-        assert_eq!(sight(seen).0.share(base.as_ref()), share, "{seen:?} {base:?}");
+        assert_eq!(sightings(seen).0.share(base.as_ref()), share, "{seen:?} {base:?}");
     }
-    assert!(sight(&[&a]).1, "what was not seen may have been hidden by what was");
-    assert!(!sight(&[]).1 && !sight(&[&a, &b, &more]).1);
-    let (mut cut, _) = sight(&[&a, &b]);
+    assert!(sightings(&[&a]).1, "what was not seen may have been hidden by what was");
+    assert!(!sightings(&[]).1 && !sightings(&[&a, &b, &more]).1);
+    let (mut cut, _) = sightings(&[&a, &b]);
     cut.cut();
     for base in [None, Some(BTreeMap::from([(more.clone(), true)]))] {
         assert_eq!(cut.share(base.as_ref()), SeenShare::All, "it was not asked often enough");
@@ -206,16 +206,16 @@ fn a_plain_test_needs_nothing_of_the_project() {
     )]);
     let places = PlantingPlaces::choose(&CanaryTerms::NodeTest, &["a.test.ts".into()]);
     let PlantedTests { levels } = plant(&CanaryTerms::NodeTest, &places, || "kadu".into(), &texts, |_| false).unwrap();
-    let [beds, plain] = levels.as_slice() else { panic!("{levels:?}") };
+    let [plant_files, plain] = levels.as_slice() else { panic!("{levels:?}") };
     let text = |bed: &PlantedFile| bed.text(|_| true).unwrap();
-    assert!(text(&beds[0]).contains("./one") && !text(&plain[0]).contains("./one"));
+    assert!(text(&plant_files[0]).contains("./one") && !text(&plain[0]).contains("./one"));
     assert!(text(&plain[0]).starts_with("import { test as test_kadu } from"), "{}", text(&plain[0]));
     assert!(plain.iter().flat_map(PlantedFile::plants).all(|plant| plant.key.starts_with("a.test.ts: plain: ")));
 }
 
 #[test]
 fn what_is_said_of_the_text_of_a_file_is_no_failure_of_its_test() {
-    let bed = beds(&CanaryTerms::Pytest, &["test_a.py"]).unwrap().remove(0);
+    let bed = plant_files(&CanaryTerms::Pytest, &["test_a.py"]).unwrap().remove(0);
     let plant = PlantedTest { name: "kadu".into(), ..bed.plants().next().unwrap().clone() };
     for (line, is_failure) in [
         ("FAILED test_kadu.py::test_kadu - AssertionError", true),
@@ -231,7 +231,7 @@ fn what_is_said_of_the_text_of_a_file_is_no_failure_of_its_test() {
 }
 
 #[test]
-fn a_test_class_has_tests_in_itself_and_beside_it_and_in_turn_those_that_need_less_of_the_project() {
+fn canary_places_of_a_test_class_come_in_order_of_what_they_need() {
     let path = "test/a/ATest.java";
     let text =
         "package a;\nimport org.junit.Test;\npublic class ATest extends Base {\n    @Test\n    public void a() {}\n}\n";

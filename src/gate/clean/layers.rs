@@ -24,7 +24,7 @@ pub(in crate::gate) enum LowerFolder {
 impl CleanRoom {
     /// Gives the room the installed dependencies. With layers, nothing is copied and nothing that
     /// is written stays. Without layers, the room gets copies.
-    pub(super) async fn bring(
+    pub(super) async fn install_dependencies(
         &mut self,
         site: &GateSite,
         wanted: RoomRequest<'_>,
@@ -67,12 +67,12 @@ impl CleanRoom {
                 }
             }
         }
-        self.behind.holes.read_only.extend(wanted.gate.installed.interpreters.iter().cloned());
+        self.behind.rules.read_only.extend(wanted.gate.installed.interpreters.iter().cloned());
         mounts.relocate(&self.files(), &self.files);
-        match (&self.behind.holes.view, site.wall.helper()) {
+        match (&self.behind.rules.view, site.sandbox.helper()) {
             (Some(view), _) => view.add(&mounts).await.map_err(RoomError::Layers)?,
             (None, Some(helper)) if !mounts.is_empty() => {
-                self.behind.holes.view = Some(MountView::open(helper, &mounts).await.map_err(RoomError::Layers)?);
+                self.behind.rules.view = Some(MountView::open(helper, &mounts).await.map_err(RoomError::Layers)?);
             }
             (None, _) => {}
         }
@@ -106,7 +106,7 @@ impl CleanRoom {
         layers.filter(|(it, _)| it.is_build_cache).try_for_each(|(_, layer)| forget_results(&layer.over))?;
         let below = used.into_iter().map(|(it, _)| LowerFolder::Cache(it.folder));
         self.layers.extend(below.zip(mounts.layers[first..].iter().cloned()));
-        self.behind.holes.mounts.extend(layered);
+        self.behind.rules.mounts.extend(layered);
         Ok(())
     }
 
@@ -127,7 +127,7 @@ impl CleanRoom {
     /// that holds the changes. Afterwards the room has no layers, and its own files are at
     /// [`CleanRoom::made`].
     pub(in crate::gate) fn written(&mut self) -> Vec<(LowerFolder, PathBuf)> {
-        self.behind.holes.view = None;
+        self.behind.rules.view = None;
         let written =
             std::mem::take(&mut self.layers).into_iter().map(|(below, layer)| (below, layer.over.join("upper")));
         let is_empty = |path: &Path| fs::read_dir(path).map_or(true, |mut entries| entries.next().is_none());

@@ -31,36 +31,36 @@ impl CleanRoom {
     pub(super) fn open(&mut self, site: &GateSite, wanted: RoomRequest<'_>) -> Result<(), RoomError> {
         let (files, at) = (self.files(), self.behind.at.clone());
         let home = self.env.get("HOME").map(PathBuf::from);
-        let holes = &mut self.behind.holes;
-        holes.network = wanted.lane.network;
-        holes.hidden.clone_from(&site.hidden);
-        if site.wall.kind() == SandboxKind::Landlock {
+        let rules = &mut self.behind.rules;
+        rules.network = wanted.lane.network;
+        rules.hidden.clone_from(&site.hidden);
+        if site.sandbox.kind() == SandboxKind::Landlock {
             // Behind bubblewrap, the room covers this path. Landlock must hide the files that the
             // agent left there.
-            holes.hidden.push(site.root.clone());
+            rules.hidden.push(site.root.clone());
         }
         if let Some(held_out) = &wanted.lane.held_out {
-            self.held_at = Some(match site.wall.kind() {
+            self.held_at = Some(match site.sandbox.kind() {
                 SandboxKind::Bubblewrap => {
                     let at = Path::new("/tmp").join(word());
-                    holes.mounts.push(Mount { from: held_out.clone(), at: at.clone(), writable: false });
+                    rules.mounts.push(Mount { from: held_out.clone(), at: at.clone(), writable: false });
                     at
                 }
                 SandboxKind::Landlock | SandboxKind::Off => {
-                    holes.hidden.retain(|path| path != held_out);
-                    holes.read_only.push(held_out.clone());
+                    rules.hidden.retain(|path| path != held_out);
+                    rules.read_only.push(held_out.clone());
                     held_out.clone()
                 }
             });
         }
-        holes.home = home.clone();
-        if site.wall.kind() == SandboxKind::Bubblewrap {
-            holes.mounts.push(Mount { from: self.files.clone(), at: at.clone(), writable: true });
+        rules.home = home.clone();
+        if site.sandbox.kind() == SandboxKind::Bubblewrap {
+            rules.mounts.push(Mount { from: self.files.clone(), at: at.clone(), writable: true });
             let kept = wanted.kept.iter().filter(|path| !site.has_layers && is_real(&files.join(path)));
             let kept = kept.map(|path| Mount { from: self.files.join(path), at: at.join(path), writable: false });
-            holes.mounts.extend(kept);
+            rules.mounts.extend(kept);
         } else {
-            holes.writable.push(files);
+            rules.writable.push(files);
         }
         let caches = wanted.caches.filter(|_| !wanted.lane.setup.is_empty());
         // Every later room sees the downloads of the base's own setup, and cannot change them.
@@ -75,9 +75,9 @@ impl CleanRoom {
             (None, _) => return Ok(()),
         };
         let Some(home) = home else { return Ok(()) };
-        // An installation fills only the caches of its own programs. Other caches stay unchanged.
+        // An installation fills only its programs' caches. Other caches stay unchanged.
         let commands: Option<Vec<&str>> = match (caches, wanted.dependencies) {
-            (None, RoomDependencies::Installed(it)) => Some(it.told.commands.iter().map(String::as_str).collect()),
+            (None, RoomDependencies::Installed(it)) => Some(it.report.commands.iter().map(String::as_str).collect()),
             (None, RoomDependencies::Awaited(_)) => {
                 Some(wanted.lane.steps.iter().map(|step| step.run.as_str()).collect())
             }
@@ -87,14 +87,14 @@ impl CleanRoom {
         for (variable, name) in FETCHED.into_iter().filter(|(_, name)| is_filled(name)) {
             let from = fetched(name);
             fs::create_dir_all(&from).map_err(|source| RoomError::Io { path: from.clone(), source })?;
-            let at = match site.wall.kind() {
+            let at = match site.sandbox.kind() {
                 SandboxKind::Bubblewrap => home.join(FETCHED_AT).join(name),
                 SandboxKind::Landlock | SandboxKind::Off => from.clone(),
             };
             self.env = self.env.with([(&variable.to_owned(), &at.to_string_lossy().into_owned())]);
-            match site.wall.kind() {
-                SandboxKind::Bubblewrap => self.behind.holes.mounts.push(Mount { from, at, writable }),
-                SandboxKind::Landlock | SandboxKind::Off if writable => self.behind.holes.writable.push(from),
+            match site.sandbox.kind() {
+                SandboxKind::Bubblewrap => self.behind.rules.mounts.push(Mount { from, at, writable }),
+                SandboxKind::Landlock | SandboxKind::Off if writable => self.behind.rules.writable.push(from),
                 SandboxKind::Landlock | SandboxKind::Off => {}
             }
         }
@@ -104,21 +104,21 @@ impl CleanRoom {
     /// Shows the room the history of its base, and hides the user's repository.
     pub(super) fn show(&mut self, site: &GateSite, wanted: RoomRequest<'_>, history: Option<KeptHistory>) {
         let Some(source) = &wanted.gate.repository else { return };
-        let holes = &mut self.behind.holes;
+        let rules = &mut self.behind.rules;
         match (history, history_at(site)) {
             (Some(history), Some(at)) => {
-                holes.mounts.push(Mount { from: history.folder().to_owned(), at: at.to_owned(), writable: false });
+                rules.mounts.push(Mount { from: history.folder().to_owned(), at: at.to_owned(), writable: false });
             }
-            (Some(history), None) => holes.read_only.push(history.folder().to_owned()),
+            (Some(history), None) => rules.read_only.push(history.folder().to_owned()),
             (None, _) => {}
         }
         // A room at the path of the user's checkout already covers the user's `.git`.
-        holes.hidden.extend(Some(source.common().to_owned()).filter(|common| !common.starts_with(&self.behind.at)));
+        rules.hidden.extend(Some(source.common().to_owned()).filter(|common| !common.starts_with(&self.behind.at)));
     }
 }
 
 /// Returns the path at which a room sees the history of its base. Returns `None` where that is the
 /// path of the history itself.
 pub(super) fn history_at(site: &GateSite) -> Option<&'static Path> {
-    (site.wall.kind() == SandboxKind::Bubblewrap).then_some(Path::new(HISTORY_AT))
+    (site.sandbox.kind() == SandboxKind::Bubblewrap).then_some(Path::new(HISTORY_AT))
 }

@@ -30,7 +30,7 @@ impl Overlay {
     /// Prepares the layer of a room below `over` and writes the index of its tree to `index`.
     /// Returns `None` if the room needs its own files: all of them get new times, or there is no
     /// checkout.
-    pub(super) async fn lay(
+    pub(super) async fn prepare(
         site: &GateSite,
         wanted: RoomRequest<'_>,
         over: PathBuf,

@@ -9,9 +9,9 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The most environments of tox, and of nox, that are searched.
+/// The maximum number of environments of tox, and of nox, that are searched.
 const MOST_ENVIRONMENTS: usize = 20;
-/// The most bytes that are read of a file that says where an editable install is.
+/// The maximum number of bytes that are read of a file that says where an editable install is.
 const LONGEST_LINK: u64 = 4096;
 
 /// Returns the folders of the environments that tox and nox made.

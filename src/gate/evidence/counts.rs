@@ -62,7 +62,7 @@ pub(super) fn with_failed(counts: &str, separator: char, words: &[&str], not_run
     Some((ran, sum(counts, separator, FAILING).unwrap_or(0)))
 }
 
-/// Returns the sum of the counts before these words; `None` if there are none.
+/// Returns the sum of the counts before these words; `None` if none exist.
 pub(super) fn sum(counts: &str, separator: char, words: &[&str]) -> Option<u64> {
     let count = |part: &str| {
         let mut parts = part.split_whitespace();

@@ -88,7 +88,8 @@ impl GoTests {
     /// count if the output names single tests.
     pub(super) fn cut_short(&self, base: Option<&Self>) -> BTreeSet<&str> {
         let was_whole = |package: &&String| match base {
-            // A failed package is never silent, so the base must also name tests of those that pass.
+            // A failed package is never silent, so the base must also name tests of those that
+            // pass.
             Some(base) if base.packages.contains(*package) => base.is_verbose && !base.silent.contains(*package),
             Some(base) => base.broken.contains(*package) && self.is_verbose,
             None => self.is_verbose,

@@ -205,8 +205,8 @@ impl Evidence {
     pub(super) fn shortfalls(&self, base: &Self) -> Vec<Shortfall> {
         let short = |(step, base): (&String, &StepEvidence)| {
             let now = self.steps.get(step).cloned().unwrap_or_default();
-            let told = now.falls_short_of(base, &self.found_beside(step));
-            told.map(|(why, gone)| Shortfall { step: step.clone(), why, gone })
+            let reported = now.falls_short_of(base, &self.found_beside(step));
+            reported.map(|(why, gone)| Shortfall { step: step.clone(), why, gone })
         };
         base.steps.iter().filter_map(short).collect()
     }

@@ -113,7 +113,7 @@ impl TapReader {
     }
 
     /// Closes all documents at the end of the output. Returns the counts of the documents since the
-    /// last summary; `None` if there are none.
+    /// last summary; `None` if none exist.
     pub(super) fn end(&mut self) -> Option<CountedTests> {
         std::mem::take(&mut self.open).into_iter().for_each(|document| self.close(document));
         self.ended.take()

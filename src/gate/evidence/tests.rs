@@ -25,7 +25,7 @@ fn told(now: &Evidence, base: &Evidence) -> Vec<String> {
 }
 
 #[test]
-fn a_test_of_the_base_that_did_not_run_is_missed_by_its_name_however_many_others_ran() {
+fn a_test_of_the_base_that_did_not_run_is_named_even_if_more_tests_ran() {
     let base = report("<testcase classname='m' name='a'/><testcase classname='m' name='b'/>");
     let less = report("<testcase classname='m' name='a'/><testcase name='c'/><testcase name='d'/>");
     assert_eq!(shortfalls(base.clone(), less), ["verify/test: tests of the base did not run: m b"]);
@@ -84,7 +84,7 @@ fn without_a_report_what_is_printed_is_counted_and_only_speaks_against() {
 }
 
 #[test]
-fn a_step_that_is_green_though_its_tests_failed_is_told_and_what_was_printed_on_the_base_is_not() {
+fn a_green_step_with_failed_tests_is_reported_unless_the_base_printed_them_too() {
     let failed = "running 2 tests\ntest result: FAILED. 1 passed; 1 failed;";
     let red = StepEvidence { is_green: false, ..printed(failed) };
     let told = ["verify/test: the step passed although its test output reports failures"];

@@ -74,8 +74,8 @@ fn a_test_that_is_kept_where_it_is_not_built_is_another_one() {
             let after = [source("src/a.rs", format!("{declared}{weaker}"), false), source(path, old.to_owned(), true)];
             let finding = BTreeSet::from([String::new(), "crates/b".into()]);
             let packages = CargoPackages { all: finding.clone(), finding };
-            let told = changed(&[("src/a.rs", BASE.to_owned())], &after, &packages);
-            assert_eq!(told.is_empty(), is_built, "{declared}: {path}");
+            let reported = changed(&[("src/a.rs", BASE.to_owned())], &after, &packages);
+            assert_eq!(reported.is_empty(), is_built, "{declared}: {path}");
         }
     }
 }
@@ -94,8 +94,8 @@ fn a_test_that_goes_to_another_package_is_told() {
     ] {
         let source = |path, text: &str, is_new| ChangedSource { path, text: text.to_owned(), is_new };
         let after = [source("crates/a/src/a.rs", moved, false), source(path, BASE, is_new)];
-        let told = changed(&[("crates/a/src/a.rs", BASE.to_owned())], &after, &packages);
-        assert_eq!(!told.is_empty(), is_told, "{path}");
+        let reported = changed(&[("crates/a/src/a.rs", BASE.to_owned())], &after, &packages);
+        assert_eq!(!reported.is_empty(), is_told, "{path}");
     }
 }
 

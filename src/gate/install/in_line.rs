@@ -31,14 +31,16 @@ impl Gate {
             return Ok(None);
         }
         begins()?;
-        let told: Vec<String> = commands.iter().map(typed).collect();
-        let told = told.join(", ");
+        let reported: Vec<String> = commands.iter().map(typed).collect();
+        let reported = reported.join(", ");
         let ran = self.run_in_line(site, &commands, stop).await;
         // This also runs after a stop, because the workspace must have the verified files.
         let kept = self.keep_manifests(site, tree, &CancellationToken::new()).await.map_err(|fault| chain(&fault));
         match ran.and(kept) {
-            Ok(()) => Ok(Some(format!("fledge updated your installed dependencies with {told}"))),
-            Err(why) => Err(format!("your installed dependencies may be partly updated; run {told} yourself: {why}")),
+            Ok(()) => Ok(Some(format!("fledge updated your installed dependencies with {reported}"))),
+            Err(why) => {
+                Err(format!("your installed dependencies may be partly updated; run {reported} yourself: {why}"))
+            }
         }
     }
 
@@ -65,14 +67,14 @@ impl Gate {
         let lane = room::installing(commands);
         let mut place = site.in_place(&lane, (&self.installed, None), site.logs.join("in-line"));
         let own = site.rooms.join("in-line");
-        if let (true, Some(helper), Some(behind)) = (site.has_layers, site.wall.helper(), place.behind.as_mut()) {
+        if let (true, Some(helper), Some(behind)) = (site.has_layers, site.sandbox.helper(), place.behind.as_mut()) {
             clear(&own).map_err(|error| format!("{}: {error}", own.display()))?;
             let mut mounts = Mounts::default();
             let caches = tool_caches(|name| Some(site.variable(name)).filter(|value| !value.is_empty())).into_iter();
             let folders = caches.map(|cache| cache.folder).filter(|folder| !site.root.starts_with(folder));
             let layered = add_layers(folders.map(|folder| (folder, Vec::new())), &own, &mut mounts);
-            behind.holes.mounts.extend(layered.map_err(|error| format!("{}: {error}", own.display()))?);
-            behind.holes.view = Some(MountView::open(helper, &mounts).await?);
+            behind.rules.mounts.extend(layered.map_err(|error| format!("{}: {error}", own.display()))?);
+            behind.rules.view = Some(MountView::open(helper, &mounts).await?);
         }
         let ran = room::run(&lane, site, place, stop).await;
         let _left = clear(&own);

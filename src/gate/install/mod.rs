@@ -14,7 +14,7 @@ mod vendored;
 
 pub(super) use differ::is_lock;
 pub(super) use room::NO_SCRIPTS;
-pub(super) use vendored::settle;
+pub(super) use vendored::allow_vendored_folders;
 
 use super::base::BaseError;
 use super::clean::{RoomError, clear};
@@ -63,7 +63,7 @@ pub(super) struct Installation {
     /// Git-ignored files of the workspace, which the installation holds below `files`.
     files: BTreeSet<String>,
     /// The commands and packages, for the report.
-    pub(super) told: InstalledForChecks,
+    pub(super) report: InstalledForChecks,
     /// Lines about manifests that no installer may run.
     #[serde(skip)]
     pub(super) withheld: Vec<String>,

@@ -148,9 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn folders_addresses_options_and_hooks_are_refused_where_the_base_does_not_have_them() {
+    fn new_folders_urls_options_and_hooks_are_refused_in_requirements() {
         let none = BTreeMap::new();
-        let told =
+        let reported =
             |path: &str, was: &str, is: &str| refused(path, Some(was.as_bytes()), Some(is.as_bytes()), &none).len();
         for (path, was, is, count) in [
             (
@@ -172,7 +172,7 @@ mod tests {
             ("pubspec_overrides.yaml", "", "dependency_overrides: {test: {git: x}}\n", 1),
             ("pyproject.toml", "", "[tool.poetry.dependencies]\na = '^1'\nb = {path = 'pkg'}\n", 1),
         ] {
-            assert_eq!(told(path, was, is), count, "{path}: {is}");
+            assert_eq!(reported(path, was, is), count, "{path}: {is}");
         }
         let texts =
             BTreeMap::from([("project.dependencies".to_owned(), vec!["x @ http://y".to_owned(), "z".to_owned()])]);

@@ -27,13 +27,13 @@ pub(super) fn replaced(lower: &Path, upper: &Path, outer: &[PathBuf]) -> Vec<Str
     if lower.join("autoload.php").exists() {
         return others::in_composer(lower, upper, &paths);
     }
-    let mut told: Vec<String> = paths.iter().filter_map(|path| in_node(lower, upper, path)).collect();
-    told.extend(paths.iter().filter_map(|path| nearer(upper, path, outer)));
-    told.extend(in_python(lower, upper, &paths));
-    told.extend(others::in_dart(lower, upper));
-    told.sort();
-    told.dedup();
-    told
+    let mut reported: Vec<String> = paths.iter().filter_map(|path| in_node(lower, upper, path)).collect();
+    reported.extend(paths.iter().filter_map(|path| nearer(upper, path, outer)));
+    reported.extend(in_python(lower, upper, &paths));
+    reported.extend(others::in_dart(lower, upper));
+    reported.sort();
+    reported.dedup();
+    reported
 }
 
 /// Returns a line if a Node program belongs to another package than before, or if a package became
@@ -165,7 +165,7 @@ fn in_python(lower: &Path, upper: &Path, paths: &[PathBuf]) -> Vec<String> {
     }
     let before = owners(lower);
     let after = owners(upper);
-    let told = paths.iter().filter(|path| is_code(path)).filter_map(|path| {
+    let reported = paths.iter().filter(|path| is_code(path)).filter_map(|path| {
         let (was, is) = (lower.join(path), upper.join(path));
         was.symlink_metadata().ok().filter(|meta| !meta.is_dir())?;
         let (owner, brings) = (before.get(path), after.get(path));
@@ -179,7 +179,7 @@ fn in_python(lower: &Path, upper: &Path, paths: &[PathBuf]) -> Vec<String> {
             (_, None) => format!("`{what}` would be changed by a package that does not list it"),
         })
     });
-    told.collect()
+    reported.collect()
 }
 
 /// Returns the distribution that provides each file, by the records in an environment.
@@ -316,13 +316,13 @@ mod tests {
             file(outer, &format!("{name}/package.json"), &format!(r#"{{"name": "{name}", "version": "1.0.0"}}"#));
             file(upper, &format!("{name}/package.json"), &format!(r#"{{"name": "{name}", "version": "2.0.0"}}"#));
         }
-        let told = || replaced(&dir.path().join("none"), upper, std::slice::from_ref(outer));
-        assert_eq!(told(), Vec::<String>::new(), "another version of the same package");
+        let reported = || replaced(&dir.path().join("none"), upper, std::slice::from_ref(outer));
+        assert_eq!(reported(), Vec::<String>::new(), "another version of the same package");
         file(upper, "tape/package.json", r#"{"name": "own"}"#);
         fs::remove_dir_all(upper.join("@s/fmt")).unwrap();
         link(upper, "@s/fmt", "../../fmt");
         assert_eq!(
-            told(),
+            reported(),
             [
                 "`@s/fmt` would come from `the work` instead of `@s/fmt`",
                 "`tape` would come from `own` instead of `tape`"

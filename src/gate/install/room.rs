@@ -74,8 +74,8 @@ pub(super) async fn install(
         let why = format!("{}; choose packages that do not replace installed ones", first(&replaced));
         return Err(BaseError::Install { command, why, is_missing: false });
     }
-    let told: Vec<String> = commands.iter().map(|command| command.shown().to_owned()).collect();
-    installation.told = InstalledForChecks { commands: told, packages: packages::list(installation) };
+    let lines: Vec<String> = commands.iter().map(|command| command.shown().to_owned()).collect();
+    installation.report = InstalledForChecks { commands: lines, packages: packages::list(installation) };
     Ok(())
 }
 
@@ -103,16 +103,16 @@ fn replaced_by(gate: &Gate, site: &GateSite, installation: &Installation) -> Vec
     let installed = |path: &&String| gate.installed.folders.contains(path);
     let over = installation.over.iter().map(|(path, at)| (path, installation.folder.join(at)));
     let whole = installation.whole().filter(|(path, _)| installed(path) || name_of(path) == "node_modules");
-    let told = over.chain(whole).flat_map(|(path, at)| {
+    let changes = over.chain(whole).flat_map(|(path, at)| {
         let is_of_node = |path: &str| name_of(path) == "node_modules";
         let folders = path.rmatch_indices('/').map(|(end, _)| &path[..end]).chain([""]);
         let outer = folders.skip(1).map(|folder| joined(folder, "node_modules"));
         let outer = outer.filter(|outer| outer != path && is_of_node(path) && gate.installed.folders.contains(outer));
         let outer: Vec<PathBuf> = outer.map(|outer| before(&outer)).collect();
-        let told = replaced(&before(path), &at, &outer);
-        told.into_iter().map(move |line| format!("in `{path}`, {line}"))
+        let found = replaced(&before(path), &at, &outer);
+        found.into_iter().map(move |line| format!("in `{path}`, {line}"))
     });
-    told.collect()
+    changes.collect()
 }
 
 /// Returns the lane that runs these commands one after the other.
@@ -141,7 +141,7 @@ pub(super) async fn run(
     let variables = NO_SCRIPTS.iter().chain(&DERIVED).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let variables: Vec<(String, String)> = variables.collect();
     place.env = place.env.with(variables.iter().map(|(name, value)| (name, value)));
-    place.behind.iter_mut().for_each(|behind| behind.holes.network = true);
+    place.behind.iter_mut().for_each(|behind| behind.rules.network = true);
     let outcome = site.run(lane, place, stop, &|_| {}).await;
     match outcome.ruling {
         LaneRuling::Passed => Ok(()),

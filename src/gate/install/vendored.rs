@@ -20,7 +20,7 @@ const LIST: &str = "modules.txt";
 
 /// Removes the findings on each `vendor` folder of a tree that equals Go's output. Returns these
 /// folders, and adds a note for each. On other folders, adds the reason to the findings.
-pub(in crate::gate) async fn settle(
+pub(in crate::gate) async fn allow_vendored_folders(
     gate: &Gate,
     site: &GateSite,
     tree: &TreeId,
@@ -31,7 +31,7 @@ pub(in crate::gate) async fn settle(
     if !findings.iter().any(is_meant) {
         return Ok(Vec::new());
     }
-    let (mut settled, files) = (Vec::new(), site.trees.paths(tree, stop).await?.into_iter().collect());
+    let (mut allowed, files) = (Vec::new(), site.trees.paths(tree, stop).await?.into_iter().collect());
     let others: BTreeSet<String> =
         findings.iter().filter(|finding| is_of_modules(&finding.path)).map(|finding| finding.path.clone()).collect();
     for (vendor, command) in folders(findings, &files) {
@@ -41,7 +41,7 @@ pub(in crate::gate) async fn settle(
             continue;
         }
         let is_below = |path: &str| is_in(&vendor, path);
-        let told = command.shown().to_owned();
+        let reported = command.shown().to_owned();
         let made = differing(gate, site, tree, &command, stop).await;
         let mut say = |more: String, is_said: &dyn Fn(&str) -> bool| {
             let meant = findings.iter_mut().filter(|finding| is_meant(finding) && is_said(&finding.path));
@@ -50,18 +50,18 @@ pub(in crate::gate) async fn settle(
         match made {
             Ok(differ) if !differ.iter().any(|path| is_below(path)) => {
                 findings.retain(|finding| !is_below(&finding.path));
-                notes.push(format!("{vendor} equals the output of `{told}` for the work's modules"));
-                settled.push(vendor);
+                notes.push(format!("{vendor} equals the output of `{reported}` for the work's modules"));
+                allowed.push(vendor);
             }
-            Ok(differ) => say(format!("; `{told}` output differs"), &|path| differ.contains(path)),
+            Ok(differ) => say(format!("; `{reported}` output differs"), &|path| differ.contains(path)),
             Err(fault) if stop.is_cancelled() || matches!(fault, BaseError::Stopped) => {
                 tracing::debug!(why = %chain(&fault), "stopped while a vendor folder was made again");
                 return Err(TreesError::Stopped);
             }
-            Err(fault) => say(format!("; `{told}` cannot run here: {}", chain(&fault)), &|path| is_below(path)),
+            Err(fault) => say(format!("; `{reported}` cannot run here: {}", chain(&fault)), &|path| is_below(path)),
         }
     }
-    Ok(settled)
+    Ok(allowed)
 }
 
 /// Returns whether a path names a file that selects Go modules.

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// The file, in the folder of a project, that lists what agents made in the place of dependencies.
 const MADE: &str = "made-by-agents";
-/// The most entries of this file.
+/// The maximum number of entries of this file.
 const MOST_MADE: usize = 10_000;
 
 /// A path with the device and the inode of the file or folder there.

@@ -12,7 +12,11 @@ use std::sync::PoisonError;
 
 impl GateRun<'_> {
     /// Judges a candidate, unless its tree has failed already.
-    pub(super) async fn sit_once(&self, candidate: Candidate, record: &mut JudgeRecord) -> Result<Verdict, EarlyEnd> {
+    pub(super) async fn judge_unless_failed(
+        &self,
+        candidate: Candidate,
+        record: &mut JudgeRecord,
+    ) -> Result<Verdict, EarlyEnd> {
         let repeated = match self.same_again(&candidate.tree) {
             None => self.same_as_base(&candidate.tree).await?,
             again => again,
@@ -22,9 +26,9 @@ impl GateRun<'_> {
             return Ok(verdict);
         }
         let tree = candidate.tree.clone();
-        let seated = self.sit(candidate, record).await;
-        self.keep_failure(tree, &seated);
-        seated
+        let result = self.judge_candidate(candidate, record).await;
+        self.keep_failure(tree, &result);
+        result
     }
 
     /// Returns the verdict on a tree that has failed already, so that flaky checks are not repeated
@@ -46,9 +50,9 @@ impl GateRun<'_> {
             step.log = self.copy_log(step);
         }
         match self.failed(&record).await {
-            EarlyEnd::Said(said) => {
-                let mut verdict = self.repeat(0, &said);
-                verdict.notes.extend(said.notes);
+            EarlyEnd::Ruled(failure) => {
+                let mut verdict = self.repeat(0, &failure);
+                verdict.notes.extend(failure.notes);
                 Ok(Some(verdict))
             }
             broken => Err(broken),
@@ -75,8 +79,8 @@ impl GateRun<'_> {
     }
 
     /// Records a tree that has failed, unless a lane runs in the workspace.
-    fn keep_failure(&self, tree: TreeId, seated: &Result<Verdict, EarlyEnd>) {
-        if let Err(EarlyEnd::Said(verdict)) = seated
+    fn keep_failure(&self, tree: TreeId, result: &Result<Verdict, EarlyEnd>) {
+        if let Err(EarlyEnd::Ruled(verdict)) = result
             && verdict.ruling == Ruling::Failed
             && verdict.steps.iter().any(|step| step.status == StepStatus::Failed)
             && self.gate.is_clean()

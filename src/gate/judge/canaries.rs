@@ -8,7 +8,7 @@ use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::verdict::Ruling;
 
-/// The most planted failures that a message names.
+/// The maximum number of planted failures that a message names.
 const NAMED: usize = 5;
 const SILENCED: &str = "its tests are silenced";
 
@@ -31,16 +31,16 @@ impl GateRun<'_> {
         let logs = self.logs(&format!("{}-canary", lane.name));
         let base = self.gate.judged.get();
         let before = base.map(|base| base.as_ref());
-        let sight = self.canary_run(lane, tree, before, ready.borrowed()).sight(logs).await?;
-        let known = before.and_then(|base| base.sights.get(&lane.name));
+        let sightings = self.canary_run(lane, tree, before, ready.borrowed()).sightings(logs).await?;
+        let known = before.and_then(|base| base.sightings.get(&lane.name));
         let saw_one = known.is_some_and(|known| known.values().any(|seen| *seen));
-        let what = match sight.share(known) {
+        let what = match sightings.share(known) {
             SeenShare::All => return Ok(()),
             SeenShare::None if self.is_base => return Err(BaseError::Unseen(lane.name.clone()).into()),
             SeenShare::Some if self.is_base => return Ok(()),
             SeenShare::None => format!("a planted failing test: {}", reason(before, saw_one)),
             SeenShare::Some => {
-                let missed = sight.missed(known);
+                let missed = sightings.missed(known);
                 let names: Vec<&str> = missed.iter().take(NAMED).copied().collect();
                 let rest = missed.len() - names.len();
                 let rest = if rest == 0 { String::new() } else { format!(" and {rest} more") };

@@ -7,7 +7,7 @@ use std::error::Error;
 /// The early end of a gate run.
 pub(super) enum EarlyEnd {
     /// The verdict that the lanes led to.
-    Said(Box<Verdict>),
+    Ruled(Box<Verdict>),
     /// The reason why the work cannot be judged.
     Broken(String),
 }

@@ -40,8 +40,8 @@ impl GateRun<'_> {
                 return Err(self.held_out_failed(record));
             }
             let (ready, logs) = (self.ready(lane, tree, record).await?, self.logs(&format!("{name}-canary")));
-            let sight = self.canary_run(lane, tree, None, ready.borrowed()).sight(logs).await?;
-            if sight.share(None) != SeenShare::All {
+            let sightings = self.canary_run(lane, tree, None, ready.borrowed()).sightings(logs).await?;
+            if sightings.share(None) != SeenShare::All {
                 return Err(self.held_out_failed(record));
             }
         }
@@ -81,7 +81,7 @@ impl GateRun<'_> {
         let feedback =
             "every check of the project passed, but a hold-out check failed: the work is not correct in general";
         let verdict = self.verdict(Ruling::Failed, record);
-        EarlyEnd::Said(Box::new(Verdict { feedback: feedback.into(), signature: "hold-out".into(), ..verdict }))
+        EarlyEnd::Ruled(Box::new(Verdict { feedback: feedback.into(), signature: "hold-out".into(), ..verdict }))
     }
 }
 

@@ -144,7 +144,7 @@ impl GateRun<'_> {
         let feedback = format!("every step passed, but that is not enough:\n{why} ({files})\n\n{more}\n");
         let signature = format!("evidence: {why} ({files})");
         let verdict = self.verdict(Ruling::Failed, record);
-        EarlyEnd::Said(Box::new(Verdict { findings, feedback, signature, ..verdict }))
+        EarlyEnd::Ruled(Box::new(Verdict { findings, feedback, signature, ..verdict }))
     }
 
     /// Compares the product files of a tree with the base, and puts the tests of the base into

@@ -14,7 +14,7 @@ use crate::lane::Lane;
 use crate::verdict::{InstalledForChecks, Ruling, Verdict};
 use std::sync::Arc;
 
-/// The most packages that a note names.
+/// The maximum number of packages that a note names.
 const NAMED: usize = 10;
 
 /// The caches and dependencies of a lane for a tree.
@@ -77,7 +77,7 @@ impl GateRun<'_> {
         }
         let installation = match install::for_tree(self.gate, self.site, tree, self.stop).await {
             Ok(Some(InstallOutcome::Done(installation))) => {
-                record.notes.push(install_note(&installation.told));
+                record.notes.push(install_note(&installation.report));
                 record.notes.extend(installation.withheld.iter().cloned());
                 Some(Arc::from(installation))
             }
@@ -99,7 +99,7 @@ impl GateRun<'_> {
     fn not_ready(&self, why: &str) -> EarlyEnd {
         let feedback = format!("the work changed the dependencies, and with them {why}\n");
         let signature = format!("setup: {why}");
-        EarlyEnd::Said(Box::new(Verdict {
+        EarlyEnd::Ruled(Box::new(Verdict {
             feedback,
             signature,
             ..self.verdict(Ruling::Failed, &JudgeRecord::default())

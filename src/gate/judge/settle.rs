@@ -12,7 +12,7 @@ use crate::lane_runner::{LaneOutcome, LaneRuling};
 use crate::verdict::{Ruling, StepProgress, TamperFinding, Verdict};
 use crate::workspace::trees::{TakenTree, TreeChange, TreeChangeKind, TreesError, text_path};
 
-/// The most changed files that a message names.
+/// The maximum number of changed files that a message names.
 const NAMED: usize = 10;
 
 /// The result of a lane.
@@ -29,20 +29,22 @@ pub(super) struct LaneRan {
 impl GateRun<'_> {
     /// Runs the lanes until all have passed on the same tree. If a lane changes the tree, all lanes
     /// run once more on the new tree.
-    pub(super) async fn settled(&self, candidate: &TreeId, record: &mut JudgeRecord) -> Result<TreeId, EarlyEnd> {
+    pub(super) async fn run_lanes(&self, candidate: &TreeId, record: &mut JudgeRecord) -> Result<TreeId, EarlyEnd> {
         let (mut tree, mut writer) = (candidate.clone(), String::new());
         for round in ["", "-again"] {
             let (mut is_settled, mut failed) = (true, Vec::new());
             for lane in &self.gate.lanes {
                 if lane.room == RoomKind::InPlace {
-                    self.bring(candidate, &tree, record).await?;
+                    self.apply_lane_changes(candidate, &tree, record).await?;
                 }
                 match self.lane(lane, round, &tree, record).await {
                     Ok(None) => {}
                     Ok(Some(after)) => (tree, writer, is_settled) = (after, lane.name.clone(), false),
                     // On the base, the remaining lanes run too, to report as many failures as
                     // possible.
-                    Err(EarlyEnd::Said(said)) if self.is_base && said.ruling == Ruling::Failed => failed.push(*said),
+                    Err(EarlyEnd::Ruled(verdict)) if self.is_base && verdict.ruling == Ruling::Failed => {
+                        failed.push(*verdict)
+                    }
                     Err(early) => return Err(early),
                 }
             }
@@ -58,7 +60,8 @@ impl GateRun<'_> {
         )))
     }
 
-    /// Runs a lane on a tree. Returns the new tree if the lane changed files and has `writes: true`.
+    /// Runs a lane on a tree. Returns the new tree if the lane changed files and has `writes:
+    /// true`.
     async fn lane(
         &self,
         lane: &Lane,
@@ -69,7 +72,7 @@ impl GateRun<'_> {
         let name = format!("{}{round}", lane.name);
         let LaneRan { outcome, room, written, kept } = self.run(lane, &name, tree, record, self.on_step).await?;
         record.kept = kept;
-        let after = match self.hear(lane, outcome, record).await {
+        let after = match self.record_outcome(lane, outcome, record).await {
             Ok(()) if !written.is_empty() => Err(self.written(written)),
             Ok(()) => self.left(lane, tree, room.as_ref(), record).await,
             Err(early) => Err(early),
@@ -103,7 +106,7 @@ impl GateRun<'_> {
         );
         let feedback = "Code that the checks ran wrote these paths.\n";
         let verdict = self.verdict(Ruling::Tampered, &JudgeRecord::default());
-        EarlyEnd::Said(Box::new(Verdict { findings, feedback: feedback.into(), notes: vec![note], ..verdict }))
+        EarlyEnd::Ruled(Box::new(Verdict { findings, feedback: feedback.into(), notes: vec![note], ..verdict }))
     }
 
     /// Returns the verdict for a lane that changed files of the tree without `writes: true`.
@@ -148,10 +151,10 @@ impl GateRun<'_> {
             RoomRequest { lane, tree, base: self.gate.base(), caches, dependencies, kept: &kept, gate: self.gate };
         let room = CleanRoom::make(self.site, wanted, self.stop).await?;
         let mut place = room.room(self.site, logs);
-        let sentry = RoomWatcher::post(self.gate, lane, &room, &watched).await.map_err(EarlyEnd::Broken)?;
-        let unwatched = sentry.unwatched().filter(|note| !record.notes.contains(note));
+        let watcher = RoomWatcher::post(self.gate, lane, &room, &watched).await.map_err(EarlyEnd::Broken)?;
+        let unwatched = watcher.unwatched().filter(|note| !record.notes.contains(note));
         record.notes.extend(unwatched);
-        place.after_step = Some(sentry.after_step());
+        place.after_step = Some(watcher.after_step());
         let outcome = self.site.run(&room.lane(lane), place, self.stop, on_step).await;
         let is_told = match outcome.ruling {
             LaneRuling::Passed => true,
@@ -161,7 +164,7 @@ impl GateRun<'_> {
             LaneRuling::Errored | LaneRuling::Cancelled | LaneRuling::NothingRan => false,
         };
         let written = match is_told {
-            true => sentry.relieve(self.gate, self.site, lane, self.stop).await.map_err(EarlyEnd::Broken)?,
+            true => watcher.finish(self.gate, self.site, lane, self.stop).await.map_err(EarlyEnd::Broken)?,
             false => Vec::new(),
         };
         Ok(LaneRan { outcome, room: Some(room), written, kept })
@@ -196,8 +199,8 @@ impl GateRun<'_> {
         if after == *tree {
             return Ok(None);
         }
-        let oddities = trees.oddities(&after, self.gate.base(), self.stop).await?;
-        Ok(Some(TakenTree { tree: after, oddities }))
+        let anomalies = trees.anomalies(&after, self.gate.base(), self.stop).await?;
+        Ok(Some(TakenTree { tree: after, anomalies }))
     }
 
     /// Returns the state of the workspace after a lane, if it differs. New files count only where
@@ -213,7 +216,7 @@ impl GateRun<'_> {
 
     /// Brings the changes of lanes into the workspace, so that the workspace contains the judged
     /// tree.
-    pub(super) async fn bring(
+    pub(super) async fn apply_lane_changes(
         &self,
         candidate: &TreeId,
         tree: &TreeId,
@@ -226,11 +229,11 @@ impl GateRun<'_> {
             self.site.trees.changes(candidate, tree, self.stop).await?.into_iter().map(|change| change.path).collect();
         let (count, lanes) = (paths.len(), record.writers.iter().map(|lane| format!("`{lane}`")).collect::<Vec<_>>());
         let (s, lane) = (if count == 1 { "" } else { "s" }, if lanes.len() == 1 { "lane" } else { "lanes" });
-        let said = format!("{lane} {} changed {count} file{s} of the work: {}", lanes.join(", "), named(&paths));
-        record.notes.retain(|note| *note != said);
+        let message = format!("{lane} {} changed {count} file{s} of the work: {}", lanes.join(", "), named(&paths));
+        record.notes.retain(|note| *note != message);
         record.notes.push(match self.site.trees.put_back(tree, Some(&paths), self.stop).await {
-            Ok(_) => said,
-            Err(fault) => format!("{said}; cannot bring these changes into the workspace: {}", chain(&fault)),
+            Ok(_) => message,
+            Err(fault) => format!("{message}; cannot bring these changes into the workspace: {}", chain(&fault)),
         });
         Ok(())
     }

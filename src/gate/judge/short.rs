@@ -12,12 +12,12 @@ use crate::verdict::{HeldBack, Ruling, tests_in};
 use crate::workspace::trees::TreesError;
 use std::collections::BTreeSet;
 
-/// The most changed files that are read, and the largest size of one, in bytes.
+/// The maximum number of changed files that are read, and the largest size of one, in bytes.
 const MOST: usize = 200;
 const LARGEST: u64 = 1024 * 1024;
 /// The reason against a pass on the tree of the base.
 const SAME_AS_BASE: &str = "no file differs from the base, on which these checks failed: they are flaky";
-/// The most flags that a message names.
+/// The maximum number of flags that a message names.
 const NAMED: usize = 5;
 
 /// A file that the work has changed, removed or added.

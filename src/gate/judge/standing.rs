@@ -22,14 +22,14 @@ impl GateRun<'_> {
             Ok(before) => before,
             Err(why) => return self.errored(&record, why),
         };
-        let seated = match candidate::take_candidate(self.gate, self.site, self.stop).await {
+        let result = match candidate::take_candidate(self.gate, self.site, self.stop).await {
             Ok(Candidate { tree, .. }) if tree != *self.gate.base() => {
                 Err(EarlyEnd::Broken("the workspace changed during the gate: leave it alone and try again".into()))
             }
-            Ok(candidate) => self.sit(candidate, &mut record).await,
+            Ok(candidate) => self.judge_candidate(candidate, &mut record).await,
             Err(fault) => Err(fault.into()),
         };
-        let verdict = self.conclude(seated, &record);
+        let verdict = self.conclude(result, &record);
         let touched = self.with_seal(move |seal: &Seal| seal.touched(&before, &seal.stamps_with(&manifests))).await;
         let mut verdict = match touched {
             Ok(touched) => written_meanwhile(verdict, touched, Vec::new()),
@@ -69,18 +69,18 @@ impl GateRun<'_> {
         let has_failed = record.steps.iter().any(|step| is_failure(step.status));
         let mut verdict = self.verdict(Ruling::Failed, record);
         if has_failed {
-            let EarlyEnd::Said(said) = self.failed(record).await else {
+            let EarlyEnd::Ruled(failure) = self.failed(record).await else {
                 return EarlyEnd::Broken("the gate was stopped".into());
             };
-            (verdict.feedback, verdict.signature) = (said.feedback, feedback::signature(&record.steps));
+            (verdict.feedback, verdict.signature) = (failure.feedback, feedback::signature(&record.steps));
         }
         // These lanes failed although every step passed.
-        for short in failed.into_iter().filter(|said| !said.steps.iter().any(|step| is_failure(step.status))) {
+        for short in failed.into_iter().filter(|verdict| !verdict.steps.iter().any(|step| is_failure(step.status))) {
             verdict.feedback.push_str(&short.feedback);
             if verdict.signature.is_empty() {
                 verdict.signature = short.signature;
             }
         }
-        EarlyEnd::Said(Box::new(verdict))
+        EarlyEnd::Ruled(Box::new(verdict))
     }
 }

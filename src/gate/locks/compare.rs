@@ -81,37 +81,39 @@ impl<'c> Comparison<'c> {
         let named = self.by_name.get(entry.name.as_str()).map_or(&[][..], Vec::as_slice);
         let (name, version) = (&entry.name, &entry.version);
         let own: Vec<&LockEntry> = named.iter().copied().filter(|known| known.version == *version).collect();
-        let told = |what: String| Some(format!("`{}`: {what}", format!("{name} {version}").trim()));
+        let reported = |what: String| Some(format!("`{}`: {what}", format!("{name} {version}").trim()));
         if entry.alias.is_some() && !named.is_empty() && !named.iter().any(|known| known.alias == entry.alias) {
             let alias = entry.alias.as_deref().unwrap_or_default();
-            return told(format!("it is now the package `{alias}`, but was not on the base"));
+            return reported(format!("it is now the package `{alias}`, but was not on the base"));
         }
         if let Some(first) = own.first() {
             if own.iter().any(|known| self.is_kept(known, entry)) {
                 return None;
             }
-            return told(self.difference(first, entry));
+            return reported(self.difference(first, entry));
         }
         let source_was = named.first().map(|known| &known.source);
         match &entry.source {
             source if named.iter().any(|known| known.source == *source) && *source != PackageSource::Registry => None,
-            PackageSource::Address(address) => told(format!("it comes from {address}, which the base does not use")),
+            PackageSource::Address(address) => {
+                reported(format!("it comes from {address}, which the base does not use"))
+            }
             PackageSource::Path(path) if self.leaves(path) => {
-                told(format!("it comes from {path}, outside of the workspace"))
+                reported(format!("it comes from {path}, outside of the workspace"))
             }
             PackageSource::Path(path) => match source_was {
                 None | Some(PackageSource::Path(_)) => None,
-                Some(was) => told(format!("it came from {} and now comes from the folder `{path}`", word(was))),
+                Some(was) => reported(format!("it came from {} and now comes from the folder `{path}`", word(was))),
             },
             PackageSource::Registry => {
                 if let Some(was @ PackageSource::Address(_)) = source_was.filter(|_| !has_registry(named)) {
-                    return told(format!("it came from {} and now comes from a registry", word(was)));
+                    return reported(format!("it came from {} and now comes from a registry", word(was)));
                 }
                 if let Some(place) = entry.places.iter().find(|place| !self.allowed.contains(*place)) {
                     let known = joined(&self.allowed);
-                    return told(format!("it comes from {place}, which the base does not use (it uses {known})"));
+                    return reported(format!("it comes from {place}, which the base does not use (it uses {known})"));
                 }
-                self.misnamed(named, entry).and_then(told)
+                self.misnamed(named, entry).and_then(reported)
             }
         }
     }
@@ -127,7 +129,7 @@ impl<'c> Comparison<'c> {
         let has_urls = is.urls.is_subset(&was.urls);
         let has_sums = was.checksums.is_empty()
             || (!is.checksums.is_empty() && is.checksums.is_subset(&was.checksums) && (was.is_bare || !is.is_bare));
-        // Only the address identifies the package if there is no checksum, or if the manager may
+        // Only the address identifies the package if no checksum exists, or if the manager may
         // take the source instead.
         let needs_urls = was.checksums.is_empty() || self.format == LockFormat::Composer;
         let is_same = has_sums && (!needs_urls || has_urls || (was.urls.is_empty() && is.checksums.is_empty()));
@@ -261,7 +263,7 @@ fn other_needs(before: &[LockEntry], after: &[LockEntry]) -> Vec<String> {
     };
     let (was, is) = (all(before), all(after));
     let changed = is.iter().filter_map(|(name, needs)| Some((name, was.get(name)?, needs)));
-    let told = changed.filter(|(_, was, is)| was != is).map(|(name, was, is)| {
+    let reported = changed.filter(|(_, was, is)| was != is).map(|(name, was, is)| {
         let list = |one: &BTreeSet<String>, other: &BTreeSet<String>| {
             one.difference(other).map(String::as_str).collect::<Vec<_>>().join(", ")
         };
@@ -272,7 +274,7 @@ fn other_needs(before: &[LockEntry], after: &[LockEntry]) -> Vec<String> {
             (false, false) => format!("{name} depends on {more} instead of {less}"),
         }
     });
-    told.take(NAMED).collect()
+    reported.take(NAMED).collect()
 }
 
 /// Describes the change of a lock file: added, updated and removed entries, gained scripts and
@@ -298,20 +300,20 @@ fn note(before: &LockFile, after: &LockFile) -> Option<String> {
         Some(format!("{name} {} → {}", list(old), list(versions)))
     });
     let updated: Vec<String> = updated.collect();
-    let told =
+    let reported =
         [("added", added), ("updated", updated), ("removed", removed)].into_iter().filter(|(_, all)| !all.is_empty());
-    let mut told: Vec<String> = told
+    let mut reported: Vec<String> = reported
         .map(|(what, all)| {
             let more = if all.len() > NAMED { ", …" } else { "" };
             let names = all.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
             format!("{} {what} ({names}{more})", all.len())
         })
         .collect();
-    told.extend(gains(before, after));
-    told.extend(other_needs(before, after));
-    told.extend(options.map(|option| format!("`{option}` is new")));
-    if !told.is_empty() {
-        return Some(told.join(", "));
+    reported.extend(gains(before, after));
+    reported.extend(other_needs(before, after));
+    reported.extend(options.map(|option| format!("`{option}` is new")));
+    if !reported.is_empty() {
+        return Some(reported.join(", "));
     }
     (before != after).then(|| "entries changed, but their versions did not".into())
 }

@@ -10,12 +10,12 @@ pub(super) fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// Returns the entries of the table at a key; none if there is no table.
+/// Returns the entries of the table at a key; none if no table exists.
 pub(super) fn table<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = (&'v String, &'v Value)> {
     value.get(key).and_then(Value::as_object).into_iter().flat_map(Map::iter)
 }
 
-/// Returns the items of the list at a key; none if there is no list.
+/// Returns the items of the list at a key; none if no list exists.
 pub(super) fn list<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
     value.get(key).and_then(Value::as_array).into_iter().flatten()
 }

@@ -122,11 +122,11 @@ impl LockFile {
                 _ => name.len() > 3 && option.starts_with(name),
             };
             let is_list = LISTS.iter().any(is_like);
-            let told = format!("{name} {value}").trim().to_owned();
+            let reported = format!("{name} {value}").trim().to_owned();
             match PLACES.iter().any(is_like) || is_list {
                 true if is_list && LockFormat::of_path(value).is_some() => {}
-                true => drop(self.options.insert(told)),
-                false => drop(self.remarks.insert(told)),
+                true => drop(self.options.insert(reported)),
+                false => drop(self.remarks.insert(reported)),
             }
         }
     }

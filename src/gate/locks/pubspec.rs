@@ -38,7 +38,7 @@ fn package(name: &str, value: &Value) -> LockEntry {
 }
 
 /// Returns the address of a registry. The public registry has two names, and older lock files use
-/// the other one.
+/// the other entry.
 fn with_one_name(url: &str) -> String {
     match host(url).as_str() {
         "pub.dev" => "https://pub.dev".to_owned(),

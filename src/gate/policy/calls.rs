@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// Reason for protecting a script that a git hook or the git configuration runs.
 const GIT_RUNS: &str = "a git hook or the git configuration runs it";
-/// The most scripts that are followed.
+/// The maximum number of scripts that are followed.
 pub(super) const MOST: usize = 500;
 
 /// Returns the rules for the files that the user's git reads and runs. `read` returns the content

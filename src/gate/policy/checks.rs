@@ -22,7 +22,7 @@ const FRAMEWORKS: &[&str] = &[
 const PLAIN_ASSERTS: &[&str] = &["assert", "node:assert", "node:assert/strict", "assert/strict"];
 /// The program that starts a server for the tests. The server is its first argument.
 const STARTS_SERVER: &str = "start-server-and-test ";
-/// The most sources whose imports are read.
+/// The maximum number of sources whose imports are read.
 const MOST_SOURCES: usize = 2000;
 
 /// Returns whether a source that a step runs is a check: a script, a test, or a source with the

@@ -22,7 +22,8 @@ const RUNNERS: &[&str] = &[
 const PHP: &[&str] = &["Behat", "Codeception", "Mockery", "PHPUnit", "Pest", "PhpSpec", "Prophecy"];
 /// Extensions of PHP sources, in lower case.
 const OF_PHP: &[&str] = &["php", "inc", "phtml", "php3", "php4", "php5", "php7", "php8"];
-/// The most sources that are read. In a larger base, only the packages of test runners are guarded.
+/// The maximum number of sources that are read. In a larger base, only the packages of test runners
+/// are guarded.
 const MOST: usize = 2000;
 /// Reason for rejecting `TestMain` in a new Go file.
 const TEST_MAIN: &str = "its `TestMain` decides whether the tests of this package run";

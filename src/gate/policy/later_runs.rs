@@ -4,7 +4,7 @@ use super::named::inside;
 use crate::yaml::{self, YamlKey, YamlNode, YamlValue};
 use std::collections::BTreeSet;
 
-/// The most Markdown files of a base that are read.
+/// The maximum number of Markdown files of a base that are read.
 const MOST: usize = 500;
 
 /// Reason for protecting a task.

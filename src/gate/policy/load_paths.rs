@@ -95,7 +95,8 @@ const LUA: &[&str] = &[".lua", ".so", "/init.lua"];
 const IN_LUA: &[&str] = &["", "src", "lib", "lua"];
 /// Options and words before a folder of modules.
 const BEFORE: &[&str] = &["-I", "--include", "--lpath", "lib"];
-/// The most sources that are searched for folders, and the most folders that are guarded.
+/// The maximum number of sources that are searched for folders, and the maximum number of folders
+/// that are guarded.
 const MOST: usize = 500;
 const MOST_FOLDERS: usize = 32;
 

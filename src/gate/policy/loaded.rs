@@ -69,7 +69,7 @@ const KEYS: &[&str] = &[
 const TABLES: &[&str] = &["jest", "mocha", "ava", "tap", "nyc", "c8", "vitest", "jasmine"];
 /// Endings that a name may leave out.
 const ENDINGS: &[&str] = &["", ".py", "/__init__.py", ".js", ".cjs", ".mjs", ".ts", ".mts", "/index.js"];
-/// The most configuration files that are read.
+/// The maximum number of configuration files that are read.
 const MOST: usize = 2000;
 
 /// Returns the files of the base that runners load.
@@ -180,9 +180,9 @@ fn in_tables(text: &str) -> Vec<String> {
 
 /// Returns the modules that a Python file names as plugins.
 fn plugins(text: &str) -> Vec<&str> {
-    let said = text.split(PLUGINS).skip(1).filter_map(|rest| rest.trim_start().strip_prefix(['=', ':', '+']));
+    let message = text.split(PLUGINS).skip(1).filter_map(|rest| rest.trim_start().strip_prefix(['=', ':', '+']));
     let ends = |rest: &str| rest.find([']', ')']).or_else(|| rest.find('\n')).unwrap_or(rest.len());
-    said.flat_map(|rest| quoted(&rest[..ends(rest)])).collect()
+    message.flat_map(|rest| quoted(&rest[..ends(rest)])).collect()
 }
 
 /// Returns whether a line of a configuration imports a file of the product. The tests import the

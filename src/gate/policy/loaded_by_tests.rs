@@ -24,7 +24,7 @@ const HELPS: &[&str] = &[
 const PRODUCT: &[&str] = &["src", "lib"];
 /// Manifests that name parts of the product.
 const MANIFESTS: &[&str] = &["pyproject.toml", "setup.cfg", "setup.py", "package.json"];
-/// The most files that are read.
+/// The maximum number of files that are read.
 const MOST: usize = 2000;
 /// The longest quoted text that may be a path, in bytes.
 const LONGEST_NAME: usize = 200;

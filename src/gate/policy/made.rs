@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 /// The names of a Makefile, in the order in which `make` looks for them.
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
-/// The most `make` commands of a CI file that are followed, and the most files of a Makefile that
-/// are read.
+/// The maximum number of `make` commands of a CI file that are followed, and the maximum number of
+/// files of a Makefile that are read.
 const MOST_MADE: usize = 100;
 /// Options with which `make` builds nothing.
 const SAYS_OF_ITSELF: [&str; 4] = ["--version", "-v", "--help", "-h"];

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_found_behind_variables_and_what_a_rule_builds_is_one_unless_it_is_a_source() {
+    fn targets_are_found_behind_variables_and_built_files_count_unless_they_are_sources() {
         let built = "B = build\nTESTS := $(patsubst t/%.c,$(B)/%,$(wildcard t/*.c))\nOBJ = $(SRC:.c=.o)\nSTEPS = unit\nSTEPS += more\n\
                      check: $(TESTS) $(STEPS) report.txt gen.c run.sh\n$(B)/%: t/%.c\n\tcc -o $@ $<\n$(OBJ): %.o: %.c\n\tcc -c $<\n\
                      $(STEPS):\n\t./run $@\nreport.txt:\n\t./run > $@\ngen.c: gen.y\n\tbison -o $@ $<\nrun.sh:\n\t./run\n.PHONY: check\n";

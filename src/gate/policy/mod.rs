@@ -62,9 +62,10 @@ use tests_named::BaseTests;
 use unused_parts::ComparedParts;
 pub(super) use vendored::{REPLACES, VENDORED};
 
-/// The most paths that a room protects by mounts. Each mount costs time.
+/// The maximum number of paths that a room protects by mounts. Each mount costs time.
 const MOST_KEPT: usize = 200;
-/// The most files that a room pins. Pinning a thousand files takes a fifth of a second.
+/// The maximum number of files that a room pins. Pinning a thousand files takes a fifth of a
+/// second.
 const MOST_PINNED: usize = 2000;
 /// Reason for protecting what the user has named.
 const SAID: &str = "the task or the project protects it";

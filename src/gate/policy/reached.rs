@@ -29,7 +29,8 @@ const READ_BY: &[(&[&str], &[&str])] = &[
 ];
 /// Endings that a command may leave out.
 const ENDINGS: &[&str] = &["", ".py", "/__main__.py", "/__init__.py", ".js", ".cjs", ".mjs", ".ts", "/index.js", ".sh"];
-/// The most files that are read, and the most bytes. The search stops at these limits.
+/// The maximum number of files that are read, and the maximum number of bytes. The search stops at
+/// these limits.
 const MOST: usize = 500;
 const MOST_BYTES: usize = 8 * 1024 * 1024;
 
@@ -98,7 +99,7 @@ pub(super) fn find<'n>(
 }
 
 /// Returns the commands in a JSON file: the values below `scripts` and `tasks`, or the whole text
-/// if there are none.
+/// if none exist.
 fn scripts(text: &str) -> String {
     let whole: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
     let tables = ["scripts", "tasks"].iter().filter_map(|key| whole.get(key)?.as_object());

@@ -17,7 +17,8 @@ const FORMS: &[&str] = &[".py", "/__init__.py"];
 /// Extensions of files that Python loads as modules. The name of a compiled module may contain the
 /// interpreter's tag before it: `x.abi3.so`.
 const ENDINGS: &[&str] = &["py", "pyc", "so", "pyd"];
-/// The most manifests that are read for dependencies, and the most folders that are guarded.
+/// The maximum number of manifests that are read for dependencies, and the maximum number of
+/// folders that are guarded.
 const MOST: usize = 64;
 
 /// Modules of the standard library, without built-in modules and modules of one system.

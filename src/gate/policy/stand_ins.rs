@@ -33,7 +33,7 @@ pub(super) const HEADERS: &[&str] = &[
 const OPTIONS: &[&str] = &["-I", "-isystem", "-iquote"];
 /// Commands before folders of headers.
 const COMMANDS: &[&str] = &["include_directories", "target_include_directories", "include_directories:"];
-/// The most folders of headers.
+/// The maximum number of folders of headers.
 const MOST_FOLDERS: usize = 32;
 
 /// Paths that must not be added.

@@ -8,7 +8,7 @@ use super::{folders_of, manifest};
 use crate::gate::names::name_of;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most sources that are read.
+/// The maximum number of sources that are read.
 const MOST: usize = 2000;
 /// Words in the name of a test that do not belong to the name of the tested source.
 const PARTS: &[&str] = &["test", "tests", "spec", "it", "e2e", "cy", "check", "unit"];

@@ -13,7 +13,7 @@ use crate::workspace::pattern::{PatternError, Patterns};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// The most files that are read.
+/// The maximum number of files that are read.
 const MOST: usize = 2000;
 
 /// The tests of a base.

@@ -13,7 +13,7 @@ use crate::lane::Lane;
 use crate::workspace::pattern::Patterns;
 use std::collections::BTreeSet;
 
-/// The most files of the base that are searched for commands.
+/// The maximum number of files of the base that are searched for commands.
 const MOST: usize = 200;
 /// Files, besides Makefiles, that contain commands or options of test runners.
 const WITH_COMMANDS: &[&str] =

@@ -121,8 +121,8 @@ const LOCKS: &[&str] = &[
 ];
 /// The largest lock file that is searched, in bytes.
 const LARGEST_LOCK: usize = 8 * 1024 * 1024;
-/// The most files that are searched, and the most bytes. In a larger base, every tool counts as
-/// used.
+/// The maximum number of files that are searched, and the maximum number of bytes. In a larger
+/// base, every tool counts as used.
 pub(super) const MOST: usize = 2000;
 pub(super) const MOST_BYTES: usize = 16 * 1024 * 1024;
 

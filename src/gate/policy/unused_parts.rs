@@ -22,8 +22,8 @@ const READ_BY: &[Row] = &[
     (&["Makefile", "GNUmakefile", "makefile"], &["make", "gmake", "MAKE"], make_parts::differ),
     (&["tox.ini"], &["tox"], tox_parts::differ),
 ];
-/// The most files that are compared part by part, the most words that are kept for one file, and
-/// the most files beside one.
+/// The maximum number of files that are compared part by part, the maximum number of words that are
+/// kept for one file, and the maximum number of files beside one.
 const MOST: usize = 20;
 const MOST_WORDS: usize = 20_000;
 const MOST_BESIDE: usize = 2000;

@@ -1,5 +1,5 @@
-//! Programs that only the scripts and `make` targets of steps name. A script may do without one that
-//! is missing, so their lack is no obstacle.
+//! Programs that only the scripts and `make` targets of steps name. A script may do without one
+//! that is missing, so a missing program does not prevent a pass.
 
 use super::missing;
 use crate::gate::policy::shell_texts;
@@ -23,12 +23,13 @@ pub struct ScriptPrograms {
     pub hidden: BTreeMap<String, String>,
 }
 
-/// Finds the missing programs that are named by the shell scripts that steps run, and by the recipes
-/// that they make, one level deep. `hidden` are the paths that no program sees in the sandbox.
+/// Finds the missing programs that are named by the shell scripts that steps run, and by the
+/// recipes that they make, one level deep. `hidden` are the paths that no program sees in the
+/// sandbox.
 pub async fn lacking_in_scripts<'l>(
     lanes: impl IntoIterator<Item = &'l Lane>,
     root: &Path,
-    (wall, hidden): (&Sandbox, &[PathBuf]),
+    (sandbox, hidden): (&Sandbox, &[PathBuf]),
     env: &[(String, String)],
     stop: &CancellationToken,
 ) -> Vec<ScriptPrograms> {
@@ -50,7 +51,7 @@ pub async fn lacking_in_scripts<'l>(
             }
         }
         let own: BTreeSet<PathBuf> = there.keys().filter(|file| !file.starts_with(root)).cloned().collect();
-        let unseen = missing(own.iter(), (wall, hidden), &env, stop).await;
+        let unseen = missing(own.iter(), (sandbox, hidden), &env, stop).await;
         let hidden: BTreeMap<String, String> = unseen.iter().filter_map(|file| there.remove(file)).flatten().collect();
         if !absent.is_empty() || !hidden.is_empty() {
             found.push(ScriptPrograms { lane: lane.name.clone(), absent, hidden });

@@ -156,8 +156,8 @@ fn what_is_unknown_twice_or_in_a_circle_is_told_with_its_place_and_file() {
         &[("a", "steps:\n  - { name: one, run: x }\n  - { name: one, run: y }")],
         &[("a", "steps: [{ task: t }]"), ("fledge.yaml", "tasks: { t: 5 }")],
     ];
-    let told: Vec<String> = cases.iter().map(|files| lane(files).unwrap_err().to_string()).collect();
-    insta::assert_snapshot!(told.join("\n"));
+    let reported: Vec<String> = cases.iter().map(|files| lane(files).unwrap_err().to_string()).collect();
+    insta::assert_snapshot!(reported.join("\n"));
 }
 
 #[test]
@@ -165,10 +165,10 @@ fn of_all_steps_that_wait_for_each_other_there_is_one_circle_and_of_others_anoth
     let need = |name: &str, needs: &str| format!("  - {{ name: {name}, run: x, needs: [{needs}] }}\n");
     let text = [("a", "b, c"), ("b", "a"), ("c", "a"), ("d", "a, e"), ("e", "d"), ("f", "e"), ("g", "g")];
     let text: String = text.iter().map(|(name, needs)| need(name, needs)).collect();
-    let told = lane(&[("v", &format!("steps:\n{text}"))]).unwrap_err().to_string();
+    let reported = lane(&[("v", &format!("steps:\n{text}"))]).unwrap_err().to_string();
     let circles: Vec<&str> =
-        told.lines().filter_map(|line| line.split_once("each other: ")?.1.split(" (").next()).collect();
-    assert_eq!(circles, ["a → b → a", "d → e → d", "g → g"], "{told}");
+        reported.lines().filter_map(|line| line.split_once("each other: ")?.1.split(" (").next()).collect();
+    assert_eq!(circles, ["a → b → a", "d → e → d", "g → g"], "{reported}");
 }
 
 #[test]
@@ -207,8 +207,8 @@ fn tower(steps: &str, last: &str) -> Result<Lane, LaneError> {
 fn what_doubles_without_making_steps_is_refused_as_well() {
     let twice = "steps: [{ name: a, lane: NEXT }, { name: b, lane: NEXT }]";
     for last in ["steps: [{ name: x }]", "tasks: { a: { deps: [b] }, b: { deps: [c] }, c: x }\nsteps: [{ task: a }]"] {
-        let told = tower(twice, last).unwrap_err().to_string();
-        assert_eq!(told.matches("a lane has at most").count(), 1, "{told}");
+        let reported = tower(twice, last).unwrap_err().to_string();
+        assert_eq!(reported.matches("a lane has at most").count(), 1, "{reported}");
     }
 }
 
@@ -222,8 +222,12 @@ fn a_full_lane_is_said_once_however_its_tasks_depend_on_each_other() {
     text.push_str("steps:\n");
     text.push_str(&"  - run: x\n".repeat(9_999));
     text.push_str("  - task: a0\n");
-    let told = lane(&[("verify", &text)]).unwrap_err().to_string();
-    assert_eq!((told.matches("a lane has at most 10000 steps").count(), told.lines().count()), (1, 1), "{told}");
+    let reported = lane(&[("verify", &text)]).unwrap_err().to_string();
+    assert_eq!(
+        (reported.matches("a lane has at most 10000 steps").count(), reported.lines().count()),
+        (1, 1),
+        "{reported}"
+    );
 }
 
 #[test]
@@ -295,13 +299,13 @@ steps:
   - { name: two, run: x, junit: out/j.xml }
   - { name: three, task: t, junit: ./out//j.xml }
 ";
-    let told = lane(&[("v", text)]).unwrap_err().to_string();
+    let reported = lane(&[("v", text)]).unwrap_err().to_string();
     let why = "the test report `sub/out/j.xml` is that of the step `one` too (let each step write its own)";
-    assert_eq!(told, format!("lanes/v.yaml:5:5: {why}"));
+    assert_eq!(reported, format!("lanes/v.yaml:5:5: {why}"));
 }
 
 #[test]
-fn what_an_included_lane_says_for_itself_and_cannot_hold_is_said_where_it_is_included() {
+fn ignored_settings_of_an_included_lane_are_reported_at_the_include() {
     let mut book = LaneFiles::default();
     book.add_lane("a", "lanes/a.yaml", "jobs: 2\nsteps: [{ lane: b }, { parallel: [{ run: x }, { lane: c }] }]");
     book.add_lane("b", "lanes/b.yaml", "jobs: 3\nfail_fast: false\nsteps: [{ lane: c }]");

@@ -143,7 +143,7 @@ impl ProjectFacts {
         self.paths.range(start.to_owned()..).next().is_some_and(|path| path.starts_with(start))
     }
 
-    /// Returns the text of a file; empty if there is none.
+    /// Returns the text of a file; empty if none exists.
     pub(super) fn text(&self, path: &str) -> &str {
         self.texts.get(path).map_or("", String::as_str)
     }

@@ -259,7 +259,7 @@ impl DetectedLane {
     ///
     /// # Errors
     ///
-    /// When there are no steps, as for every lane without steps.
+    /// When the lane has no steps, as for every lane without steps.
     pub fn lane(&self) -> Result<Lane, LaneError> {
         super::parse(DETECTED_LANE, "(detected)", &self.yaml())
     }

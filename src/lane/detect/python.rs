@@ -101,7 +101,7 @@ impl<'f> Project<'f> {
 ///
 /// # Errors
 ///
-/// The reason why there is none.
+/// The reason why none exists.
 pub(super) fn interpreter(facts: &ProjectFacts) -> Result<String, String> {
     Project::open(facts).python().ok_or_else(no_python)
 }

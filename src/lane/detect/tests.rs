@@ -23,7 +23,7 @@ fn project(files: &[(&str, &str)], programs: &str) -> ProjectFacts {
 }
 
 /// Formats the detected checks, one line each. Parallel steps start with `|`.
-fn told(detected: &DetectedLane) -> String {
+fn format_lane(detected: &DetectedLane) -> String {
     let Ok(lane) = detected.lane() else { return format!("nothing\n{}", lines("  # ", &detected.remarks)) };
     let is_beside = |step: &Step| {
         lane.steps.iter().filter(|other| (&other.after, &other.joints) == (&step.after, &step.joints)).count() > 1
@@ -42,7 +42,8 @@ fn lines(start: &str, texts: &[String]) -> String {
 type Case<'c> = (&'c str, &'c [(&'c str, &'c str)], &'c str);
 
 fn table(cases: &[Case<'_>]) -> String {
-    let case = |(title, files, programs): &Case<'_>| format!("{title}: {}", told(&detect(&project(files, programs))));
+    let case =
+        |(title, files, programs): &Case<'_>| format!("{title}: {}", format_lane(&detect(&project(files, programs))));
     cases.iter().map(case).collect::<Vec<_>>().join("\n")
 }
 
@@ -125,7 +126,7 @@ fn node_projects_are_checked_by_their_own_manager_scripts_and_tools() {
         ("tests that also write", &[("package.json", &writing)], "npm"),
         ("nothing written yet", &[("package.json", &fresh)], "npm"),
         ("a script of scripts", &[("package.json", &umbrella)], "npm"),
-        ("a check of its own", &[("package.json", &svelte)], "npm"),
+        ("a separate check", &[("package.json", &svelte)], "npm"),
         ("tools without scripts", &tools, "npm node"),
         (
             "scripts of tools that are not there",
@@ -227,7 +228,7 @@ fn c_is_built_and_tested_by_cmake_and_meson_with_the_options_of_the_ci() {
     let lists = "project(a)\nenable_testing()\n";
     insta::assert_snapshot!(table(&[
         ("cmake", &[("CMakeLists.txt", lists), (".gitignore", "/build/\n")], "cmake ctest"),
-        ("cmake with a folder of its own", &[("CMakeLists.txt", lists), ("build/x", "")], "cmake ctest"),
+        ("cmake with a separate folder", &[("CMakeLists.txt", lists), ("build/x", "")], "cmake ctest"),
         ("cmake without tests", &[("CMakeLists.txt", "project(a)")], "cmake ctest"),
         (
             "cmake and meson",
@@ -266,13 +267,13 @@ fn folders_below_are_checked_where_the_root_is_not_and_else_named() {
     let below = detect(&facts);
     let mut facts = ProjectFacts { below: facts.below, ..project(&[("Cargo.toml", "[workspace]")], RUST) };
     facts.below.remove("ops");
-    insta::assert_snapshot!(format!("{}\n{}", below.yaml(), told(&detect(&facts))));
+    insta::assert_snapshot!(format!("{}\n{}", below.yaml(), format_lane(&detect(&facts))));
     assert_eq!(below.lane().unwrap().steps.len(), below.checks.len());
 }
 
 #[test]
 fn a_module_of_the_roots_own_kind_that_the_root_does_not_check_is_named() {
-    let said = |root: &[(&str, &str)], below: &[(&str, &str)]| {
+    let message = |root: &[(&str, &str)], below: &[(&str, &str)]| {
         let mut facts = project(root, "cargo go npm");
         facts.below.insert("svc".into(), project(below, "cargo go npm"));
         detect(&facts).remarks.into_iter().find(|remark| remark.contains("svc/")).unwrap_or_default()
@@ -280,13 +281,13 @@ fn a_module_of_the_roots_own_kind_that_the_root_does_not_check_is_named() {
     let named =
         |file: &str| format!("left out: svc/{file}, because the root has checks of its own; add steps with `dir`");
     let go = [("go.mod", "module a")];
-    assert_eq!(said(&go, &go), named("go.mod"));
+    assert_eq!(message(&go, &go), named("go.mod"));
     let package = [("Cargo.toml", "[package]\nname = \"a\"")];
-    assert_eq!(said(&package, &package), named("Cargo.toml"));
-    assert_eq!(said(&[("Cargo.toml", "[workspace]\nmembers = [\"svc\"]")], &package), "");
+    assert_eq!(message(&package, &package), named("Cargo.toml"));
+    assert_eq!(message(&[("Cargo.toml", "[workspace]\nmembers = [\"svc\"]")], &package), "");
     let scripted = [("package.json", SCRIPTED)];
-    assert_eq!(said(&scripted, &scripted), named("package.json"));
-    assert_eq!(said(&[("package.json", SCRIPTED), ("pnpm-workspace.yaml", "")], &scripted), "");
+    assert_eq!(message(&scripted, &scripted), named("package.json"));
+    assert_eq!(message(&[("package.json", SCRIPTED), ("pnpm-workspace.yaml", "")], &scripted), "");
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn a_file_of_an_existing_project_is_read_as_it_is() {
     let limits: Vec<_> = lane.steps.iter().map(seconds).collect();
     let (alone, in_group) = ((Some(60), 2, 1), (Some(5), 1, 3));
     let expected = [(None, 0, 0), (Some(90), 0, 0), alone, alone, in_group, in_group, in_group, in_group, (None, 0, 0)];
-    assert_eq!(limits, expected, "what is said of a step holds for what it depends on and for each of a group");
+    assert_eq!(limits, expected, "settings of a step apply to its dependencies and to each step of a group");
     let when: Vec<usize> = lane.steps.iter().map(|step| step.when.len()).collect();
     assert_eq!(when, [0, 2, 0, 0, 1, 1, 0, 1, 0]);
     assert_eq!((lane.steps[2].dir.as_deref(), lane.steps[2].env["A"].as_str()), (Some("tools"), "1"));
@@ -92,9 +92,9 @@ fn a_file_of_an_existing_project_is_read_as_it_is() {
     ];
     assert_eq!(entries, expected);
     let group = &lane.entries[3];
-    let said = (group.when.as_deref(), group.timeout, group.retries, group.retry_delay, group.needed.as_slice());
+    let message = (group.when.as_deref(), group.timeout, group.retries, group.retry_delay, group.needed.as_slice());
     let three = Some(Duration::from_secs(3));
-    assert_eq!(said, (Some("X=1"), Some(Duration::from_secs(5)), Some(1), three, [0, 2].as_slice()));
+    assert_eq!(message, (Some("X=1"), Some(Duration::from_secs(5)), Some(1), three, [0, 2].as_slice()));
     assert_eq!(book(FULL).warnings_of("ci").len(), 0);
 }
 
@@ -149,15 +149,15 @@ fn what_is_wrong_or_strange_is_told_at_once_with_its_place() {
         // tables with similar names
         "[task]\na = \"a\"\n[lane.ci]\n[Lanes.ci]\n[plugins]\n[release]\nlane = \"ci\"\n[lanes.ci]\nsteps = [{ run = \"a\" }]",
     ];
-    let mut told = String::new();
+    let mut reported = String::new();
     for text in cases {
         let (lanes, problems, warnings) = book(text).check();
         let lines = problems.iter().map(ToString::to_string);
         let lines: Vec<String> = lines.chain(warnings.iter().map(|warning| format!("warning: {warning}"))).collect();
         let names: Vec<&str> = lanes.iter().map(|lane| lane.name.as_str()).collect();
-        told += &format!("{text}\n--\n{}\nright: {names:?}\n\n", lines.join("\n"));
+        reported += &format!("{text}\n--\n{}\nright: {names:?}\n\n", lines.join("\n"));
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(reported);
 }
 
 #[test]
@@ -218,8 +218,11 @@ fn a_file_that_cannot_be_read_at_all_stops_what_it_may_define_and_nothing_else()
     assert!(note.starts_with("fledge.toml:1:7: not TOML: "), "{note}");
     assert!(book.has("anything"));
     for name in ["more", "most", "own", "anything"] {
-        let told = book.lane(name).unwrap_err().to_string();
-        assert!(told.starts_with("fledge.toml:1:7: not TOML: ") && told.lines().count() == 1, "{name}: {told}");
+        let reported = book.lane(name).unwrap_err().to_string();
+        assert!(
+            reported.starts_with("fledge.toml:1:7: not TOML: ") && reported.lines().count() == 1,
+            "{name}: {reported}"
+        );
     }
     let (lanes, fault) = book.all();
     assert_eq!((lanes.len(), fault.files.len()), (1, 1));
@@ -269,12 +272,12 @@ fn twins(tasks: &[(Option<usize>, bool)], steps: &[Written], fail_fast: bool) ->
     let mut yaml = format!("fail_fast: {fail_fast}\ndescription: d\nsteps:\n");
     let mut next = 0..tasks.len();
     for (number, (kind, timeout, tries, when)) in steps.iter().enumerate() {
-        let (mut said, mut toml_options, mut yaml_options) = (Vec::new(), String::new(), String::new());
-        said.extend(timeout.map(|time| ("timeout", format!("{time}"), format!("{time}s"))));
-        said.extend(tries.map(|(tries, _)| ("retries", format!("{tries}"), format!("{tries}"))));
-        said.extend(tries.map(|(_, pause)| ("retry_delay", format!("{pause}"), format!("{pause}s"))));
-        said.extend(when.map(|when| ("when", format!("'{when}'"), format!("'{when}'"))));
-        for (key, toml, yaml) in said {
+        let (mut message, mut toml_options, mut yaml_options) = (Vec::new(), String::new(), String::new());
+        message.extend(timeout.map(|time| ("timeout", format!("{time}"), format!("{time}s"))));
+        message.extend(tries.map(|(tries, _)| ("retries", format!("{tries}"), format!("{tries}"))));
+        message.extend(tries.map(|(_, pause)| ("retry_delay", format!("{pause}"), format!("{pause}s"))));
+        message.extend(when.map(|when| ("when", format!("'{when}'"), format!("'{when}'"))));
+        for (key, toml, yaml) in message {
             toml_options += &format!(", {key} = {toml}");
             yaml_options += &format!(", {key}: {yaml}");
         }
@@ -344,11 +347,11 @@ proptest! {
 #[test]
 fn one_long_line_is_read_as_fast_as_many_short_ones_and_no_further_than_others() {
     let text = |count: usize| format!("lanes.ci.steps = [{}5]", "'é',".repeat(count));
-    let told = |count: usize| book(&text(count)).lane("ci").unwrap_err().to_string();
-    assert!(told(150_000).contains(": more than 100000 values (split the file)"), "{}", told(150_000));
+    let reported = |count: usize| book(&text(count)).lane("ci").unwrap_err().to_string();
+    assert!(reported(150_000).contains(": more than 100000 values (split the file)"), "{}", reported(150_000));
     assert!(
-        told(90_000).contains("fledge.toml:1:360019: expected a step, found the number 5"),
+        reported(90_000).contains("fledge.toml:1:360019: expected a step, found the number 5"),
         "{}",
-        &told(90_000)[..500]
+        &reported(90_000)[..500]
     );
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// 2. causes, beginning with the first
 /// 3. the end of the output
 /// 4. hints
-/// 5. warnings, if there are no causes
+/// 5. warnings, if no causes exist
 pub(super) fn choose(kept: &KeptBlocks, limit: usize) -> String {
     let room = limit.saturating_sub(mark(kept.lines).len());
     let mut choice = Choice { lines: BTreeMap::new(), all: kept.lines, room };

@@ -1,6 +1,6 @@
 //! A parser for JUnit reports: XML text to tests. Pure.
 //!
-//! There is no standard, so the parser accepts the common subset of the usual writers
+//! No standard exists, so the parser accepts the common subset of the usual writers
 //! (<https://github.com/testmoapp/junitxml>). Reports contain suites, possibly nested, with
 //! `testcase` elements that contain the outcome.
 //!
@@ -257,20 +257,20 @@ fn was_left_out(start: &BytesStart<'_>) -> Result<bool, String> {
 
 /// Joins the message attribute, which readers look for first, and the text below it. The text often
 /// begins with a copy of the message.
-fn message(said: &str, text: &str) -> String {
-    let (said, text) = (clean(said.trim().as_bytes()), clean(text.as_bytes()));
-    if said.is_empty() {
+fn message(output: &str, text: &str) -> String {
+    let (output, text) = (clean(output.trim().as_bytes()), clean(text.as_bytes()));
+    if output.is_empty() {
         return excerpt(&text, MESSAGE);
     }
-    let (said, text) = match text.strip_prefix(said.as_str()) {
+    let (output, text) = match text.strip_prefix(output.as_str()) {
         Some(rest) => {
             let (end, rest) = rest.split_once('\n').unwrap_or((rest, ""));
-            (format!("{said}{end}"), rest)
+            (format!("{output}{end}"), rest)
         }
-        None => (said, text.as_str()),
+        None => (output, text.as_str()),
     };
-    let said = excerpt(&said, MESSAGE / 2);
-    if text.is_empty() { said } else { format!("{said}\n{}", excerpt(text, MESSAGE - said.len() - 1)) }
+    let output = excerpt(&output, MESSAGE / 2);
+    if text.is_empty() { output } else { format!("{output}\n{}", excerpt(text, MESSAGE - output.len() - 1)) }
 }
 
 /// Returns the value of an attribute as a name: clean, short, on one line. Empty if the attribute

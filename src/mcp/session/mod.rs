@@ -84,9 +84,10 @@ impl Session {
             ServerTransport::Program { command, env } => (command, env),
         };
         let inner = place.invocation(server, command, env)?;
-        let (wall, holes) = (if server.is_walled { place.wall.clone() } else { Sandbox::off() }, place.holes(server));
+        let (sandbox, rules) =
+            (if server.is_walled { place.sandbox.clone() } else { Sandbox::off() }, place.rules(server));
         let mut failed = String::new();
-        for outer in wall.builds(&holes, &inner, placeholders) {
+        for outer in sandbox.builds(&rules, &inner, placeholders) {
             let mut mode = newest();
             let (why, aside) = loop {
                 let (talked, probed) = Self::talk(&outer, mode, &server.name).await?;
@@ -102,7 +103,7 @@ impl Session {
                 };
             };
             failed = format!("{why}{}", last_words(aside.as_deref()));
-            if !aside.is_some_and(|aside| wall.found_something_gone(&aside.last())) {
+            if !aside.is_some_and(|aside| sandbox.found_something_gone(&aside.last())) {
                 break;
             }
         }
@@ -238,45 +239,45 @@ where
     let ours =
         ClientConfig::new(ClientCapabilities::default(), Implementation::new("fledge", env!("CARGO_PKG_VERSION")));
     let service = ours.serve_with_lifecycle(transport, mode).await.map_err(|error| short(&whole(&error)))?;
-    let said = list(service.peer()).await?;
-    Ok((service, ToolCatalog::new(server, said)))
+    let tools = list(service.peer()).await?;
+    Ok((service, ToolCatalog::new(server, tools)))
 }
 
 async fn list(peer: &Peer<RoleClient>) -> Result<Vec<ServerTool>, String> {
-    let (mut said, mut cursor) = (Vec::new(), None);
+    let (mut tools, mut cursor) = (Vec::new(), None);
     for _ in 0..MOST_PAGES {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
         let page = peer
             .list_tools(Some(params))
             .await
             .map_err(|error| format!("cannot list its tools: {}", short(&whole(&error))))?;
-        said.extend(page.tools.into_iter().map(|tool| ServerTool {
+        tools.extend(page.tools.into_iter().map(|tool| ServerTool {
             name: tool.name.into_owned(),
             description: tool.description.map(|text| text.into_owned()).unwrap_or_default(),
             schema: Value::Object((*tool.input_schema).clone()),
         }));
         cursor = page.next_cursor;
-        if cursor.is_none() || said.len() >= MOST_LISTED {
+        if cursor.is_none() || tools.len() >= MOST_LISTED {
             break;
         }
     }
-    Ok(said)
+    Ok(tools)
 }
 
 fn last_words(aside: Option<&StderrTail>) -> String {
-    let said = aside.map(StderrTail::last).unwrap_or_default();
-    let said = visible(&said);
-    let tail = &said[said.ceil_char_boundary(said.len().saturating_sub(MAX_WHY))..];
+    let output = aside.map(StderrTail::last).unwrap_or_default();
+    let output = visible(&output);
+    let tail = &output[output.ceil_char_boundary(output.len().saturating_sub(MAX_WHY))..];
     let line = tail.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.is_empty() { String::new() } else { format!("; last line on its standard error: {line:?}") }
 }
 
 /// Formats an error with its causes. Omits the types of the connection that the SDK names.
 fn whole(error: &dyn std::error::Error) -> String {
-    let said = plain(&error.to_string());
+    let message = plain(&error.to_string());
     match error.source().map(whole) {
-        Some(cause) if !said.ends_with(&cause) => format!("{said}: {cause}"),
-        Some(_) | None => said,
+        Some(cause) if !message.ends_with(&cause) => format!("{message}: {cause}"),
+        Some(_) | None => message,
     }
 }
 
@@ -303,9 +304,9 @@ mod tests {
 
     #[test]
     fn the_types_of_a_connection_are_nobody_s_business() {
-        let said =
+        let message =
             "Send message error Transport [a::Sieve<b::Worker<[u8]>>] error: HTTP 401, when send initialize request";
-        assert_eq!(plain(said), "HTTP 401, when send initialize request");
+        assert_eq!(plain(message), "HTTP 401, when send initialize request");
         assert_eq!(plain("Transport [a] error: Transport [b] error: gone"), "gone");
         assert_eq!(plain("it is [here] error: x"), "it is [here] error: x");
     }

@@ -168,15 +168,15 @@ impl Transport<RoleClient> for Stdio {
                     None => std::future::pending().await,
                 }
             };
-            let heard = tokio::select! {
-                heard = self.lines.hear(MAX_MESSAGE) => heard,
+            let received = tokio::select! {
+                received = self.lines.receive(MAX_MESSAGE) => received,
                 never = never => match never {},
                 () = late => {
                     self.give_up_asking();
                     continue;
                 }
             };
-            match heard {
+            match received {
                 Ok(Some(line)) => {
                     if let Some(message) = self.read(&line) {
                         return Some(message);

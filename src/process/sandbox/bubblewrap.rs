@@ -10,11 +10,11 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
-/// The most sockets that are covered one by one. If there are more, the sandbox forbids creating
-/// sockets that could reach them.
+/// The maximum number of sockets that are covered one by one. If there are more, the sandbox
+/// forbids creating sockets that could reach them.
 const MOST_SOCKETS: usize = 256;
 /// Folders where daemons put sockets that are not hidden anyway, the depth of the search there, and
-/// the most files that it looks at.
+/// the maximum number of files that it looks at.
 const DAEMONS: [&str; 3] = ["/var", "/opt", "/srv"];
 const DEPTH: usize = 5;
 const MOST_FILES: usize = 200_000;
@@ -84,35 +84,41 @@ struct Arguments {
 
 impl Bubblewrap {
     /// Returns the invocation that runs `inner` in the sandbox.
-    pub(super) fn around(&self, helper: &Path, holes: &PathRules, inner: Invocation, how: SocketRules) -> Invocation {
+    pub(super) fn around(
+        &self,
+        helper: &Path,
+        path_rules: &PathRules,
+        inner: Invocation,
+        how: SocketRules,
+    ) -> Invocation {
         let mut arguments = Arguments { all: Vec::new(), closed: Vec::new() };
         arguments.add(self.users);
         arguments.add(&ALWAYS);
         // A fresh /proc has parts that belong to the whole machine. Root could write some of them
         // even without capabilities.
         MACHINE.iter().for_each(|at| arguments.add(&["--ro-bind-try", at, at]));
-        if !holes.network {
+        if !path_rules.network {
             arguments.add(&["--unshare-net"]);
         }
-        let mut rules = holes.rules(&inner.env, helper);
-        holes.home.iter().for_each(|home| seed(&mut rules, home));
+        let mut rules = path_rules.rules(&inner.env, helper);
+        path_rules.home.iter().for_each(|home| make_private_homes(&mut rules, home));
         let by_path = by_path(&rules);
         let needs_mount = |rule: &&PathRule| !is_absent(rule, &by_path) && !is_seen_anyway(rule, &by_path);
-        rules.iter().filter(needs_mount).for_each(|rule| arguments.place(rule, holes));
-        let sockets = if how == SocketRules::OneByOne && !may_come(holes) { sockets(&rules) } else { None };
+        rules.iter().filter(needs_mount).for_each(|rule| arguments.place(rule, path_rules));
+        let sockets = if how == SocketRules::OneByOne && !may_come(path_rules) { sockets(&rules) } else { None };
         for socket in sockets.iter().flatten() {
             arguments.add(&["--ro-bind", "/dev/null", &text(socket)]);
         }
         for closed in std::mem::take(&mut arguments.closed) {
             arguments.add(&["--remount-ro", &closed]);
         }
-        let fence = Restrictions::of_namespaces(holes, sockets.is_none()).to_json();
+        let fence = Restrictions::of_namespaces(path_rules, sockets.is_none()).to_json();
         arguments.add(&["--chdir", &text(&inner.dir), "--", &text(helper), INSIDE, &fence, &inner.program]);
         arguments.all.extend(inner.args);
         let temp = [("TMPDIR".to_owned(), "/tmp".to_owned())];
         let env = inner.env.with(temp.iter().map(|(name, value)| (name, value)));
         let (mut program, mut args) = (text(&self.program), arguments.all);
-        if let Some(view) = &holes.view {
+        if let Some(view) = &path_rules.view {
             args.splice(0..0, [LAYERS.into(), "join".into(), view.process().to_string(), program]);
             program = text(helper);
         }
@@ -126,14 +132,14 @@ impl Arguments {
     }
 
     /// Adds the mount of a rule. A missing path needs no mount, unless its creation is forbidden.
-    fn place(&mut self, rule: &PathRule, holes: &PathRules) {
+    fn place(&mut self, rule: &PathRule, path_rules: &PathRules) {
         let at = text(&rule.at);
         let (exists, is_folder) = (rule.at.exists(), rule.at.is_dir());
-        match (rule.sight, &rule.from) {
+        match (rule.view, &rule.from) {
             (PathView::Link, target) => self.add(&["--symlink", &target.as_deref().map(text).unwrap_or_default(), &at]),
             (PathView::Writable, Some(from)) => self.add(&["--bind", &text(from), &at]),
             (PathView::ReadOnly, Some(from)) => self.add(&["--ro-bind", &text(from), &at]),
-            (PathView::ReadOnly, None) if !exists && holes.read_only.contains(&rule.at) => self.close(at),
+            (PathView::ReadOnly, None) if !exists && path_rules.read_only.contains(&rule.at) => self.close(at),
             _ if !exists => {}
             (PathView::Writable, None) => self.add(&["--bind", &at, &at]),
             (PathView::ReadOnly, None) => self.add(&["--ro-bind", &at, &at]),
@@ -152,12 +158,12 @@ impl Arguments {
 
 /// Makes folders of toolchains in a home private if their tools write into them, with their entries
 /// read-only. A folder with too many entries, or with links, stays read-only as a whole.
-fn seed(rules: &mut Vec<PathRule>, home: &Path) {
+fn make_private_homes(rules: &mut Vec<PathRule>, home: &Path) {
     let Ok(home) = home.canonicalize() else { return };
     for folder in homes::WRITTEN.iter().map(|at| home.join(at)).filter(|folder| folder.is_dir() && !folder.is_symlink())
     {
         let Some(own) =
-            rules.iter().position(|rule| rule.at == folder && rule.sight == PathView::ReadOnly && rule.from.is_none())
+            rules.iter().position(|rule| rule.at == folder && rule.view == PathView::ReadOnly && rule.from.is_none())
         else {
             continue;
         };
@@ -167,10 +173,10 @@ fn seed(rules: &mut Vec<PathRule>, home: &Path) {
         if entries.len() > homes::MOST_ENTRIES || entries.iter().any(|entry| entry.is_symlink()) {
             continue;
         }
-        rules[own].sight = PathView::Empty;
+        rules[own].view = PathView::Empty;
         let is_new = |path: &PathBuf| !rules.iter().any(|rule| rule.at == *path);
         let seeded: Vec<PathBuf> = entries.into_iter().filter(is_new).collect();
-        rules.extend(seeded.into_iter().map(|at| PathRule { at, sight: PathView::ReadOnly, from: None }));
+        rules.extend(seeded.into_iter().map(|at| PathRule { at, view: PathView::ReadOnly, from: None }));
     }
     rules.sort_by_key(|rule| rule.at.components().count());
 }
@@ -180,13 +186,13 @@ fn seed(rules: &mut Vec<PathRule>, home: &Path) {
 /// that they cannot read.
 fn is_absent(rule: &PathRule, rules: &HashMap<&Path, &PathRule>) -> bool {
     let above = || rule.at.ancestors().skip(1).find_map(|folder| rules.get(folder));
-    rule.sight == PathView::Masked && !rule.at.is_dir() && above().is_some_and(|above| above.sight == PathView::Empty)
+    rule.view == PathView::Masked && !rule.at.is_dir() && above().is_some_and(|above| above.view == PathView::Empty)
 }
 
 /// Returns whether a path that exists is already read-only by the mount above it. Each mount costs
 /// about 0.2 ms at every start.
 fn is_seen_anyway(rule: &PathRule, rules: &HashMap<&Path, &PathRule>) -> bool {
-    let is_plain = |rule: &PathRule| rule.sight == PathView::ReadOnly && rule.from.is_none();
+    let is_plain = |rule: &PathRule| rule.view == PathView::ReadOnly && rule.from.is_none();
     let above = rule.at.ancestors().skip(1).find_map(|folder| rules.get(folder));
     let is_fresh = || ["/dev", "/proc"].iter().any(|fresh| rule.at.starts_with(fresh));
     is_plain(rule) && above.map_or_else(|| !is_fresh(), |above| is_plain(above)) && rule.at.exists()
@@ -198,8 +204,8 @@ fn by_path(rules: &[PathRule]) -> HashMap<&Path, &PathRule> {
 
 /// Returns whether a program of the user may bind a socket in a folder that programs in the sandbox
 /// can write, while one of them runs. A clean room is elsewhere, and the user starts nothing in it.
-fn may_come(holes: &PathRules) -> bool {
-    !holes.writable.is_empty()
+fn may_come(path_rules: &PathRules) -> bool {
+    !path_rules.writable.is_empty()
 }
 
 /// Returns the sockets of this machine with a path that the sandbox shows. No namespace blocks
@@ -267,7 +273,7 @@ fn below(place: &Path, rules: &[PathRule]) -> Option<Vec<PathBuf>> {
 
 /// Returns whether the sandbox shows the same file at a path as the machine.
 fn is_in_sight(path: &Path, rules: &[PathRule]) -> bool {
-    rule_for(rules, path).is_none_or(|rule| match rule.sight {
+    rule_for(rules, path).is_none_or(|rule| match rule.view {
         PathView::ReadOnly | PathView::Writable => rule.from.is_none() && rule.at.exists(),
         PathView::Empty | PathView::Masked | PathView::Link => false,
     })
@@ -283,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_hidden_file_of_an_empty_home_is_not_placed() {
-        let rule = |at: &str, sight| PathRule { at: at.into(), sight, from: None };
+        let rule = |at: &str, view| PathRule { at: at.into(), view, from: None };
         let rules = [rule("/nowhere", PathView::Empty), rule("/nowhere/.npmrc", PathView::Masked)];
         assert!(is_absent(&rules[1], &by_path(&rules)));
         assert!(!is_absent(&rules[1], &by_path(&rules[1..])));
@@ -294,7 +300,7 @@ mod tests {
         let folder = crate::test_support::temp_dir();
         let [outer, inner] = ["a", "a/b"].map(|name| folder.path().join(name));
         std::fs::create_dir_all(&inner).unwrap();
-        let rule = |at: &Path, sight| PathRule { at: at.into(), sight, from: None };
+        let rule = |at: &Path, view| PathRule { at: at.into(), view, from: None };
         let seen = |above, at: &Path| {
             let rules = [rule(&outer, above), rule(at, PathView::ReadOnly)];
             is_seen_anyway(&rules[1], &by_path(&rules))
@@ -328,7 +334,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::os::unix::net::UnixListener::bind(path).unwrap()
         });
-        let rule = PathRule { at: folder.path().join("hidden"), sight: PathView::Masked, from: None };
+        let rule = PathRule { at: folder.path().join("hidden"), view: PathView::Masked, from: None };
         assert_eq!(below(folder.path(), &[rule]), Some(vec![socket]));
         drop(bound);
     }
@@ -342,7 +348,7 @@ mod tests {
         let mut paths: Vec<PathBuf> = (0..=MOST_SOCKETS).map(|number| hidden.join(number.to_string())).collect();
         paths.push(root.join("z"));
         let bound: Vec<_> = paths.iter().map(|path| std::os::unix::net::UnixListener::bind(path).unwrap()).collect();
-        let rule = PathRule { at: hidden, sight: PathView::Masked, from: None };
+        let rule = PathRule { at: hidden, view: PathView::Masked, from: None };
         assert_eq!(covered(paths.clone(), &[rule]), Some(vec![root.join("z")]));
         assert_eq!(covered(paths, &[]), None);
         drop(bound);

@@ -82,7 +82,7 @@ pub(super) const WRITTEN: &[&str] = &[
     ".cache/yarn",
     ".cache/pnpm",
 ];
-/// The most entries of a folder that a sandbox shows one by one.
+/// The maximum number of entries of a folder that a sandbox shows one by one.
 pub(super) const MOST_ENTRIES: usize = 64;
 
 /// Credentials below a home. They are hidden even if the home itself is the workspace.
@@ -191,7 +191,7 @@ pub(super) const VERSIONS: &[&str] = &[
 ];
 /// The folder with a link for each configuration that mise trusts. mise also writes there.
 const TRUSTED: &str = ".local/state/mise/trusted-configs";
-/// The most trust links that are shown.
+/// The maximum number of trust links that are shown.
 const MOST_TRUSTED: usize = 500;
 /// Files in TOML that name versions. Users also set variables in them.
 const TOML_VERSIONS: &[&str] = &[".config/mise/config.toml", ".config/mise.toml", ".mise.toml", "mise.toml"];

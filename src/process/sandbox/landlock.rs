@@ -24,38 +24,39 @@ const DEVICES: [&str; 7] =
 
 /// Returns the invocation that runs `inner` in the sandbox. `scratch` holds its home and its
 /// temporary folder.
-pub(super) fn around(helper: &Path, scratch: &Path, holes: &PathRules, inner: Invocation) -> Invocation {
+pub(super) fn around(helper: &Path, scratch: &Path, path_rules: &PathRules, inner: Invocation) -> Invocation {
     let folders = ["home", "tmp"].map(|name| scratch.join(name));
     let made = folders.iter().try_for_each(std::fs::create_dir_all);
     if let Err(error) = made {
         tracing::warn!(%error, "cannot create a private home and temporary folder");
     }
-    let linked = holes.home.as_deref().map_or(Ok(()), |theirs| homes::link_toolchains(theirs, &folders[0]));
+    let linked = path_rules.home.as_deref().map_or(Ok(()), |theirs| homes::link_toolchains(theirs, &folders[0]));
     if let Err(error) = linked {
         tracing::warn!(%error, "cannot link toolchains into the private home");
     }
-    let mut ground = holes.rules(&inner.env, helper);
+    let mut ground = path_rules.rules(&inner.env, helper);
     // Without mounts no folder is covered, so the real links remain.
-    ground.retain(|rule| rule.sight != PathView::Link);
-    let mut add = |at: &Path, sight| ground.push(PathRule { at: at.into(), sight, from: None });
+    ground.retain(|rule| rule.view != PathView::Link);
+    let mut add = |at: &Path, view| ground.push(PathRule { at: at.into(), view, from: None });
     add(scratch, PathView::Writable);
     add(Path::new("/dev"), PathView::Masked);
     DEVICES.iter().for_each(|at| add(Path::new(at), PathView::ReadOnly));
-    let network = holes.network;
+    let network = path_rules.network;
     let [home, temp] = folders;
     let mut changed = vec![("HOME".to_owned(), text(&home)), ("TMPDIR".to_owned(), text(&temp))];
     for (variable, at) in homes::LED_TO {
-        let real = holes.home.as_ref().map(|home| home.join(at)).filter(|real| real.is_dir());
+        let real = path_rules.home.as_ref().map(|home| home.join(at)).filter(|real| real.is_dir());
         if let (Some(real), None) = (real, inner.env.get(variable)) {
             changed.push(((*variable).to_owned(), text(&real)));
         }
     }
     // Without layers the user's cache cannot be written, so the tool gets an empty one.
-    let is_writable = |folder: &Path| rule_for(&ground, folder).is_some_and(|rule| rule.sight == PathView::Writable);
+    let is_writable = |folder: &Path| rule_for(&ground, folder).is_some_and(|rule| rule.view == PathView::Writable);
     let readable = needed_caches(&inner.env).filter(|(_, folder, _)| !is_writable(folder));
     changed.extend(readable.map(|(name, _, place)| (name.to_owned(), text(&home.join(place)))));
     let env = inner.env.with(changed.iter().map(|(name, value)| (name, value)));
-    let fence = Restrictions { sockets: network, network, alone: true, limits: holes.limits, ground: Some(ground) };
+    let fence =
+        Restrictions { sockets: network, network, alone: true, limits: path_rules.limits, ground: Some(ground) };
     let mut args = vec![INSIDE.to_owned(), fence.to_json(), inner.program];
     args.extend(inner.args);
     Invocation { program: text(helper), args, env, ..inner }
@@ -74,7 +75,7 @@ pub(super) fn restrict(rules: &[PathRule], network: bool) -> Result<(), String> 
             .scope(Scope::from_all(BEST))?;
         let ruleset = if network { ruleset } else { ruleset.handle_access(AccessNet::from_all(BEST))? };
         let writable: Vec<&Path> =
-            rules.iter().filter(|rule| rule.sight == PathView::Writable).map(|rule| rule.at.as_path()).collect();
+            rules.iter().filter(|rule| rule.view == PathView::Writable).map(|rule| rule.at.as_path()).collect();
         ruleset
             .create()?
             .add_rules(path_beneath_rules(seen(rules), read))?
@@ -108,7 +109,7 @@ fn judge(enforced: Result<landlock::RestrictionStatus, RulesetError>) -> Result<
 /// path if that is granted.
 fn seen(rules: &[PathRule]) -> Vec<PathBuf> {
     let (mut seen, mut apart) = (Vec::new(), vec![PathBuf::from("/")]);
-    let is_shown = |rule: &PathRule| matches!(rule.sight, PathView::ReadOnly | PathView::Writable);
+    let is_shown = |rule: &PathRule| matches!(rule.view, PathView::ReadOnly | PathView::Writable);
     while let Some(folder) = apart.pop() {
         let over = rule_for(rules, &folder);
         let is_open = over.is_none_or(is_shown);
@@ -145,8 +146,8 @@ mod tests {
             ["open", "open/beside", "open/state", "open/link"].map(|name| root.join(name));
         [&beside, &state].iter().for_each(|folder| std::fs::create_dir_all(folder).unwrap());
         std::os::unix::fs::symlink(&state, &link).unwrap();
-        let holes = PathRules { writable: vec![open], hidden: vec![state], ..PathRules::default() };
-        let seen = seen(&holes.rules(&Variables::new([]), Path::new("/usr/bin/fledge")));
+        let path_rules = PathRules { writable: vec![open], hidden: vec![state], ..PathRules::default() };
+        let seen = seen(&path_rules.rules(&Variables::new([]), Path::new("/usr/bin/fledge")));
         let links: Vec<&PathBuf> = seen.iter().filter(|path| path.is_symlink()).collect();
         assert_eq!((links, seen.contains(&beside)), (Vec::new(), true), "{seen:?}");
     }

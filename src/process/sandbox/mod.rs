@@ -137,10 +137,10 @@ impl Sandbox {
     ///
     /// # Errors
     /// [`NoSandbox`] with everything that was tried, and the remedy in one line.
-    pub async fn raise(choice: SandboxChoice, helper: Option<&Path>, path: &str) -> Result<Self, NoSandbox> {
+    pub async fn find(choice: SandboxChoice, helper: Option<&Path>, path: &str) -> Result<Self, NoSandbox> {
         match choice {
             SandboxChoice::Off => Ok(Self::off()),
-            SandboxChoice::Auto | SandboxChoice::Required => probe::raise(choice, helper, path).await,
+            SandboxChoice::Auto | SandboxChoice::Required => probe::find_sandbox(choice, helper, path).await,
         }
     }
 
@@ -151,7 +151,7 @@ impl Sandbox {
     pub async fn landlock(helper: &Path, path: &str) -> Result<Self, NoSandbox> {
         probe::landlock(helper, path)
             .await
-            .map_err(|why| NoSandbox { tried: vec![why], mend: "use a newer kernel".into() })
+            .map_err(|why| NoSandbox { tried: vec![why], hint: "use a newer kernel".into() })
     }
 
     /// Returns the mechanism.
@@ -199,7 +199,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// [`NoSandbox`] if the helper is there.
-    pub fn stands_outside(&self, folder: &Path) -> Result<(), NoSandbox> {
+    pub fn check_is_outside(&self, folder: &Path) -> Result<(), NoSandbox> {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.into());
         match self.helper().filter(|helper| helper.starts_with(folder)) {
             None => Ok(()),
@@ -208,19 +208,19 @@ impl Sandbox {
                     "the fledge program, `{}`, is inside the workspace, where an agent could change it",
                     helper.display()
                 )],
-                mend: "run a copy outside the workspace".into(),
+                hint: "run a copy outside the workspace".into(),
             }),
         }
     }
 
     /// Returns the invocation that runs `inner` in the sandbox. Programs in the sandbox can read
     /// its variables and no others, except those that name its home and temporary folder.
-    fn built(&self, holes: &PathRules, inner: Invocation, sockets: SocketRules) -> Invocation {
+    fn built(&self, rules: &PathRules, inner: Invocation, sockets: SocketRules) -> Invocation {
         match &self.0 {
-            SandboxBuild::Bubblewrap { bwrap, helper } => bwrap.around(helper, holes, inner, sockets),
+            SandboxBuild::Bubblewrap { bwrap, helper } => bwrap.around(helper, rules, inner, sockets),
             SandboxBuild::Landlock { helper, scratch } => {
                 let number = scratch.count.fetch_add(1, Ordering::Relaxed);
-                landlocked(helper, &scratch.folder.path().join(number.to_string()), holes, inner)
+                landlocked(helper, &scratch.folder.path().join(number.to_string()), rules, inner)
             }
             SandboxBuild::Off => inner,
         }
@@ -238,28 +238,28 @@ impl Sandbox {
     /// Makes the folders that must exist in the workspace for a sandbox with this access. Call it
     /// before the first program starts, and drop the result after the last one. Another run in the
     /// same workspace keeps the folders that it needs.
-    pub fn placeholders(&self, holes: &PathRules) -> Placeholders {
+    pub fn placeholders(&self, rules: &PathRules) -> Placeholders {
         match self.kind() {
-            SandboxKind::Bubblewrap => Placeholders::hold(holes),
+            SandboxKind::Bubblewrap => Placeholders::hold(rules),
             SandboxKind::Landlock | SandboxKind::Off => Placeholders::default(),
         }
     }
 
-    /// Returns [`ProcessEnd::NotStarted`] if the sandbox failed before the program started, else `ended`
-    /// unchanged. A program can print the same line as a sandbox that fails. So fledge believes the
-    /// line only if it is the whole output and a second start confirms it. The second start has the
-    /// same `holes`, and only looks for the program of `inner`.
+    /// Returns [`ProcessEnd::NotStarted`] if the sandbox failed before the program started, else
+    /// `ended` unchanged. A program can print the same line as a sandbox that fails. So fledge
+    /// believes the line only if it is the whole output and a second start confirms it. The second
+    /// start has the same `rules`, and only looks for the program of `inner`.
     pub async fn explain_end(
         &self,
         ended: EndedProcess,
-        holes: &PathRules,
+        rules: &PathRules,
         inner: Invocation,
         stop: &CancellationToken,
     ) -> EndedProcess {
         let Some(why) = self.claimed(&ended) else { return ended };
         let args = ["-c", LOOK, &inner.program].map(str::to_owned).into();
         let look = Invocation { program: "/bin/sh".into(), args, timeout: Some(HELPER_TIMEOUT), log: None, ..inner };
-        let second = process::run(self.built(holes, look, SocketRules::None), stop, &|_| {}).await;
+        let second = process::run(self.built(rules, look, SocketRules::None), stop, &|_| {}).await;
         let is_nowhere = ended.end != ProcessEnd::Exited(1) && second.end == ProcessEnd::Exited(NOWHERE);
         if is_nowhere || self.claimed(&second).as_ref() == Some(&why) {
             return EndedProcess { end: ProcessEnd::NotStarted(why), ..ended };
@@ -269,22 +269,22 @@ impl Sandbox {
 
     /// Returns why a program was not started, if one line that says so is its whole output.
     fn claimed(&self, ended: &EndedProcess) -> Option<String> {
-        let said: &[&[u8]] = match (self.kind(), &ended.end) {
+        let message: &[&[u8]] = match (self.kind(), &ended.end) {
             (SandboxKind::Bubblewrap, ProcessEnd::Exited(1)) => &[b"bwrap: "],
             (SandboxKind::Bubblewrap | SandboxKind::Landlock, ProcessEnd::Exited(126 | 127)) => {
                 &[restrictions::SAYS, view::SAYS]
             }
             _ => return None,
         };
-        let line = said.iter().find_map(|said| ended.output.head.strip_prefix(*said))?.strip_suffix(b"\n")?;
+        let line = message.iter().find_map(|message| ended.output.head.strip_prefix(*message))?.strip_suffix(b"\n")?;
         let is_all = ended.output.total == ended.output.head.len() as u64 && !line.contains(&b'\n');
         is_all.then(|| String::from_utf8_lossy(line).into_owned())
     }
 }
 
 #[cfg(target_os = "linux")]
-fn landlocked(helper: &Path, scratch: &Path, holes: &PathRules, inner: Invocation) -> Invocation {
-    landlock::around(helper, scratch, holes, inner)
+fn landlocked(helper: &Path, scratch: &Path, rules: &PathRules, inner: Invocation) -> Invocation {
+    landlock::around(helper, scratch, rules, inner)
 }
 
 #[cfg(not(target_os = "linux"))]

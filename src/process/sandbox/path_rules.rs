@@ -63,7 +63,7 @@ pub(super) enum PathView {
 #[serde(deny_unknown_fields)]
 pub(super) struct PathRule {
     pub(super) at: PathBuf,
-    pub(super) sight: PathView,
+    pub(super) view: PathView,
     /// The content to show at the path, if it is not the real one.
     pub(super) from: Option<PathBuf>,
 }
@@ -121,7 +121,7 @@ impl PathRules {
     /// `helper` can be read.
     pub(super) fn rules(&self, env: &Variables, helper: &Path) -> Vec<PathRule> {
         let mut rules: Vec<PathRule> = Vec::new();
-        let mut add = |at: &Path, sight| rules.push(PathRule { at: at.into(), sight, from: None });
+        let mut add = |at: &Path, view| rules.push(PathRule { at: at.into(), view, from: None });
         PRIVATE.iter().for_each(|at| add(Path::new(at), PathView::Empty));
         SECRET.iter().for_each(|at| add(Path::new(at), PathView::Masked));
         NEEDED.iter().for_each(|at| add(Path::new(at), PathView::ReadOnly));
@@ -156,8 +156,8 @@ impl PathRules {
         self.writable.iter().for_each(|at| add(at, PathView::Writable));
         self.read_only.iter().for_each(|at| add(at, PathView::ReadOnly));
         for Mount { from, at, writable } in &self.mounts {
-            let sight = if *writable { PathView::Writable } else { PathView::ReadOnly };
-            rules.push(PathRule { at: at.clone(), sight, from: Some(from.clone()) });
+            let view = if *writable { PathView::Writable } else { PathView::ReadOnly };
+            rules.push(PathRule { at: at.clone(), view, from: Some(from.clone()) });
         }
         rules.retain(|rule| rule.at.is_absolute() && rule.at != Path::new("/"));
         rules.iter_mut().for_each(|rule| rule.at = whole(&rule.at));
@@ -165,7 +165,7 @@ impl PathRules {
         let own: Vec<&Path> =
             self.writable.iter().chain(self.mounts.iter().map(|mount| &mount.at)).map(PathBuf::as_path).collect();
         let is_granted = |rule: &PathRule| {
-            rule.sight == PathView::ReadOnly && !self.read_only.contains(&rule.at) && rule.from.is_none()
+            rule.view == PathView::ReadOnly && !self.read_only.contains(&rule.at) && rule.from.is_none()
         };
         rules.retain(|rule| !is_granted(rule) || !own.iter().any(|own| rule.at.starts_with(own)));
         // Of two rules for one path the later one wins, and those of the caller are the last.
@@ -173,12 +173,10 @@ impl PathRules {
         let mut rules: Vec<PathRule> = rules.into_iter().rev().filter(|rule| spoken.insert(rule.at.clone())).collect();
         rules.reverse();
         rules.sort_by_key(|rule| rule.at.components().count());
-        let links = needs
-            .links
-            .into_iter()
-            .filter(|(at, _)| rule_for(&rules, at).is_some_and(|it| it.sight == PathView::Empty));
+        let links =
+            needs.links.into_iter().filter(|(at, _)| rule_for(&rules, at).is_some_and(|it| it.view == PathView::Empty));
         let links: Vec<PathRule> =
-            links.map(|(at, target)| PathRule { at, sight: PathView::Link, from: Some(target) }).collect();
+            links.map(|(at, target)| PathRule { at, view: PathView::Link, from: Some(target) }).collect();
         rules.extend(links);
         rules.sort_by_key(|rule| rule.at.components().count());
         rules
@@ -252,14 +250,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_of_a_toolchain_in_somebody_elses_home_finds_the_rest_of_it_and_no_credentials() {
+    fn a_toolchain_in_another_users_home_is_readable_without_its_credentials() {
         let env =
             Variables::new([("PATH".to_owned(), "/home/b/.rustup/toolchains/x/bin:/home/b/.cargo/bin".to_owned())]);
         let rules = PathRules::default().rules(&env, Path::new("/usr/bin/fledge"));
-        let sight = |path: &str| rule_for(&rules, Path::new(path)).map(|rule| rule.sight);
-        assert_eq!(sight("/home/b/.rustup/toolchains/x/lib/a.so"), Some(PathView::ReadOnly));
-        assert_eq!(sight("/home/b/.cargo/credentials.toml"), Some(PathView::Masked));
-        assert_eq!(sight("/home/b/.ssh/id"), Some(PathView::Empty));
+        let view = |path: &str| rule_for(&rules, Path::new(path)).map(|rule| rule.view);
+        assert_eq!(view("/home/b/.rustup/toolchains/x/lib/a.so"), Some(PathView::ReadOnly));
+        assert_eq!(view("/home/b/.cargo/credentials.toml"), Some(PathView::Masked));
+        assert_eq!(view("/home/b/.ssh/id"), Some(PathView::Empty));
     }
 
     #[test]
@@ -267,7 +265,7 @@ mod tests {
         let env = [("CARGO_HOME", "/opt/cargo"), ("GOPATH", "/home/u/one:/home/u/two")];
         let env = Variables::new(env.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let rules = PathRules::default().rules(&env, Path::new("/usr/bin/fledge"));
-        let sight = |path: &str| rule_for(&rules, Path::new(path)).map(|rule| rule.sight);
+        let view = |path: &str| rule_for(&rules, Path::new(path)).map(|rule| rule.view);
         for (path, expected) in [
             ("/opt/cargo/registry", Some(PathView::ReadOnly)),
             ("/opt/cargo/credentials.toml", Some(PathView::Masked)),
@@ -275,21 +273,21 @@ mod tests {
             ("/home/u/one/pkg", Some(PathView::ReadOnly)),
             ("/home/u/two/pkg", Some(PathView::ReadOnly)),
         ] {
-            assert_eq!(sight(path), expected, "{path}");
+            assert_eq!(view(path), expected, "{path}");
         }
     }
 
     #[test]
     fn the_deeper_rule_holds_and_of_two_for_one_path_what_the_caller_says() {
-        let holes = PathRules {
+        let path_rules = PathRules {
             writable: vec!["/home/u/w".into(), "/root".into()],
             read_only: vec!["/home/u/w/.git".into()],
             home: Some("/home/u".into()),
             ..PathRules::default()
         };
         let env = Variables::new([("PATH".to_owned(), "/home/u/w/bin:/home/u/bin:bin".to_owned())]);
-        let rules = holes.rules(&env, Path::new("/home/u/.cargo/bin/fledge"));
-        let sight = |path: &str| rule_for(&rules, Path::new(path)).map(|rule| rule.sight);
+        let rules = path_rules.rules(&env, Path::new("/home/u/.cargo/bin/fledge"));
+        let view = |path: &str| rule_for(&rules, Path::new(path)).map(|rule| rule.view);
         for (path, expected) in [
             ("/usr/bin", None),
             ("/home/other", Some(PathView::Empty)),
@@ -302,7 +300,7 @@ mod tests {
             ("/home/u/w/.git/config", Some(PathView::ReadOnly)),
             ("/root/x", Some(PathView::Writable)),
         ] {
-            assert_eq!(sight(path), expected, "{path}");
+            assert_eq!(view(path), expected, "{path}");
         }
     }
 
@@ -317,13 +315,13 @@ mod tests {
         for folder in [&kept, &kept.join("../..")] {
             std::fs::write(folder.join("HEAD"), "ref: refs/heads/main\n").unwrap();
         }
-        let holes = PathRules::of_workspace(&own);
+        let path_rules = PathRules::of_workspace(&own);
         let expected = vec![own.join(".git"), own.join(".fledge"), kept.join("../.."), kept];
-        assert_eq!((holes.read_only, holes.writable), (expected, vec![own]));
+        assert_eq!((path_rules.read_only, path_rules.writable), (expected, vec![own]));
     }
 
     #[test]
-    fn the_repository_around_a_workspace_stays_as_it_is_also_where_an_empty_folder_has_its_name() {
+    fn a_repository_around_the_workspace_is_read_only_despite_an_empty_git_folder() {
         let folder = crate::test_support::temp_dir();
         let [above, own] = ["a", "a/b"].map(|name| folder.path().join(name));
         [above.join(".git"), own.join(".git")].iter().for_each(|git| std::fs::create_dir_all(git).unwrap());

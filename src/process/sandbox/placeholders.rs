@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The most attempts to make a folder that others are removing.
+/// The maximum number of attempts to make a folder that others are removing.
 const TRIES: usize = 1000;
 /// The permissions of a file that bubblewrap makes as a mount point.
 const MADE: u32 = 0o444;
@@ -34,14 +34,14 @@ struct Held {
 impl Placeholders {
     /// Makes and holds the folders that programs in a sandbox with mounts must not create. They are
     /// empty.
-    pub(super) fn hold(holes: &PathRules) -> Self {
-        let held = holes.read_only.iter().filter(|path| is_missing(path)).filter_map(|path| Held::make(path));
+    pub(super) fn hold(rules: &PathRules) -> Self {
+        let held = rules.read_only.iter().filter(|path| is_missing(path)).filter_map(|path| Held::make(path));
         Self { _folders: held.collect(), covers: Mutex::default() }
     }
 
     /// Records the paths of covered sockets. If a socket is gone when the sandbox is built, an
     /// empty file remains in its place.
-    pub(super) fn mind<'p>(&self, covers: impl Iterator<Item = &'p Path>) {
+    pub(super) fn record_sockets<'p>(&self, covers: impl Iterator<Item = &'p Path>) {
         let mut minded = self.covers.lock().unwrap_or_else(PoisonError::into_inner);
         for path in covers {
             if !minded.iter().any(|known| known == path) {
@@ -116,7 +116,7 @@ fn is_missing(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn holes(root: &Path) -> PathRules {
+    fn rules(root: &Path) -> PathRules {
         PathRules { read_only: vec![root.join(".git"), root.join(".fledge")], ..PathRules::default() }
     }
 
@@ -132,7 +132,7 @@ mod tests {
         let dir = crate::test_support::temp_dir();
         let root = dir.path();
         fs::create_dir(root.join(".fledge")).unwrap(); // left by a process that was killed
-        let (first, second) = (Placeholders::hold(&holes(root)), Placeholders::hold(&holes(root)));
+        let (first, second) = (Placeholders::hold(&rules(root)), Placeholders::hold(&rules(root)));
         assert_eq!(names(root), [".fledge", ".git"]);
         drop(first);
         assert_eq!(names(root), [".fledge", ".git"]);
@@ -146,7 +146,7 @@ mod tests {
         let root = dir.path();
         fs::create_dir(root.join(".git")).unwrap();
         fs::write(root.join(".git/HEAD"), "x").unwrap();
-        let held = Placeholders::hold(&holes(root));
+        let held = Placeholders::hold(&rules(root));
         fs::write(root.join(".fledge/new"), "y").unwrap();
         drop(held);
         assert!(root.join(".git/HEAD").exists() && root.join(".fledge/new").exists());
@@ -160,9 +160,9 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..300 {
-                        let held = Placeholders::hold(&holes(&root));
+                        let held = Placeholders::hold(&rules(&root));
                         assert_eq!(held._folders.len(), 2);
-                        assert!(held._folders.iter().all(Held::is_there), "somebody removed what is in use");
+                        assert!(held._folders.iter().all(Held::is_there), "a placeholder in use was removed");
                     }
                 });
             }
@@ -180,7 +180,7 @@ mod tests {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         }
         let held = Placeholders::default();
-        held.mind([made.as_path(), &own, &full].into_iter());
+        held.record_sockets([made.as_path(), &own, &full].into_iter());
         drop(held);
         assert_eq!(names(dir.path()), ["full", "own"]);
     }

@@ -38,21 +38,25 @@ enum Stands {
 /// The alternative that is always possible, appended to a remedy.
 pub const WITHOUT: &str = ", or run without a sandbox: `--sandbox off`";
 
-/// The reason why there is no sandbox: what was tried, why each attempt failed, and the remedy.
+/// The reason why no sandbox works: what was tried, why each attempt failed, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .tried.join("; "))]
 pub struct NoSandbox {
     /// Each sandbox with the reason why it does not work.
     pub tried: Vec<String>,
     /// The remedy in one line.
-    pub mend: String,
+    pub hint: String,
 }
 
 /// Returns the best sandbox that works.
-pub(super) async fn raise(choice: SandboxChoice, helper: Option<&Path>, path: &str) -> Result<Sandbox, NoSandbox> {
+pub(super) async fn find_sandbox(
+    choice: SandboxChoice,
+    helper: Option<&Path>,
+    path: &str,
+) -> Result<Sandbox, NoSandbox> {
     let Some(helper) = helper.and_then(|helper| helper.canonicalize().ok()) else {
-        let mend = "set the fledge program as the helper in the settings, or turn the sandbox off".into();
-        return Err(NoSandbox { tried: vec!["cannot build a sandbox without the fledge program".into()], mend });
+        let hint = "set the fledge program as the helper in the settings, or turn the sandbox off".into();
+        return Err(NoSandbox { tried: vec!["cannot build a sandbox without the fledge program".into()], hint });
     };
     let wanted = (choice, helper, path.to_owned());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,15 +73,15 @@ pub(super) async fn raise(choice: SandboxChoice, helper: Option<&Path>, path: &s
         Stands::Bubblewrap(bwrap) => Ok(Sandbox(SandboxBuild::Bubblewrap { bwrap, helper: wanted.1 })),
         Stands::Landlock => untried(&wanted.1).map_err(|why| NoSandbox {
             tried: vec![format!("cannot create a temporary folder for landlock ({why})")],
-            mend: "free space in the folder for temporary files (TMPDIR)".into(),
+            hint: "free space in the folder for temporary files (TMPDIR)".into(),
         }),
     }
 }
 
 async fn find(choice: SandboxChoice, helper: &Path, path: &str) -> Result<Stands, NoSandbox> {
     if !cfg!(target_os = "linux") {
-        let mend = "run fledge in a Linux container or machine, or use `--sandbox off`".into();
-        return Err(NoSandbox { tried: vec!["fledge has no sandbox for this system yet".into()], mend });
+        let hint = "run fledge in a Linux container or machine, or use `--sandbox off`".into();
+        return Err(NoSandbox { tried: vec!["fledge has no sandbox for this system yet".into()], hint });
     }
     let mut tried = Vec::new();
     match bubblewrap(path) {
@@ -86,8 +90,8 @@ async fn find(choice: SandboxChoice, helper: &Path, path: &str) -> Result<Stands
             let mut why = String::new();
             for users in USERS {
                 let bwrap = Bubblewrap { program: program.clone(), users };
-                let wall = Sandbox(SandboxBuild::Bubblewrap { bwrap: bwrap.clone(), helper: helper.into() });
-                match stands(&wall, path).await {
+                let sandbox = Sandbox(SandboxBuild::Bubblewrap { bwrap: bwrap.clone(), helper: helper.into() });
+                match check_sandbox(&sandbox, path).await {
                     Ok(()) => return Ok(Stands::Bubblewrap(bwrap)),
                     Err(fault) => why = fault,
                 }
@@ -101,12 +105,12 @@ async fn find(choice: SandboxChoice, helper: &Path, path: &str) -> Result<Stands
             Err(why) => tried.push(format!("landlock does not work here ({why})")),
         }
     }
-    Err(NoSandbox { tried, mend: mend(path) })
+    Err(NoSandbox { tried, hint: hint(path) })
 }
 
 pub(super) async fn landlock(helper: &Path, path: &str) -> Result<Sandbox, String> {
-    let wall = untried(helper)?;
-    stands(&wall, path).await.map(|()| wall)
+    let sandbox = untried(helper)?;
+    check_sandbox(&sandbox, path).await.map(|()| sandbox)
 }
 
 /// Returns a Landlock sandbox with new folders, without trying it.
@@ -129,7 +133,7 @@ fn scratch() -> io::Result<TempDir> {
 }
 
 /// Checks a sandbox by starting a program in it. Returns the reason if that fails.
-async fn stands(wall: &Sandbox, path: &str) -> Result<(), String> {
+async fn check_sandbox(sandbox: &Sandbox, path: &str) -> Result<(), String> {
     let trial = Invocation {
         program: "/bin/sh".into(),
         args: vec!["-c".into(), TRIAL.into()],
@@ -141,18 +145,18 @@ async fn stands(wall: &Sandbox, path: &str) -> Result<(), String> {
         log: None,
         log_limit: 0,
     };
-    let ended = wall.run_at(None, &PathRules::default(), trial, &CancellationToken::new(), &|_| {}).await;
+    let ended = sandbox.run_at(None, &PathRules::default(), trial, &CancellationToken::new(), &|_| {}).await;
     let EndedProcess { end, output, .. } = ended;
-    let said = output.text(400).trim().lines().next().unwrap_or_default().to_owned();
+    let message = output.text(400).trim().lines().next().unwrap_or_default().to_owned();
     match end {
         ProcessEnd::Exited(42) => Ok(()),
         ProcessEnd::NotStarted(why) => Err(why),
         ProcessEnd::TimedOut => Err("a test program did not end".into()),
         ProcessEnd::Exceeded(how) => Err(format!("a test program exceeded a limit: {how}")),
-        ProcessEnd::Exited(_) | ProcessEnd::Signalled(_) | ProcessEnd::Stopped if said.is_empty() => {
+        ProcessEnd::Exited(_) | ProcessEnd::Signalled(_) | ProcessEnd::Stopped if message.is_empty() => {
             Err("a test program failed".into())
         }
-        ProcessEnd::Exited(_) | ProcessEnd::Signalled(_) | ProcessEnd::Stopped => Err(said),
+        ProcessEnd::Exited(_) | ProcessEnd::Signalled(_) | ProcessEnd::Stopped => Err(message),
     }
 }
 
@@ -163,7 +167,7 @@ fn bubblewrap(path: &str) -> Option<PathBuf> {
 }
 
 /// Returns the remedy in one line, from the system's settings of namespaces.
-fn mend(path: &str) -> String {
+fn hint(path: &str) -> String {
     let says = |name: &str, value: &str| {
         process::census::read(&format!("/proc/sys/{name}")).is_some_and(|text| text.trim() == value)
     };

@@ -9,12 +9,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// The most links that are followed for one path, as in the kernel.
+/// The maximum number of links that are followed for one path, as in the kernel.
 const MOST_LINKS: usize = 40;
-/// The most programs that are followed from one to the next: a link to a script, the script's
-/// interpreter, the interpreter of a virtual environment.
+/// The maximum number of programs that are followed from one to the next: a link to a script, the
+/// script's interpreter, the interpreter of a virtual environment.
 const MOST_HOPS: usize = 6;
-/// The most entries to look at in one folder.
+/// The maximum number of entries to look at in one folder.
 const MOST_ENTRIES: usize = 2000;
 /// Folders of the system that have no links into a home.
 const SYSTEM: [&str; 4] = ["/bin", "/sbin", "/usr/bin", "/usr/sbin"];

@@ -28,7 +28,7 @@ pub struct Restrictions {
     /// the machine.
     pub(super) alone: bool,
     pub(super) limits: SandboxLimits,
-    /// The rules for paths, if there are no mounts.
+    /// The rules for paths, if no mounts exist.
     pub(super) ground: Option<Vec<PathRule>>,
 }
 
@@ -61,8 +61,8 @@ pub enum SandboxStartError {
 
 impl Restrictions {
     /// Returns the restrictions that namespaces do not cover.
-    pub(super) fn of_namespaces(holes: &PathRules, alone: bool) -> Self {
-        Self { sockets: true, network: holes.network, alone, limits: holes.limits, ground: None }
+    pub(super) fn of_namespaces(rules: &PathRules, alone: bool) -> Self {
+        Self { sockets: true, network: rules.network, alone, limits: rules.limits, ground: None }
     }
 
     pub(super) fn to_json(&self) -> String {

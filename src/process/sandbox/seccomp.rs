@@ -119,13 +119,14 @@ const TYPING: [u32; 2] = [0x5412, 0x541c];
 /// sockets, in a private namespace or because the network is granted. With `alone`, it cannot make
 /// sockets that reach a path, since nothing else separates it from those of the machine.
 pub(super) fn forbid(sockets: bool, alone: bool) -> Result<(), String> {
-    let said = |error: &dyn std::fmt::Display| format!("cannot forbid system calls: {error}");
-    let denied = denied(sockets, alone).and_then(|rules| program(rules, libc::EPERM)).map_err(|error| said(&error))?;
+    let message = |error: &dyn std::fmt::Display| format!("cannot forbid system calls: {error}");
+    let denied =
+        denied(sockets, alone).and_then(|rules| program(rules, libc::EPERM)).map_err(|error| message(&error))?;
     // These calls take their arguments from memory, which no filter can read. Programs that find
     // them missing use the older calls.
     let absent = [libc::SYS_clone3, libc::SYS_openat2].map(|call| (call, Vec::new()));
-    let absent = program(Rules::from(absent), libc::ENOSYS).map_err(|error| said(&error))?;
-    [denied, absent].iter().try_for_each(seccompiler_apply).map_err(|error| said(&error))
+    let absent = program(Rules::from(absent), libc::ENOSYS).map_err(|error| message(&error))?;
+    [denied, absent].iter().try_for_each(seccompiler_apply).map_err(|error| message(&error))
 }
 
 fn seccompiler_apply(program: &BpfProgram) -> Result<(), seccompiler::Error> {

@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The most attempts to build a sandbox. The last one does not depend on any socket: programs in it
-/// cannot make sockets that reach outside.
+/// The maximum number of attempts to build a sandbox. The last one does not depend on any socket:
+/// programs in it cannot make sockets that reach outside.
 const STARTS: usize = 12;
 /// The longest time that a failed build takes. A program that ran longer has started.
 const BUILDING: Duration = Duration::from_secs(5);
@@ -28,15 +28,15 @@ impl Sandbox {
     /// because something had vanished: see [`Sandbox::found_something_gone`].
     pub fn builds(
         &self,
-        holes: &PathRules,
+        rules: &PathRules,
         inner: &Invocation,
         placeholders: &Placeholders,
     ) -> impl Iterator<Item = Invocation> {
         let most = if self.kind() == SandboxKind::Bubblewrap { STARTS } else { 1 };
         (1..=most).map(move |number| {
             let sockets = if number < STARTS { SocketRules::OneByOne } else { SocketRules::None };
-            let outer = self.built(holes, inner.clone(), sockets);
-            placeholders.mind(covers(&outer));
+            let outer = self.built(rules, inner.clone(), sockets);
+            placeholders.record_sockets(covers(&outer));
             outer
         })
     }
@@ -52,12 +52,12 @@ impl Sandbox {
     pub async fn run_at(
         &self,
         pace: Option<&Backpressure>,
-        holes: &PathRules,
+        rules: &PathRules,
         inner: Invocation,
         stop: &CancellationToken,
         on_output: &(dyn Fn(&[u8]) + Send + Sync),
     ) -> EndedProcess {
-        self.run_over(&self.placeholders(holes), (pace, &[]), holes, inner, stop, on_output).await
+        self.run_over(&self.placeholders(rules), (pace, &[]), rules, inner, stop, on_output).await
     }
 
     /// Runs a program in the sandbox with these bytes as its standard input. The caller holds the
@@ -65,23 +65,23 @@ impl Sandbox {
     pub async fn run_fed(
         &self,
         input: &[u8],
-        holes: &PathRules,
+        rules: &PathRules,
         inner: Invocation,
         stop: &CancellationToken,
     ) -> EndedProcess {
-        self.run_over(&Placeholders::default(), (None, input), holes, inner, stop, &|_| {}).await
+        self.run_over(&Placeholders::default(), (None, input), rules, inner, stop, &|_| {}).await
     }
 
     async fn run_over(
         &self,
         placeholders: &Placeholders,
         (pace, input): (Option<&Backpressure>, &[u8]),
-        holes: &PathRules,
+        rules: &PathRules,
         inner: Invocation,
         stop: &CancellationToken,
         on_output: &(dyn Fn(&[u8]) + Send + Sync),
     ) -> EndedProcess {
-        let mut builds = self.builds(holes, &inner, placeholders).peekable();
+        let mut builds = self.builds(rules, &inner, placeholders).peekable();
         while let Some(outer) = builds.next() {
             let waiting = (self.kind() == SandboxKind::Bubblewrap).then(Vec::new);
             let held = Held { on_output, waiting: Mutex::new(waiting) };
@@ -92,20 +92,20 @@ impl Sandbox {
                 Ok(files) => files,
                 Err(error) => return EndedProcess::at_once(ProcessEnd::NotStarted(error.to_string()), Duration::ZERO),
             };
-            let ended = process::run_paced(pace, holes.limits.bounds(), files, outer.clone(), stop, &hear).await;
+            let ended = process::run_paced(pace, rules.limits.bounds(), files, outer.clone(), stop, &hear).await;
             let may_be_again = !stop.is_cancelled() && ended.duration <= BUILDING;
             if may_be_again && self.met_something_gone(&ended, &outer) && builds.peek().is_some() {
                 continue; // building is costly, so the next sandbox is built only if needed
             }
             held.let_go();
-            return self.explain_end(ended, holes, inner.clone(), stop).await;
+            return self.explain_end(ended, rules, inner.clone(), stop).await;
         }
         EndedProcess::at_once(ProcessEnd::NotStarted("cannot build the sandbox".into()), Duration::ZERO)
     }
 
     /// Returns whether a vanished path kept the program from starting, and the program printed
-    /// nothing else. A program that prints such a message itself, about a path of the sandbox, is
-    /// started again.
+    /// nothing else. A program that itself prints a message of this form, about a path of the
+    /// sandbox, is started again.
     fn met_something_gone(&self, ended: &EndedProcess, outer: &Invocation) -> bool {
         let line = String::from_utf8_lossy(&ended.output.head);
         let is_named = |arg: &String| arg.len() > 1 && arg.starts_with('/') && line.contains(arg.as_str());

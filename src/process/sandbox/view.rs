@@ -183,17 +183,17 @@ impl MountView {
         }
         let text = |error: io::Error| error.to_string();
         let mut child = self.0.child.lock().await;
-        let mut told = serde_json::to_vec(mounts).map_err(|error| error.to_string())?;
-        told.push(b'\n');
+        let mut reported = serde_json::to_vec(mounts).map_err(|error| error.to_string())?;
+        reported.push(b'\n');
         let stdin = child.stdin.as_mut().ok_or("the holder of the mounts has no pipes")?;
         // If the holder has already ended, its last output gives the reason.
-        let written = stdin.write_all(&told).await;
+        let written = stdin.write_all(&reported).await;
         let mut line = String::new();
         let stdout = child.stdout.as_mut().ok_or("the holder of the mounts has no pipes")?;
         // The holder answers each line with one line, so nothing that is read ahead is lost.
         let mut answer = BufReader::new(stdout);
-        let heard = tokio::time::timeout(crate::limits::HELPER_TIMEOUT, answer.read_line(&mut line)).await;
-        heard.map_err(|_| "mounting took too long".to_owned())?.map_err(text)?;
+        let received = tokio::time::timeout(crate::limits::HELPER_TIMEOUT, answer.read_line(&mut line)).await;
+        received.map_err(|_| "mounting took too long".to_owned())?.map_err(text)?;
         if written.is_ok() && line.trim_end() == READY {
             for layer in &mounts.layers {
                 // The kernel closes its own folder to everyone but root. Once the folder is open,

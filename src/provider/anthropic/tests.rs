@@ -151,7 +151,7 @@ fn what_breaks_the_order_is_a_protocol_fault() {
         ("stop twice", vec![START.into(), text(), close(0), close(0)]),
         ("end inside a block", vec![START.into(), text(), note("end_turn"), STOP.into()]),
         ("end without a reason", vec![START.into(), STOP.into()]),
-        ("a reason nobody knows", vec![START.into(), note("boredom")]),
+        ("an unknown reason", vec![START.into(), note("boredom")]),
         ("not JSON", vec![START.into(), r#"{"type":"ping""#.into()]),
     ];
     for (name, events) in cases {

@@ -17,7 +17,7 @@ pub struct Recording {
 
 impl Recording {
     /// Sets the agent of the following turns by its path; `None` selects the run itself.
-    pub fn hear(&mut self, of: Option<&str>) {
+    pub fn set_agent(&mut self, of: Option<&str>) {
         self.of = of.map(str::to_owned);
     }
 
@@ -48,17 +48,17 @@ impl Recording {
     /// Creates a turn with this content.
     fn taken(&self, content: &[Block]) -> Taken {
         let mut taken = Taken { of: self.of.clone(), ..Taken::default() };
-        let said: Vec<Said> = content.iter().filter_map(Said::from_block).collect();
-        if is_plain(&said) {
-            for block in said {
+        let blocks: Vec<RecordedBlock> = content.iter().filter_map(RecordedBlock::from_block).collect();
+        if is_plain(&blocks) {
+            for block in blocks {
                 match block {
-                    Said::Thinking { thinking } => taken.thinking = Some(thinking),
-                    Said::Text { text } => taken.text = Some(text),
-                    Said::Tool { tool } => taken.tools.push(tool),
+                    RecordedBlock::Thinking { thinking } => taken.thinking = Some(thinking),
+                    RecordedBlock::Text { text } => taken.text = Some(text),
+                    RecordedBlock::Tool { tool } => taken.tools.push(tool),
                 }
             }
         } else {
-            taken.content = said;
+            taken.content = blocks;
         }
         taken
     }
@@ -68,9 +68,9 @@ impl Recording {
         let ModelError { fault: kind, message, retry_after_ms, spent } = error.clone();
         let retry_after = retry_after_ms.map(|wait| format!("{wait}ms"));
         let fault = Some(Broken { kind, message, retry_after, bytes: spent.as_ref().map(|spent| spent.bytes) });
-        let Spent { model, usage, said, .. } = *spent.unwrap_or_default();
+        let Spent { model, usage, partial, .. } = *spent.unwrap_or_default();
         let (usage, model) = (usage.as_ref().map(Tokens::from_usage), Some(model).filter(|model| !model.is_empty()));
-        self.turns.push(Taken { fault, usage, model, ..self.taken(&said) });
+        self.turns.push(Taken { fault, usage, model, ..self.taken(&partial) });
     }
 
     /// Returns the number of turns.
@@ -119,7 +119,7 @@ struct Taken {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    content: Vec<Said>,
+    content: Vec<RecordedBlock>,
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Tokens>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,7 +132,7 @@ struct Taken {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-enum Said {
+enum RecordedBlock {
     Thinking { thinking: String },
     Text { text: String },
     Tool { tool: Tool },
@@ -187,7 +187,7 @@ impl Tokens {
     }
 }
 
-impl Said {
+impl RecordedBlock {
     fn from_block(block: &Block) -> Option<Self> {
         match block {
             Block::Thinking { text, .. } => Some(Self::Thinking { thinking: text.clone() }),
@@ -210,13 +210,13 @@ impl Tool {
 
 /// Returns true if the short form can express the content: at most one thought, then at most one
 /// text, then calls.
-fn is_plain(said: &[Said]) -> bool {
-    let rank = |said: &Said| match said {
-        Said::Thinking { .. } => 0,
-        Said::Text { .. } => 1,
-        Said::Tool { .. } => 2,
+fn is_plain(blocks: &[RecordedBlock]) -> bool {
+    let rank = |block: &RecordedBlock| match block {
+        RecordedBlock::Thinking { .. } => 0,
+        RecordedBlock::Text { .. } => 1,
+        RecordedBlock::Tool { .. } => 2,
     };
-    said.windows(2).all(|pair| rank(&pair[0]) < rank(&pair[1]) || rank(&pair[0]) == 2 && rank(&pair[1]) == 2)
+    blocks.windows(2).all(|pair| rank(&pair[0]) < rank(&pair[1]) || rank(&pair[0]) == 2 && rank(&pair[1]) == 2)
 }
 
 #[cfg(test)]
@@ -302,20 +302,20 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_said_before_a_failure_is_played_again_with_what_it_used() {
-        let spent = |said: Vec<Block>, bytes| Spent {
+        let spent = |blocks: Vec<Block>, bytes| Spent {
             model: "m-1".into(),
             usage: Some(Usage { input_tokens: 9, output_tokens: 2, ..Usage::default() }),
             bytes,
-            said: said.into(),
+            partial: blocks.into(),
         };
-        let said = vec![
+        let blocks = vec![
             Block::Thinking { text: "hm ".into(), opaque: None },
             text("a b"),
             call("c", ToolInput::parse("{}")),
             text("d"),
         ];
         let faults = [
-            ModelError::network("cut").after(spent(said.clone(), 40)),
+            ModelError::network("cut").after(spent(blocks.clone(), 40)),
             ModelError::network("cut at once").after(Spent::default()),
             ModelError::network("refused"),
         ];
@@ -325,17 +325,17 @@ mod tests {
         let request =
             ModelRequest { system: String::new(), messages: [].into(), tools: [].into(), turn: 1, max_output: None };
         for fault in &faults {
-            let heard = std::sync::Mutex::new(String::new());
-            let hear = |delta: Delta| match delta {
-                Delta::Text(piece) | Delta::Thinking(piece) => heard.lock().unwrap().push_str(&piece),
-                Delta::ToolCall(call) => heard.lock().unwrap().push_str(&call.name),
+            let received = std::sync::Mutex::new(String::new());
+            let set_agent = |delta: Delta| match delta {
+                Delta::Text(piece) | Delta::Thinking(piece) => received.lock().unwrap().push_str(&piece),
+                Delta::ToolCall(call) => received.lock().unwrap().push_str(&call.name),
                 Delta::Spent(_) => {}
             };
-            let played = cassette.complete(&request, &hear).await.unwrap_err();
+            let played = cassette.complete(&request, &set_agent).await.unwrap_err();
             let mut wanted = fault.clone();
-            let was_said = wanted.spent.as_mut().map(|spent| std::mem::take(&mut spent.said)).unwrap_or_default();
+            let was_said = wanted.spent.as_mut().map(|spent| std::mem::take(&mut spent.partial)).unwrap_or_default();
             assert_eq!(
-                (played, heard.lock().unwrap().as_str()),
+                (played, received.lock().unwrap().as_str()),
                 (wanted, if was_said.is_empty() { "" } else { "hm a bcd" })
             );
         }

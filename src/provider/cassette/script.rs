@@ -287,9 +287,9 @@ impl RawUsage {
 impl RawFault {
     /// Checks the fault together with the partial answer, the model and the token counts. Without
     /// any of these the fault is a refused request.
-    fn check(self, said: &[Block], (model, usage): (Option<String>, Option<Usage>)) -> Result<ScriptFault, String> {
-        let is_begun = self.bytes.is_some() || !said.is_empty() || usage.is_some();
-        let bytes = self.bytes.unwrap_or_else(|| text_of(said).len() as u64);
+    fn check(self, partial: &[Block], (model, usage): (Option<String>, Option<Usage>)) -> Result<ScriptFault, String> {
+        let is_begun = self.bytes.is_some() || !partial.is_empty() || usage.is_some();
+        let bytes = self.bytes.unwrap_or_else(|| text_of(partial).len() as u64);
         let spent = is_begun.then(|| Spent { model: model.unwrap_or_default(), usage, bytes, ..Spent::default() });
         let retry_after_ms = match self.retry_after {
             None => None,

@@ -39,20 +39,20 @@ async fn ask(cassette: &Cassette, request: &ModelRequest) -> (Vec<Delta>, Result
 }
 
 #[tokio::test]
-async fn summaries_are_for_who_asks_for_one_and_those_that_nobody_asks_for_are_passed_over() {
+async fn recorded_summaries_answer_only_summary_requests_and_others_skip_them() {
     let yaml = "window: 9\nturns: [{ text: a }, { text: S1, summary: true }, { text: b }, { text: S2, summary: true }, { text: c }]";
     let tape = Cassette::parse(yaml, "t").unwrap();
     assert_eq!(tape.bounds(), Some(CassetteBounds { window: Some(9), ..CassetteBounds::default() }));
     let summing = ModelRequest { system: format!("{SUMMARISER} …"), ..request(1, vec![]) };
-    let said = async |request: &ModelRequest| match ask(&tape, request).await.1 {
+    let output = async |request: &ModelRequest| match ask(&tape, request).await.1 {
         Ok(reply) => reply.text(),
         Err(error) => error.message,
     };
-    assert_eq!(said(&request(1, vec![])).await, "a");
-    assert_eq!(said(&request(2, vec![])).await, "b");
-    assert_eq!(said(&summing).await, "S2");
-    assert!(said(&summing).await.contains("turn 6 is missing"));
-    assert_eq!(said(&request(3, vec![])).await, "c");
+    assert_eq!(output(&request(1, vec![])).await, "a");
+    assert_eq!(output(&request(2, vec![])).await, "b");
+    assert_eq!(output(&summing).await, "S2");
+    assert!(output(&summing).await.contains("turn 6 is missing"));
+    assert_eq!(output(&request(3, vec![])).await, "c");
 }
 
 #[tokio::test]
@@ -148,17 +148,17 @@ async fn each_agent_of_a_run_is_played_the_turns_that_are_for_it() {
          - { of: 2, text: again }";
     let cassette = Cassette::parse(turns, "c.yaml").unwrap();
     let child = |path: &str| cassette.for_child(path).unwrap();
-    let said = async |provider: &dyn Provider, turn| {
+    let output = async |provider: &dyn Provider, turn| {
         provider.complete(&request(turn, vec![]), &|_| {}).await.map(|reply| reply.text())
     };
     let (second, deep) = (child("2"), child("1").for_child("1.1").unwrap());
-    assert_eq!(said(&*second, 1).await.unwrap(), "second");
-    assert_eq!(said(&cassette, 1).await.unwrap(), "mine");
-    assert_eq!(said(&*deep, 1).await.unwrap(), "deep");
-    assert_eq!(said(&*child("2"), 2).await.unwrap(), "again");
-    assert_eq!(said(&cassette, 2).await.unwrap(), "mine too");
+    assert_eq!(output(&*second, 1).await.unwrap(), "second");
+    assert_eq!(output(&cassette, 1).await.unwrap(), "mine");
+    assert_eq!(output(&*deep, 1).await.unwrap(), "deep");
+    assert_eq!(output(&*child("2"), 2).await.unwrap(), "again");
+    assert_eq!(output(&cassette, 2).await.unwrap(), "mine too");
     assert_eq!(
-        said(&*deep, 2).await.unwrap_err().message,
+        output(&*deep, 2).await.unwrap_err().message,
         r#"cassette/c.yaml: turn 2 of sub-agent 1.1 is missing: the cassette has 1 (add the answer under `turns:`, or record the run anew with `--record FILE`); asked with: """#
     );
 }

@@ -64,34 +64,34 @@ fn tool(tool: &ToolSpec) -> Value {
 /// in one message; it includes the images of the results, because a tool message can hold only
 /// text.
 fn user(message: &Message, names: &HashMap<&str, String>, messages: &mut Vec<Value>) {
-    let (mut said, mut shown): (Vec<&str>, Vec<&Image>) = (Vec::new(), Vec::new());
+    let (mut texts, mut shown): (Vec<&str>, Vec<&Image>) = (Vec::new(), Vec::new());
     for block in &message.content {
         match block {
             Block::ToolResult(result) => {
                 // The format has no flag for a failed call, so the text marks it.
                 let mark = if result.is_error { "error: " } else { "" };
-                let mut told =
+                let mut reported =
                     json!({"role": "tool", "tool_call_id": result.id, "content": format!("{mark}{}", result.content)});
                 if let Some(name) = names.get(result.id.as_str()) {
-                    told["tool_name"] = name.as_str().into();
+                    reported["tool_name"] = name.as_str().into();
                 }
-                messages.push(told);
+                messages.push(reported);
                 shown.extend(&result.images);
             }
-            Block::Text { text } => said.push(text),
+            Block::Text { text } => texts.push(text),
             Block::Image(image) => shown.push(image),
             Block::Thinking { .. } | Block::ToolUse(_) | Block::Opaque { .. } => {}
         }
     }
-    if said.is_empty() && shown.is_empty() {
+    if texts.is_empty() && shown.is_empty() {
         return;
     }
-    let text = if said.is_empty() { SHOWN.to_owned() } else { said.join("\n\n") };
-    let mut told = json!({"role": "user", "content": text});
+    let text = if texts.is_empty() { SHOWN.to_owned() } else { texts.join("\n\n") };
+    let mut reported = json!({"role": "user", "content": text});
     if !shown.is_empty() {
-        told["images"] = shown.iter().map(|image| image.data.as_str()).collect();
+        reported["images"] = shown.iter().map(|image| image.data.as_str()).collect();
     }
-    messages.push(told);
+    messages.push(reported);
 }
 
 /// Encodes a message of the model. Returns `None` if no part of it can be sent.
@@ -116,14 +116,14 @@ fn assistant<'m>(message: &'m Message, names: &mut HashMap<&'m str, String>) -> 
     if text.is_empty() && calls.is_empty() {
         return None;
     }
-    let mut said = json!({"role": "assistant", "content": text});
+    let mut message = json!({"role": "assistant", "content": text});
     if !thoughts.is_empty() {
-        said["thinking"] = thoughts.into();
+        message["thinking"] = thoughts.into();
     }
     if !calls.is_empty() {
-        said["tool_calls"] = Value::Array(calls);
+        message["tool_calls"] = Value::Array(calls);
     }
-    Some(said)
+    Some(message)
 }
 
 #[cfg(test)]

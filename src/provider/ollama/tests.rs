@@ -40,8 +40,8 @@ fn a_whole_answer_becomes_a_reply_and_its_pieces_are_streamed() {
         call("call_3_2", "list", ToolInput::Object(json!({}))),
         call("call_3_3", "read", ToolInput::parse("{\"p\": 2")),
     ];
-    let said = [Delta::Thinking("hm".into()), Delta::Text("I'll ".into()), Delta::Text("look.".into())];
-    assert_eq!(deltas, said.into_iter().chain(calls.clone().map(Delta::ToolCall)).collect::<Vec<_>>());
+    let streamed = [Delta::Thinking("hm".into()), Delta::Text("I'll ".into()), Delta::Text("look.".into())];
+    assert_eq!(deltas, streamed.into_iter().chain(calls.clone().map(Delta::ToolCall)).collect::<Vec<_>>());
     let content = [
         Block::Thinking { text: "hm".into(), opaque: Some(json!({"field": "thinking"})) },
         Block::Text { text: "I'll look.".into() },

@@ -69,7 +69,7 @@ fn tool(tool: &ToolSpec) -> Value {
 /// Text and images follow in one message; it includes the images of the results, because a tool
 /// message can hold only text.
 fn user(message: &Message, messages: &mut Vec<Value>) {
-    let (mut said, mut shown): (Vec<&str>, Vec<&Image>) = (Vec::new(), Vec::new());
+    let (mut texts, mut shown): (Vec<&str>, Vec<&Image>) = (Vec::new(), Vec::new());
     for block in &message.content {
         match block {
             Block::ToolResult(result) => {
@@ -80,14 +80,14 @@ fn user(message: &Message, messages: &mut Vec<Value>) {
                 shown.extend(&result.images);
             }
             Block::Image(image) => shown.push(image),
-            Block::Text { text } => said.push(text.as_str()),
+            Block::Text { text } => texts.push(text.as_str()),
             Block::Thinking { .. } | Block::ToolUse(_) | Block::Opaque { .. } => {}
         }
     }
-    if shown.is_empty() && !said.is_empty() {
-        messages.push(json!({"role": "user", "content": said.join("\n\n")}));
+    if shown.is_empty() && !texts.is_empty() {
+        messages.push(json!({"role": "user", "content": texts.join("\n\n")}));
     } else if !shown.is_empty() {
-        let text = if said.is_empty() { SHOWN.to_owned() } else { said.join("\n\n") };
+        let text = if texts.is_empty() { SHOWN.to_owned() } else { texts.join("\n\n") };
         let mut parts = vec![json!({"type": "text", "text": text})];
         parts.extend(shown.iter().map(|image| json!({"type": "image_url", "image_url": {"url": image.data_url()}})));
         messages.push(json!({"role": "user", "content": parts}));
@@ -101,26 +101,26 @@ fn assistant(message: &Message, endpoint: &Endpoint) -> Option<Value> {
     for (place, block) in message.content.iter().enumerate() {
         if let Block::ToolUse(call) = block {
             let function = json!({"name": wire_name(&call.name), "arguments": wire_input(&call.input).to_string()});
-            let mut told = json!({"id": call.id, "type": "function", "function": function});
+            let mut call_entry = json!({"id": call.id, "type": "function", "function": function});
             let own = message.content.get(place + 1).and_then(extra);
             let needed = || (calls.is_empty() && endpoint.model.contains("gemini-3")).then(unsigned);
             if let Some(extra) = own.cloned().or_else(needed) {
-                told[EXTRA] = extra;
+                call_entry[EXTRA] = extra;
             }
-            calls.push(told);
+            calls.push(call_entry);
         }
     }
     if text.is_empty() && calls.is_empty() {
         return None;
     }
-    let mut said = json!({"role": "assistant", "content": (!text.is_empty()).then_some(text)});
+    let mut entry = json!({"role": "assistant", "content": (!text.is_empty()).then_some(text)});
     if !calls.is_empty() {
-        said["tool_calls"] = Value::Array(calls);
+        entry["tool_calls"] = Value::Array(calls);
         if let Some(thought) = message.content.iter().find_map(wanted_thought).filter(|_| endpoint.base_url.is_some()) {
-            said[REASONING] = thought.into();
+            entry[REASONING] = thought.into();
         }
     }
-    Some(said)
+    Some(entry)
 }
 
 /// Returns the data that is sent back with the call before this block.
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_of_an_answer_goes_by_the_name_that_the_server_knows_and_whoever_asks_may_set_a_lower_one() {
+    fn the_output_limit_uses_the_servers_field_name_and_a_request_may_lower_it() {
         let bounds = |base: Option<&str>, model: &str, max_output| {
             let base_url = base.map(str::to_owned);
             let endpoint =

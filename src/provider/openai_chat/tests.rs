@@ -38,14 +38,14 @@ fn call(id: &str, name: &str, input: Value) -> (String, String, Value) {
 }
 
 #[test]
-fn text_in_parts_is_text_thoughts_among_them_are_thoughts_and_nothing_is_lost_unsaid() {
+fn text_parts_become_text_thought_parts_become_thoughts_and_drops_are_reported() {
     let parts = |content: Value| run(&[delta(&json!({ "content": content })), finish("stop"), DONE.into()]);
     let thought = json!({"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]});
     let (deltas, end) = parts(json!([thought, {"type": "text", "text": "Do"}, {"type": "text", "text": "ne."}]));
     let text = |text: &str| Delta::Text(text.into());
     assert_eq!(deltas, [Delta::Thinking("hm".into()), text("Do"), text("ne.")]);
-    let said = [Block::Thinking { text: "hm".into(), opaque: None }, Block::Text { text: "Done.".into() }];
-    assert_eq!(end.unwrap().unwrap().content, said);
+    let message = [Block::Thinking { text: "hm".into(), opaque: None }, Block::Text { text: "Done.".into() }];
+    assert_eq!(end.unwrap().unwrap().content, message);
     for content in [json!([{"type": "hologram"}]), json!({"text": "Done."})] {
         assert_eq!(parts(content.clone()).1.unwrap_err().fault, ModelErrorKind::Protocol, "{content}");
     }
@@ -128,8 +128,8 @@ fn complete_calls_need_no_finish_reason_before_the_end_and_a_text_alone_does() {
     assert_eq!((reply.stop, reply.lacks_end), (StopReason::ToolUse, true));
     assert_eq!(deltas, reply.tool_calls().cloned().map(Delta::ToolCall).collect::<Vec<_>>());
     assert_eq!(reply.tool_calls().next().unwrap().input, ToolInput::Object(json!({"p": 1})));
-    let said = delta(&json!({"content": "I look."}));
-    for cut in [vec![piece("{\"p\":")], vec![piece("")], vec![piece("[1]")], vec![said]] {
+    let message = delta(&json!({"content": "I look."}));
+    for cut in [vec![piece("{\"p\":")], vec![piece("")], vec![piece("[1]")], vec![message]] {
         let error = run(&[cut.clone(), vec![DONE.into()]].concat()).1.unwrap_err();
         assert_eq!(error.fault, ModelErrorKind::Protocol, "{cut:?}");
     }
@@ -183,7 +183,7 @@ fn what_breaks_the_protocol_is_a_fault() {
         ("done without a reason", vec![delta(&json!({"content": "x"})), DONE.into()]),
         ("more after the reason", vec![finish("stop"), delta(&json!({"content": "x"}))]),
         ("two reasons", vec![finish("stop"), finish("length")]),
-        ("a reason nobody knows", vec![finish("boredom")]),
+        ("an unknown reason", vec![finish("boredom")]),
         ("index skipped", vec![calls(&json!([{"index": 1, "id": "a"}]))]),
         (
             "another name",

@@ -116,13 +116,13 @@ fn a_whole_answer_becomes_a_reply_and_its_pieces_are_streamed() {
 #[test]
 fn the_phase_of_a_message_stands_behind_its_text() {
     let with = |phase: Value| json!({"type": "message", "phase": phase, "content": [{"type": "output_text", "text": "I look."}]});
-    let said = |phase: Value| {
+    let output = |phase: Value| {
         let first = json!({"type": "message", "content": []});
         reply(&[begin(0, first), piece("output_text", 0, "I look."), close(0, with(phase))], end()).content
     };
     let text = Block::Text { text: "I look.".into() };
-    assert_eq!(said(json!("commentary")), [text.clone(), Block::Opaque { value: json!({"phase": "commentary"}) }]);
-    assert_eq!(said(Value::Null), [text]);
+    assert_eq!(output(json!("commentary")), [text.clone(), Block::Opaque { value: json!({"phase": "commentary"}) }]);
+    assert_eq!(output(Value::Null), [text]);
 }
 
 #[test]

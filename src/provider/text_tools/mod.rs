@@ -89,14 +89,14 @@ turns:
         let call = ToolCall { id: "call_1_1".into(), name: "read".into(), input: ToolInput::Object(json!({"p": 1})) };
         assert_eq!(reply.content, [Block::Text { text: "I look.\n".into() }, Block::ToolUse(call.clone())]);
         assert_eq!(reply.stop, StopReason::ToolUse);
-        let (mut said, mut calls) = (String::new(), Vec::new());
+        let (mut message, mut calls) = (String::new(), Vec::new());
         for delta in streamed.into_inner().unwrap() {
             match delta {
-                Delta::Text(text) => said.push_str(&text),
+                Delta::Text(text) => message.push_str(&text),
                 Delta::ToolCall(call) => calls.push(call),
                 Delta::Thinking(_) | Delta::Spent(_) => {}
             }
         }
-        assert_eq!((said.as_str(), calls), ("I look.\n", vec![call]));
+        assert_eq!((message.as_str(), calls), ("I look.\n", vec![call]));
     }
 }

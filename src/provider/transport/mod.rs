@@ -79,7 +79,7 @@ impl ModelConnection {
         watch.progress();
         if response.status().as_u16() != 200 {
             let status = response.status().as_u16();
-            return Err(self.sight.heed(self.refusal(response).await, status, request));
+            return Err(self.sight.note_refusal(self.refusal(response).await, status, request));
         }
         let mut answer = AnswerStream::new(self.dialect.as_ref(), request.turn);
         let read = match expect_events(self.dialect.form(), response.headers()) {

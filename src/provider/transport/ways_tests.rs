@@ -32,7 +32,7 @@ async fn certificates_of_an_endpoint_are_trusted_by_it_alone() {
     let base_url = Some(server.url());
     let stranger = Endpoint { base_url, ..Endpoint::new(WireFormat::Ollama, "m") };
     let friend = Endpoint { ca_file: Some(server.ca.clone().into_bytes()), ..stranger.clone() };
-    assert_eq!((ask(friend).await.unwrap().text(), server.heard().len()), ("hello".into(), 1));
+    assert_eq!((ask(friend).await.unwrap().text(), server.received_requests().len()), ("hello".into(), 1));
     let error = ask(stranger).await.unwrap_err();
     assert!(error.fault == ModelErrorKind::Network && error.message.contains("certificate"), "{error}");
 }

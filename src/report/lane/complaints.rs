@@ -72,7 +72,7 @@ fn of_step(step: &StepReport) -> Vec<LaneComplaint<'_>> {
         return tests;
     }
     let mut places: Vec<LaneComplaint<'_>> = Vec::new();
-    let mut said = ""; // the newest line with a message, for tools that print the place below the message
+    let mut newest = ""; // the newest line with a message, for tools that print the place below the message
     for text in step.excerpt.lines() {
         if let Some(found) = patterns().iter().find_map(|pattern| pattern.captures(text)) {
             let number =
@@ -80,14 +80,14 @@ fn of_step(step: &StepReport) -> Vec<LaneComplaint<'_>> {
             let message = found.name("message").map(|part| part.as_str().trim()).filter(|message| !message.is_empty());
             let file = found.name("file").and_then(|part| inside(part.as_str()));
             if let (Some(file), Some(line)) = (file, number("line")) {
-                let one = of(file, line, number("column"), message.unwrap_or(said).to_owned());
+                let one = of(file, line, number("column"), message.unwrap_or(newest).to_owned());
                 let is_new = places.iter().all(|known| (&known.file, known.line) != (&one.file, one.line));
                 if is_new && places.len() < OF_STEP {
                     places.push(one);
                 }
             }
         } else if !text.trim().is_empty() {
-            said = text.trim();
+            newest = text.trim();
         }
     }
     if places.is_empty() {
@@ -178,9 +178,9 @@ mod tests {
             step("ok", StepStatus::Passed),
         ];
         let found = complaints(&failed(&steps, &[]));
-        let said: Vec<(&str, &str, u32)> =
+        let found_at: Vec<(&str, &str, u32)> =
             found.iter().map(|one| (one.step.step.as_str(), one.file.as_str(), one.line)).collect();
-        assert_eq!(said, [("unit", "tests/a.rs", 12), ("cc", "a.c", 1)]);
+        assert_eq!(found_at, [("unit", "tests/a.rs", 12), ("cc", "a.c", 1)]);
         assert!(found[0].message.starts_with("dates leap: leap: expected 1,"), "{}", found[0].message);
     }
 }

@@ -139,11 +139,11 @@ mod tests {
     }
 
     #[test]
-    fn tests_stand_where_the_runner_has_checked_the_project_out_and_one_without_a_place_is_told_too() {
+    fn annotations_use_paths_of_the_checkout_and_tests_without_a_path_are_listed_too() {
         let tests = vec![test("a", Some(("src/a.js", 3))), test("b", None), test("c", Some(("/abs/c.js", 1)))];
         let steps = [with_tests("web", tests, 3)];
-        let told = annotations(&failed(&steps, &[]), Path::new("sub/dir"));
-        let starts: Vec<&str> = told.iter().filter_map(|line| line.split(": expected").next()).collect();
+        let reported = annotations(&failed(&steps, &[]), Path::new("sub/dir"));
+        let starts: Vec<&str> = reported.iter().filter_map(|line| line.split(": expected").next()).collect();
         assert_eq!(
             starts,
             [
@@ -158,10 +158,10 @@ mod tests {
     fn a_step_without_tests_is_told_where_its_output_names_a_place() {
         let excerpt = "error[E0308]: mismatched types\n  --> src/lib.rs:7:5\n".to_owned();
         let steps = [StepReport { excerpt, ..step("build", StepStatus::Failed) }];
-        let told = annotations(&failed(&steps, &[]), Path::new("sub"));
+        let reported = annotations(&failed(&steps, &[]), Path::new("sub"));
         assert!(
-            told[0].starts_with("::error title=verify/build,file=sub/src/lib.rs,line=7::exit 1%0Aerror"),
-            "{told:?}"
+            reported[0].starts_with("::error title=verify/build,file=sub/src/lib.rs,line=7::exit 1%0Aerror"),
+            "{reported:?}"
         );
     }
 

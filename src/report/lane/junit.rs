@@ -121,7 +121,7 @@ mod tests {
         let read = JunitReport::parse(&document(&failed(&steps, &[]))).unwrap();
         assert_eq!(read.counts, TestCounts { tests: 8, failures: 2, errors: 1, skipped: 3 });
         let case = |step: &StepReport| {
-            let (status, said) = match outcome(step) {
+            let (status, text) = match outcome(step) {
                 None => (TestStatus::Passed, String::new()),
                 Some(outcome) => {
                     let status = match outcome {
@@ -139,7 +139,7 @@ mod tests {
                 line: None,
                 duration_ms: Some(step.duration_ms),
                 status,
-                message: said,
+                message: text,
             }
         };
         assert_eq!(read.cases, steps.iter().map(case).collect::<Vec<_>>());

@@ -119,8 +119,8 @@ fn a_lane_that_came_to_nothing_says_why_and_where_in_every_form() {
     let quality: serde_json::Value = serde_json::from_str(&code_quality::document(&refused)).unwrap();
     assert_eq!(quality[0]["location"], serde_json::json!({ "path": "ci.toml", "lines": { "begin": 2 } }));
     let steps = [step("a", StepStatus::Failed)];
-    let told = LaneResult { why, ..failed(&steps, &[]) };
-    assert_eq!((told.complaint(), LaneResult { passed: true, ..refused }.complaint()), (None, None));
-    let sarif: serde_json::Value = serde_json::from_str(&sarif::document(&told)).unwrap();
+    let reported = LaneResult { why, ..failed(&steps, &[]) };
+    assert_eq!((reported.complaint(), LaneResult { passed: true, ..refused }.complaint()), (None, None));
+    let sarif: serde_json::Value = serde_json::from_str(&sarif::document(&reported)).unwrap();
     assert_eq!(sarif["runs"][0]["invocations"], serde_json::json!([{ "executionSuccessful": true }]));
 }

@@ -22,21 +22,21 @@ pub(in crate::run) struct Delivering {
 impl Delivering {
     /// Returns the tree to deliver and its base, if a run with this ending has to deliver.
     pub(super) fn due(ending: &RunEnding, cx: &RunContext) -> Option<(TreeId, TreeId)> {
-        let proof = cx.proof().filter(|_| cx.charter.commits && ending.reason == Reason::Verified)?;
+        let proof = cx.proof().filter(|_| cx.spec.commits && ending.reason == Reason::Verified)?;
         (proof.tree != proof.base).then(|| (proof.tree.clone(), proof.base.clone()))
     }
 
     pub(super) fn start(ending: RunEnding, (tree, base): (TreeId, TreeId), cx: &mut RunContext) -> Self {
-        let RunEnding { reason, message, stopped_by, said, turn: _, late: _ } = ending; // a verified run has none
+        let RunEnding { reason, message, stopped_by, partial_text, turn: _, late: _ } = ending; // a verified run has none
         let call = cx.call();
         cx.ask(Action::Deliver { call, tree, base });
-        Self { call, ended: EndedRun { reason, message, stopped_by, said } }
+        Self { call, ended: EndedRun { reason, message, stopped_by, partial_text } }
     }
 
     /// Ends the delivery. The work stays verified even if the delivery failed; only the reason of
     /// the run changes.
     pub(super) fn end(&self, result: Result<Delivery, String>, ways: Option<String>, cx: &mut RunContext) -> NextState {
-        let EndedRun { mut reason, mut message, stopped_by, said } = self.ended.clone();
+        let EndedRun { mut reason, mut message, stopped_by, partial_text } = self.ended.clone();
         match result {
             Ok(delivery) => {
                 let Delivery { commit, branch, tree: _, notes } = delivery.clone();
@@ -46,7 +46,7 @@ impl Delivering {
             }
             Err(why) => {
                 reason = Reason::NotDelivered;
-                let run = &cx.charter.run;
+                let run = &cx.spec.run;
                 let ways = ways.unwrap_or_else(|| {
                     format!(
                         "try again with `fledge runs resume {run}`, \
@@ -56,6 +56,6 @@ impl Delivering {
                 message = format!("{}: {why}; {ways}", reason.row().meaning);
             }
         }
-        NextState::Report(RunEnding { reason, message, stopped_by, said, turn: None, late: Vec::new() })
+        NextState::Report(RunEnding { reason, message, stopped_by, partial_text, turn: None, late: Vec::new() })
     }
 }

@@ -16,7 +16,7 @@ pub(in crate::run) struct Idle {
 
 impl Idle {
     pub(super) fn rest(ended: EndedRun, cx: &mut RunContext) -> Self {
-        let is_child = cx.charter.depth > 0;
+        let is_child = cx.spec.depth > 0;
         // A sub-agent never has a gate, so "skipped" in its message would be misleading.
         let is_done = is_child && ended.reason == Reason::Skipped;
         cx.emit(AgentEvent::Finished {
@@ -30,14 +30,14 @@ impl Idle {
         Self { ended: Some(ended) }
     }
 
-    pub(super) fn submitted(charter: RunSpec, cx: &mut RunContext) -> NextState {
-        cx.renew(charter);
+    pub(super) fn submitted(spec: RunSpec, cx: &mut RunContext) -> NextState {
+        cx.renew(spec);
         cx.emit(AgentEvent::Started {
-            title: cx.charter.title.clone(),
-            models: cx.charter.models.clone(),
-            max_retries: cx.charter.max_retries,
-            verify: cx.charter.verify,
-            limits: cx.charter.limits.clone(),
+            title: cx.spec.title.clone(),
+            models: cx.spec.models.clone(),
+            max_retries: cx.spec.max_retries,
+            verify: cx.spec.verify,
+            limits: cx.spec.limits.clone(),
         });
         NextState::Plan
     }

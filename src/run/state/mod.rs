@@ -1,6 +1,6 @@
 //! States of a run and the transitions between them. State files do not know each other: they
-//! return a transition ([`NextState`]) with the data that it needs. Only [`RunState::enter`] creates a
-//! state from it.
+//! return a transition ([`NextState`]) with the data that it needs. Only [`RunState::enter`]
+//! creates a state from it.
 
 mod delivering;
 mod executing;
@@ -56,11 +56,11 @@ impl RunState {
         Self::Idle(Idle::default())
     }
 
-    /// Passes an event to the state. `None`: the state does not change. An event that makes no sense
-    /// in the state is ignored with a warning.
+    /// Passes an event to the state. `None`: the state does not change. An event that makes no
+    /// sense in the state is ignored with a warning.
     pub(super) fn on(&mut self, event: Event, cx: &mut RunContext) -> Option<NextState> {
         Some(match (self, event) {
-            (Self::Idle(_), Event::TaskSubmitted { charter }) => Idle::submitted(*charter, cx),
+            (Self::Idle(_), Event::TaskSubmitted { spec }) => Idle::submitted(*spec, cx),
             (Self::Planning(_), Event::PlanReady { plan, .. }) => Planning::ready(*plan, cx),
             (Self::Planning(_), Event::PlanFailed { reason, message, .. }) => Planning::failed(reason, message),
             (Self::CallingModel(state), Event::ModelCompleted { reply, .. }) => state.completed(*reply, cx),
@@ -115,7 +115,7 @@ impl RunState {
         match next {
             NextState::Plan => {
                 cx.emit(AgentEvent::StateChanged(StateName::Planning));
-                match cx.charter.refusal() {
+                match cx.spec.refusal() {
                     Some(why) => Self::enter(NextState::end(Reason::BadInput, why), cx),
                     None => Self::Planning(Planning::start(cx)),
                 }

@@ -49,7 +49,7 @@ pub(in crate::run) struct RunEnding {
     pub(in crate::run) message: String,
     pub(in crate::run) stopped_by: Option<StopCause>,
     /// The model's text in an unfinished answer.
-    pub(in crate::run) said: String,
+    pub(in crate::run) partial_text: String,
     /// The tools in progress.
     pub(in crate::run) turn: Option<ToolTurn>,
     /// Calls in flight that must be stopped.
@@ -59,7 +59,14 @@ pub(in crate::run) struct RunEnding {
 impl NextState {
     /// Ends the run by the machine's own decision, with nothing in flight.
     pub(in crate::run) fn end(reason: Reason, message: impl Into<String>) -> Self {
-        let said = String::new();
-        Self::End(RunEnding { reason, message: message.into(), stopped_by: None, said, turn: None, late: Vec::new() })
+        let partial_text = String::new();
+        Self::End(RunEnding {
+            reason,
+            message: message.into(),
+            stopped_by: None,
+            partial_text,
+            turn: None,
+            late: Vec::new(),
+        })
     }
 }

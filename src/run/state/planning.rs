@@ -27,7 +27,7 @@ impl Planning {
 
     pub(super) fn ready(plan: RunPlan, cx: &mut RunContext) -> NextState {
         cx.plan = plan;
-        if cx.charter.depth >= MAX_DEPTH {
+        if cx.spec.depth >= MAX_DEPTH {
             cx.plan.forbid(ToolRole::Child);
         }
         cx.transcript = Transcript::start(std::mem::take(&mut cx.plan.messages));
@@ -39,7 +39,7 @@ impl Planning {
         if !ids.is_empty() {
             cx.emit(AgentEvent::Recalled { ids });
         }
-        match cx.plan.base_verdict.take().filter(|_| cx.charter.is_fix) {
+        match cx.plan.base_verdict.take().filter(|_| cx.spec.is_fix) {
             Some(verdict) => NextState::Accept(verdict),
             None => NextState::Begin,
         }

@@ -22,7 +22,7 @@ pub(in crate::run) struct EndedRun {
     pub(in crate::run) message: String,
     pub(in crate::run) stopped_by: Option<StopCause>,
     /// The model's text in an unfinished answer.
-    pub(in crate::run) said: String,
+    pub(in crate::run) partial_text: String,
 }
 
 impl EndedRun {
@@ -46,7 +46,7 @@ pub(in crate::run) struct Reporting {
 
 impl Reporting {
     pub(super) fn start(ending: RunEnding, cx: &mut RunContext) -> Self {
-        let RunEnding { reason, message, stopped_by, said, turn, late } = ending;
+        let RunEnding { reason, message, stopped_by, partial_text, turn, late } = ending;
         let call = cx.call();
         if reason.row().exit_code == Reason::MaxTurns.row().exit_code {
             cx.emit(AgentEvent::Limit { reason });
@@ -55,7 +55,7 @@ impl Reporting {
             cx.ask(Action::AbortInFlight);
         }
         cx.ask(Action::SaveReport { call });
-        Self { call, late, turn, ended: EndedRun { reason, message, stopped_by, said } }
+        Self { call, late, turn, ended: EndedRun { reason, message, stopped_by, partial_text } }
     }
 
     pub(super) fn awaited(&self) -> Vec<CallId> {

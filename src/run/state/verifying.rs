@@ -1,4 +1,4 @@
-//! Verifying: the frozen gate judges the work. There is no model call, and no agent process is
+//! Verifying: the frozen gate judges the work. No model is called, and no agent process is
 //! alive.
 
 use super::NextState;
@@ -35,7 +35,7 @@ impl Verifying {
     pub(super) fn judge(&self, verdict: Verdict, cx: &mut RunContext) -> NextState {
         emit_verdict(&verdict, self.attempt, cx);
         let ruling = verdict.ruling;
-        let retries_left = cx.charter.max_retries.saturating_sub(self.attempt.saturating_sub(1));
+        let retries_left = cx.spec.max_retries.saturating_sub(self.attempt.saturating_sub(1));
         let next = match ruling {
             Ruling::Passed => passed(&verdict, cx),
             Ruling::Errored => NextState::end(Reason::GateErrored, verdict.feedback.clone()),
@@ -70,7 +70,7 @@ pub(super) fn reject(why: &str, cx: &mut RunContext) -> NextState {
         proof: None,
     };
     emit_verdict(&verdict, attempt, cx);
-    let retries_left = cx.charter.max_retries.saturating_sub(attempt.saturating_sub(1));
+    let retries_left = cx.spec.max_retries.saturating_sub(attempt.saturating_sub(1));
     let next = if is_stuck(&verdict, cx) {
         NextState::end(Reason::Stuck, self::why(&verdict))
     } else if retries_left == 0 {
@@ -124,7 +124,7 @@ fn passed(verdict: &Verdict, cx: &RunContext) -> NextState {
         (true, false) => "refused",
         (false, false) | (true, true) => "reverted or refused",
     };
-    let RunSpec { title, prompt, .. } = &cx.charter;
+    let RunSpec { title, prompt, .. } = &cx.spec;
     let is_asked = |path: &str| asks_to_change(title, path) || asks_to_change(prompt, path);
     let held: Vec<&str> = back.union(&refused).copied().filter(|path| is_the_base || is_asked(path)).collect();
     if held.is_empty() {
@@ -138,12 +138,12 @@ fn passed(verdict: &Verdict, cx: &RunContext) -> NextState {
 /// Decides about changed protected paths. The run ends by policy, after a repeated finding, or
 /// without retries left; otherwise the model tries again.
 fn tampered(verdict: &Verdict, retries_left: u32, cx: &mut RunContext) -> NextState {
-    let again = verdict.findings.iter().any(|finding| cx.told.contains(finding));
-    if cx.charter.on_tamper == OnTamper::Fail || again || retries_left == 0 {
+    let again = verdict.findings.iter().any(|finding| cx.known_findings.contains(finding));
+    if cx.spec.on_tamper == OnTamper::Fail || again || retries_left == 0 {
         let names: Vec<&str> = verdict.findings.iter().map(|finding| finding.path.as_str()).collect();
         return NextState::end(Reason::GateTampered, format!("protected paths were changed: {}", names.join(", ")));
     }
-    cx.told.extend(verdict.findings.iter().cloned());
+    cx.known_findings.extend(verdict.findings.iter().cloned());
     cx.transcript.say(prompt::tampered(&verdict.findings, &verdict.feedback, retries_left - 1));
     NextState::Begin
 }
@@ -170,7 +170,7 @@ fn emit_verdict(verdict: &Verdict, attempt: u32, cx: &mut RunContext) {
 
 /// Returns true if the newest `stuck_after` attempts all failed with the same signature.
 fn is_stuck(verdict: &Verdict, cx: &RunContext) -> bool {
-    let Some(limit) = cx.charter.stuck_after else { return false };
+    let Some(limit) = cx.spec.stuck_after else { return false };
     let same = |attempt: &&Attempt| attempt.verdict.signature == verdict.signature;
     let before = cx.ledger.attempts.iter().rev().take_while(same).count();
     before + 1 >= limit as usize
@@ -185,7 +185,8 @@ fn why(verdict: &Verdict) -> String {
             first.split_whitespace().collect::<Vec<_>>().join(" ")
         }
         steps => {
-            let before = verdict.told_before().map(|told| format!("; {told}")).unwrap_or_default();
+            let before =
+                verdict.failed_before_line().map(|known_findings| format!("; {known_findings}")).unwrap_or_default();
             format!("failed: {}{before}", steps.join(", "))
         }
     }

@@ -80,9 +80,9 @@ pub(super) struct Artifact {
 }
 
 /// Lists all files of a run.
-pub(super) async fn all(house: &Arc<AppState>, run: &RunId) -> Result<Vec<Artifact>, HttpProblem> {
+pub(super) async fn all(app_state: &Arc<AppState>, run: &RunId) -> Result<Vec<Artifact>, HttpProblem> {
     let run = run.clone();
-    house
+    app_state
         .stored(move |store| {
             let folder = store.folder(&run);
             let mut all: Vec<Artifact> = artifact(REPORT, &folder.report(), JSON).into_iter().collect();
@@ -110,19 +110,23 @@ fn artifact(name: &str, path: &FilePath, media: &'static str) -> Option<Artifact
     Some(Artifact { name: name.into(), bytes: Some(meta.len()), media })
 }
 
-async fn list(State(house): State<Arc<AppState>>, Path(name): Path<String>) -> Result<Json<Artifacts>, HttpProblem> {
-    let run = house.engine.find(&name).await?;
-    Ok(Json(Artifacts { artifacts: all(&house, &run).await? }))
+async fn list(
+    State(app_state): State<Arc<AppState>>,
+    Path(name): Path<String>,
+) -> Result<Json<Artifacts>, HttpProblem> {
+    let run = app_state.engine.find(&name).await?;
+    Ok(Json(Artifacts { artifacts: all(&app_state, &run).await? }))
 }
 
 async fn give(
-    State(house): State<Arc<AppState>>,
+    State(app_state): State<Arc<AppState>>,
     Path((name, wanted)): Path<(String, String)>,
 ) -> Result<Response, HttpProblem> {
-    let run = house.engine.find(&name).await?;
+    let run = app_state.engine.find(&name).await?;
     let none = || HttpProblem::not_found(format!("run {run} has no file `{wanted}`"));
     // Only listed names are served, so no name can lead to another file.
-    let artifact = all(&house, &run).await?.into_iter().find(|artifact| artifact.name == wanted).ok_or_else(none)?;
+    let artifact =
+        all(&app_state, &run).await?.into_iter().find(|artifact| artifact.name == wanted).ok_or_else(none)?;
     let too_large = || {
         HttpProblem::unprocessable(format!(
             "`{wanted}` is larger than {LARGEST} bytes: use `fledge runs` on the machine"
@@ -130,16 +134,16 @@ async fn give(
     };
     let large = match artifact.bytes {
         Some(bytes) if bytes <= LARGE as u64 => None,
-        Some(_) | None => Some(wait_for_room(&house).await?),
+        Some(_) | None => Some(wait_for_room(&app_state).await?),
     };
     let bytes = match artifact.name.as_str() {
-        PAGE => house.engine.page(&run).await?.ok_or_else(none)?.into_bytes(),
-        JOURNAL => house.engine.journal(&run).await?.ok_or_else(too_large)?.into_bytes(),
-        PATCH => house.engine.patch(&run).await?.ok_or_else(none)?,
+        PAGE => app_state.engine.page(&run).await?.ok_or_else(none)?.into_bytes(),
+        JOURNAL => app_state.engine.journal(&run).await?.ok_or_else(too_large)?.into_bytes(),
+        PATCH => app_state.engine.patch(&run).await?.ok_or_else(none)?,
         _ if artifact.bytes.is_some_and(|bytes| bytes > LARGEST as u64) => return Err(too_large()),
         file => {
             let (run, log) = (run.clone(), file.strip_prefix(LOGS).map(str::to_owned));
-            let read = house.stored(move |store| {
+            let read = app_state.stored(move |store| {
                 let folder = store.folder(&run);
                 Ok(fs::read(log.map_or_else(|| folder.report(), |log| folder.logs().join(log))))
             });
@@ -157,8 +161,8 @@ async fn give(
     }
 }
 
-async fn wait_for_room(house: &AppState) -> Result<OwnedSemaphorePermit, HttpProblem> {
-    match timeout(WAIT, Arc::clone(&house.large).acquire_owned()).await {
+async fn wait_for_room(app_state: &AppState) -> Result<OwnedSemaphorePermit, HttpProblem> {
+    match timeout(WAIT, Arc::clone(&app_state.large).acquire_owned()).await {
         Ok(Ok(permit)) => Ok(permit),
         Ok(Err(_)) | Err(_) => Err(HttpProblem::unavailable("too many large files are being sent: try again later")),
     }

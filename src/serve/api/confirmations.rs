@@ -68,28 +68,28 @@ enum Word {
 }
 
 async fn list(
-    State(house): State<Arc<AppState>>,
+    State(app_state): State<Arc<AppState>>,
     Path(name): Path<String>,
 ) -> Result<Json<Confirmations>, HttpProblem> {
-    let run = house.engine.find(&name).await?;
-    Ok(Json(Confirmations { confirmations: house.engine.questions(&run) }))
+    let run = app_state.engine.find(&name).await?;
+    Ok(Json(Confirmations { confirmations: app_state.engine.questions(&run) }))
 }
 
 async fn answer(
-    State(house): State<Arc<AppState>>,
+    State(app_state): State<Arc<AppState>>,
     Path((name, confirmation)): Path<(String, String)>,
     Json(Answer { answer, why }): Json<Answer>,
 ) -> Result<Json<Value>, HttpProblem> {
     if why.len() > LONGEST_WHY {
         return Err(HttpProblem::unprocessable(format!("`why` is too long: at most {LONGEST_WHY} bytes are allowed")));
     }
-    let run = house.engine.find(&name).await?;
+    let run = app_state.engine.find(&name).await?;
     let consent = match answer {
         Word::Yes => Consent::Yes,
         Word::Always => Consent::Always,
         Word::No => Consent::No(why),
     };
-    match house.engine.answer(&run, &confirmation, consent) {
+    match app_state.engine.answer(&run, &confirmation, consent) {
         true => Ok(Json(json!({ "id": confirmation, "run": run }))),
         false => Err(HttpProblem::conflict(format!("run {run} has no open question `{confirmation}`"))),
     }

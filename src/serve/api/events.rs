@@ -42,20 +42,20 @@ struct After {
 }
 
 async fn send_events(
-    State(house): State<Arc<AppState>>,
+    State(app_state): State<Arc<AppState>>,
     Path(name): Path<String>,
     Query(After { after }): Query<After>,
     headers: HeaderMap,
 ) -> Result<Response, HttpProblem> {
-    let run = house.engine.find(&name).await?;
+    let run = app_state.engine.find(&name).await?;
     let last = headers.get("last-event-id").map(|id| id.to_str().unwrap_or("?").to_owned());
     let cursor = last.or(after).filter(|id| !id.is_empty()).map_or(Ok(EventCursor::default()), |id| id.parse());
     let cursor = cursor.map_err(|wrong: CursorError| HttpProblem::bad_request(wrong.to_string()))?;
-    let Some(follower) = house.engine.follow(&run, cursor).await? else {
+    let Some(follower) = app_state.engine.follow(&run, cursor).await? else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
     let messages = unfold(Some(follower), next).flat_map(iter).map(event);
-    Ok(stream(&house, messages))
+    Ok(stream(&app_state, messages))
 }
 
 /// Returns the next messages of a follower. An error ends the stream; the client reconnects.
@@ -73,17 +73,17 @@ async fn next(follower: Option<Follower>) -> Option<(Vec<FollowMessage>, Option<
 
 fn event(message: FollowMessage) -> Event {
     match message {
-        FollowMessage::Told(told) => Event::default().id(told.cursor.to_string()).data(&*told.json),
+        FollowMessage::Told(reported) => Event::default().id(reported.cursor.to_string()).data(&*reported.json),
         FollowMessage::End(cursor, data) => Event::default().id(cursor.to_string()).event("end").data(data.to_string()),
     }
 }
 
-async fn news(State(house): State<Arc<AppState>>) -> Response {
-    let ear = house.bell.listen();
-    let news = unfold(ear, async |mut ear| {
-        let news = ear.hear().await?;
-        let said = serde_json::to_string(&news).unwrap_or_default();
-        Some((Event::default().data(said), ear))
+async fn news(State(app_state): State<Arc<AppState>>) -> Response {
+    let subscription = app_state.broadcaster.listen();
+    let news = unfold(subscription, async |mut subscription| {
+        let news = subscription.next_item().await?;
+        let text = serde_json::to_string(&news).unwrap_or_default();
+        Some((Event::default().data(text), subscription))
     });
-    stream(&house, news)
+    stream(&app_state, news)
 }

@@ -30,7 +30,7 @@ pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
         ApiOperation::get("/v1/jobs", "List jobs: built-in jobs and scheduled tasks")
             .answers::<Jobs>(200, "Jobs, by name"),
         ApiOperation::get("/v1/jobs/{name}/history", "List the history of a job, newest first")
-            .query("limit", "The most entries; default 50")
+            .query("limit", "The maximum number of entries; default 50")
             .answers::<History>(200, "Due times and requested runs")
             .refuses(404, unknown),
         ApiOperation::post("/v1/jobs/{name}/run", "Run a job now")
@@ -66,9 +66,9 @@ struct Limit {
     limit: Option<u32>,
 }
 
-async fn list(State(house): State<Arc<AppState>>) -> Result<Json<Jobs>, HttpProblem> {
-    let shown = house.scheduler()?.jobs();
-    let jobs = house.stored(move |store| {
+async fn list(State(app_state): State<Arc<AppState>>) -> Result<Json<Jobs>, HttpProblem> {
+    let shown = app_state.scheduler()?.jobs();
+    let jobs = app_state.stored(move |store| {
         let with_last = |one: crate::scheduler::ShownJob| {
             let last = store.job_history(&one.name, 1)?.into_iter().next();
             Ok(JobData::new(one, last.as_ref()))
@@ -79,13 +79,13 @@ async fn list(State(house): State<Arc<AppState>>) -> Result<Json<Jobs>, HttpProb
 }
 
 async fn history(
-    State(house): State<Arc<AppState>>,
+    State(app_state): State<Arc<AppState>>,
     Path(name): Path<String>,
     Query(Limit { limit }): Query<Limit>,
 ) -> Result<Json<History>, HttpProblem> {
-    let is_known = house.scheduler()?.jobs().iter().any(|job| job.name == name);
+    let is_known = app_state.scheduler()?.jobs().iter().any(|job| job.name == name);
     let (named, limit) = (name.clone(), limit.unwrap_or(USUAL).min(MOST));
-    let runs = house.stored(move |store| store.job_history(&named, limit)).await?;
+    let runs = app_state.stored(move |store| store.job_history(&named, limit)).await?;
     if runs.is_empty() && !is_known {
         return Err(unknown(&name));
     }
@@ -93,10 +93,10 @@ async fn history(
 }
 
 async fn run(
-    State(house): State<Arc<AppState>>,
+    State(app_state): State<Arc<AppState>>,
     Path(name): Path<String>,
 ) -> Result<(StatusCode, Json<Asked>), HttpProblem> {
-    let scheduler = house.scheduler()?;
+    let scheduler = app_state.scheduler()?;
     match scheduler.ask(&name) {
         Some(true) => Ok((StatusCode::ACCEPTED, Json(Asked { name, state: "asked" }))),
         Some(false) => {

@@ -27,7 +27,7 @@ pub(in crate::serve) fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/v1/monitors", get(list).post(put))
         .route("/v1/monitors/{slug}", get(show).delete(remove))
-        .route("/v1/monitors/{slug}/checkins", get(heard).post(hear))
+        .route("/v1/monitors/{slug}/checkins", get(list_check_ins).post(add_check_in))
 }
 
 /// Returns the descriptions of the routes.
@@ -49,7 +49,7 @@ pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
             .refuses(404, unknown)
             .refuses(409, "The monitor belongs to a scheduled task whose file exists"),
         ApiOperation::get("/v1/monitors/{slug}/checkins", "List the check-ins of a monitor, newest first")
-            .query("limit", "The most entries; default 50")
+            .query("limit", "The maximum number of entries; default 50")
             .answers::<CheckIns>(200, "Check-ins")
             .refuses(404, unknown),
         ApiOperation::post("/v1/monitors/{slug}/checkins", "Send a check-in, in the body or in the query")
@@ -115,19 +115,19 @@ struct Limit {
     limit: Option<u32>,
 }
 
-async fn list(State(house): State<Arc<AppState>>) -> Result<Json<Monitors>, HttpProblem> {
-    let monitors = house.stored(|store| {
+async fn list(State(app_state): State<Arc<AppState>>) -> Result<Json<Monitors>, HttpProblem> {
+    let monitors = app_state.stored(|store| {
         let rows = store.monitors()?;
         rows.iter().map(|row| MonitorData::from_row(store, row, STRIP, now())).collect::<Result<Vec<_>, _>>()
     });
     Ok(Json(Monitors { monitors: monitors.await? }))
 }
 
-async fn put(State(house): State<Arc<AppState>>, body: Bytes) -> Result<(StatusCode, Json<Made>), HttpProblem> {
+async fn put(State(app_state): State<Arc<AppState>>, body: Bytes) -> Result<(StatusCode, Json<Made>), HttpProblem> {
     let new: NewMonitor = read(&body)?;
     let (row, webhook_secret) = new.row(now()).map_err(HttpProblem::unprocessable)?;
     let slug = row.slug.clone();
-    let put = house.stored(move |store| {
+    let put = app_state.stored(move |store| {
         let written = store.put_monitor(&row)?;
         let row = store.monitor(&row.slug)?.unwrap_or(row);
         Ok((written, MonitorData::from_row(store, &row, STRIP, now())?))
@@ -141,40 +141,43 @@ async fn put(State(house): State<Arc<AppState>>, body: Bytes) -> Result<(StatusC
     Ok((status, Json(Made { monitor, webhook_secret })))
 }
 
-async fn show(State(house): State<Arc<AppState>>, Path(slug): Path<String>) -> Result<Json<MonitorData>, HttpProblem> {
+async fn show(
+    State(app_state): State<Arc<AppState>>,
+    Path(slug): Path<String>,
+) -> Result<Json<MonitorData>, HttpProblem> {
     let wanted = slug.clone();
-    let found = house.stored(move |store| {
+    let found = app_state.stored(move |store| {
         let row = store.monitor(&wanted)?;
         row.map(|row| MonitorData::from_row(store, &row, STRIP, now())).transpose()
     });
     found.await?.map(Json).ok_or_else(|| unknown(&slug))
 }
 
-async fn remove(State(house): State<Arc<AppState>>, Path(slug): Path<String>) -> Result<StatusCode, HttpProblem> {
+async fn remove(State(app_state): State<Arc<AppState>>, Path(slug): Path<String>) -> Result<StatusCode, HttpProblem> {
     let wanted = slug.clone();
-    match house.stored(move |store| store.remove_monitor(&wanted, None)).await? {
+    match app_state.stored(move |store| store.remove_monitor(&wanted, None)).await? {
         MonitorWrite::New | MonitorWrite::Done => Ok(StatusCode::NO_CONTENT),
         MonitorWrite::Unknown => Err(unknown(&slug)),
         MonitorWrite::Foreign => Err(of_a_task(&slug)),
     }
 }
 
-async fn heard(
-    State(house): State<Arc<AppState>>,
+async fn list_check_ins(
+    State(app_state): State<Arc<AppState>>,
     Path(slug): Path<String>,
     Query(Limit { limit }): Query<Limit>,
 ) -> Result<Json<CheckIns>, HttpProblem> {
     let (wanted, limit) = (slug.clone(), limit.unwrap_or(STRIP).min(MOST));
-    let heard = house.stored(move |store| match store.monitor(&wanted)? {
+    let list_check_ins = app_state.stored(move |store| match store.monitor(&wanted)? {
         Some(_) => store.check_ins(&wanted, limit).map(Some),
         None => Ok(None),
     });
-    let heard = heard.await?.ok_or_else(|| unknown(&slug))?;
-    Ok(Json(CheckIns { checkins: heard.iter().map(CheckInData::from_row).collect() }))
+    let list_check_ins = list_check_ins.await?.ok_or_else(|| unknown(&slug))?;
+    Ok(Json(CheckIns { checkins: list_check_ins.iter().map(CheckInData::from_row).collect() }))
 }
 
-async fn hear(
-    State(house): State<Arc<AppState>>,
+async fn add_check_in(
+    State(app_state): State<Arc<AppState>>,
     Path(slug): Path<String>,
     Query(query): Query<NewCheckIn>,
     body: Bytes,
@@ -183,25 +186,25 @@ async fn hear(
     let status = new
         .status
         .ok_or_else(|| HttpProblem::unprocessable("missing `status`: expected `in_progress`, `ok` or `error`"))?;
-    let said =
+    let message =
         CheckIn { id: new.id, duration: new.duration_ms.map(Duration::from_millis), ..CheckIn::new(status.into()) };
     let wanted = slug.clone();
-    let heard = house.stored(move |store| match check_in(store, &wanted, &said, now()) {
+    let list_check_ins = app_state.stored(move |store| match check_in(store, &wanted, &message, now()) {
         Err(MonitorError::Store(error)) => Err(error),
-        heard => Ok(heard),
+        list_check_ins => Ok(list_check_ins),
     });
-    let heard = heard.await?.map_err(|fault| match fault {
+    let list_check_ins = list_check_ins.await?.map_err(|fault| match fault {
         MonitorError::Unknown { .. } => unknown(&slug),
         MonitorError::Status { .. } | MonitorError::Id => HttpProblem::unprocessable(fault.to_string()),
         MonitorError::Slug(_) | MonitorError::Schedule { .. } | MonitorError::Store(_) => {
             HttpProblem::internal(fault.to_string())
         }
     })?;
-    let changed = heard.change.is_some();
-    if let Some(change) = heard.change {
-        house.publish(SchedulerUpdate::Monitor(change));
+    let changed = list_check_ins.change.is_some();
+    if let Some(change) = list_check_ins.change {
+        app_state.publish(SchedulerUpdate::Monitor(change));
     }
-    Ok(Json(Word { slug, health: heard.health.word(), changed }))
+    Ok(Json(Word { slug, health: list_check_ins.health.word(), changed }))
 }
 
 fn read<'a, T: Deserialize<'a>>(body: &'a Bytes) -> Result<T, HttpProblem> {

@@ -35,11 +35,11 @@ struct Project {
     fledge: &'static str,
 }
 
-async fn project(State(house): State<Arc<AppState>>) -> Json<Project> {
-    let folder = house.workspace.display().to_string();
-    Json(Project { name: house.name(), folder, fledge: env!("CARGO_PKG_VERSION") })
+async fn project(State(app_state): State<Arc<AppState>>) -> Json<Project> {
+    let folder = app_state.workspace.display().to_string();
+    Json(Project { name: app_state.name(), folder, fledge: env!("CARGO_PKG_VERSION") })
 }
 
-async fn choices(State(house): State<Arc<AppState>>) -> Result<Json<RunChoices>, HttpProblem> {
-    Ok(Json(house.engine.choices().await?))
+async fn choices(State(app_state): State<Arc<AppState>>) -> Result<Json<RunChoices>, HttpProblem> {
+    Ok(Json(app_state.engine.choices().await?))
 }

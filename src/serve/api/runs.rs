@@ -32,7 +32,7 @@ pub(in crate::serve) fn routes() -> Router<Arc<AppState>> {
 pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
     vec![
         ApiOperation::get("/v1/runs", "List runs, newest first, including queued runs")
-            .query("limit", "The most runs: 1 to 500, default 50")
+            .query("limit", "The maximum number of runs: 1 to 500, default 50")
             .query("before", "Only older runs: the value of `next`, or the id of a run")
             .query("state", "queued, running, interrupted, lost or ended")
             .query("outcome", "verified or failed")
@@ -95,17 +95,20 @@ impl ListQuery {
     }
 }
 
-async fn list(State(house): State<Arc<AppState>>, Query(query): Query<ListQuery>) -> Result<Json<Value>, HttpProblem> {
+async fn list(
+    State(app_state): State<Arc<AppState>>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Value>, HttpProblem> {
     let Some(listing) = query.listing()? else { return Ok(Json(json!({ "runs": [], "next": null }))) };
-    let page = house.engine.list(&listing).await?;
+    let page = app_state.engine.list(&listing).await?;
     Ok(Json(json!({ "runs": page.runs, "next": page.next })))
 }
 
-async fn submit(State(house): State<Arc<AppState>>, Json(new): Json<NewRun>) -> Result<Response, HttpProblem> {
-    let again = earlier(&house, new.again.as_deref()).await?;
-    let after = earlier(&house, new.after.as_deref()).await?;
-    let AcceptedRun { run, is_new } = house.engine.accept(new.asked(again, after)?).await?;
-    let mut row = house.engine.row(&run).await?;
+async fn submit(State(app_state): State<Arc<AppState>>, Json(new): Json<NewRun>) -> Result<Response, HttpProblem> {
+    let again = earlier(&app_state, new.again.as_deref()).await?;
+    let after = earlier(&app_state, new.after.as_deref()).await?;
+    let AcceptedRun { run, is_new } = app_state.engine.accept(new.asked(again, after)?).await?;
+    let mut row = app_state.engine.row(&run).await?;
     if is_new {
         // The answer shows the state at acceptance, even if the run has already progressed.
         (row["state"], row["outcome"], row["doing"]) = (json!("queued"), Value::Null, Value::Null);
@@ -116,25 +119,25 @@ async fn submit(State(house): State<Arc<AppState>>, Json(new): Json<NewRun>) -> 
 }
 
 /// Finds the run that a request names.
-async fn earlier(house: &AppState, name: Option<&str>) -> Result<Option<RunId>, HttpProblem> {
+async fn earlier(app_state: &AppState, name: Option<&str>) -> Result<Option<RunId>, HttpProblem> {
     match name {
-        Some(name) => Ok(Some(house.engine.find(name).await?)),
+        Some(name) => Ok(Some(app_state.engine.find(name).await?)),
         None => Ok(None),
     }
 }
 
-async fn show(State(house): State<Arc<AppState>>, Path(name): Path<String>) -> Result<Json<Value>, HttpProblem> {
-    let run = house.engine.find(&name).await?;
-    let mut whole = house.engine.whole(&run).await?;
-    whole["confirmations"] = json!(house.engine.questions(&run));
-    whole["artifacts"] = json!(artifacts::all(&house, &run).await?);
+async fn show(State(app_state): State<Arc<AppState>>, Path(name): Path<String>) -> Result<Json<Value>, HttpProblem> {
+    let run = app_state.engine.find(&name).await?;
+    let mut whole = app_state.engine.whole(&run).await?;
+    whole["confirmations"] = json!(app_state.engine.questions(&run));
+    whole["artifacts"] = json!(artifacts::all(&app_state, &run).await?);
     Ok(Json(whole))
 }
 
-async fn cancel(State(house): State<Arc<AppState>>, Path(name): Path<String>) -> Result<Response, HttpProblem> {
-    let run: RunId = house.engine.find(&name).await?;
+async fn cancel(State(app_state): State<Arc<AppState>>, Path(name): Path<String>) -> Result<Response, HttpProblem> {
+    let run: RunId = app_state.engine.find(&name).await?;
     let says = |status: StatusCode, state: &str| (status, Json(json!({ "id": run, "state": state }))).into_response();
-    match house.engine.cancel(&run).await? {
+    match app_state.engine.cancel(&run).await? {
         CancelOutcome::Never | CancelOutcome::Over => Ok(says(StatusCode::OK, "ended")),
         CancelOutcome::Told => Ok(says(StatusCode::ACCEPTED, "running")),
         CancelOutcome::Foreign(Some(holder)) => {

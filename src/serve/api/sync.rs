@@ -33,9 +33,9 @@ pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
     ]
 }
 
-async fn sync(State(house): State<Arc<AppState>>, body: Bytes) -> Result<Json<SyncReceipt>, HttpProblem> {
+async fn sync(State(app_state): State<Arc<AppState>>, body: Bytes) -> Result<Json<SyncReceipt>, HttpProblem> {
     let now = clock::now().as_millisecond();
-    let took = house.stored(move |store| {
+    let took = app_state.stored(move |store| {
         let parcel: SyncBatch = match serde_json::from_slice(&body) {
             Ok(parcel) => parcel,
             Err(error) => return Ok(Err(HttpProblem::bad_request(format!("the body is not a parcel: {error}")))),
@@ -48,7 +48,7 @@ async fn sync(State(house): State<Arc<AppState>>, body: Bytes) -> Result<Json<Sy
         })
     });
     let (receipt, machine) = took.await??;
-    house.bell.ring(Topic::Run, json!({ "id": receipt.run, "machine": machine }));
+    app_state.broadcaster.ring(Topic::Run, json!({ "id": receipt.run, "machine": machine }));
     Ok(Json(receipt))
 }
 

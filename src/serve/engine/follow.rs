@@ -3,8 +3,8 @@
 //! memory of the messages on their way.
 
 use super::live::LiveRun;
-use super::log::{EventCursor, LogSlice, ToldRecord};
-use super::{Engine, EngineError, Shop};
+use super::log::{EventCursor, FollowedRecord, LogSlice};
+use super::{Engine, EngineError, EngineState};
 use crate::driver::{EVENT_SCHEMA_VERSION, ResumeError, events_after};
 use crate::id::RunId;
 use crate::report::runs::rfc3339;
@@ -23,7 +23,7 @@ const POLL: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, PartialEq)]
 pub enum FollowMessage {
     /// An event.
-    Told(ToldRecord),
+    Told(FollowedRecord),
     /// The end of the run; no message follows.
     End(EventCursor, Value),
 }
@@ -31,7 +31,7 @@ pub enum FollowMessage {
 /// A follower of a run.
 #[derive(Debug)]
 pub struct Follower {
-    shop: Arc<Shop>,
+    engine_state: Arc<EngineState>,
     engine: Engine,
     run: RunId,
     cursor: EventCursor,
@@ -50,10 +50,10 @@ impl Engine {
     /// If the run does not exist, or its data cannot be read.
     pub async fn follow(&self, run: &RunId, cursor: EventCursor) -> Result<Option<Follower>, EngineError> {
         self.outcome(run).await?;
-        let shop = Arc::clone(&self.shop);
-        let (begun, live) = (shop.begun.subscribe(), shop.live_run(run));
+        let engine_state = Arc::clone(&self.engine_state);
+        let (begun, live) = (engine_state.begun.subscribe(), engine_state.live_run(run));
         let mut follower = Follower {
-            shop,
+            engine_state,
             engine: self.clone(),
             run: run.clone(),
             cursor: EventCursor { ended: false, ..cursor },
@@ -93,7 +93,7 @@ impl Follower {
     async fn read_log(&mut self, live: &LiveRun) -> Result<Vec<FollowMessage>, EngineError> {
         let mut changed = live.log.listen();
         match live.log.read(&self.cursor) {
-            LogSlice::Some(told) => return Ok(self.give(told)),
+            LogSlice::Some(reported) => return Ok(self.give(reported)),
             LogSlice::Over => {
                 (self.live, self.seen) = (None, None);
                 return Ok(Vec::new());
@@ -109,8 +109,8 @@ impl Follower {
                         self.cursor = cursor;
                         return Ok(Vec::new());
                     }
-                    let told = self.left_out(cursor, missing);
-                    return Ok(self.give(vec![told]));
+                    let reported = self.left_out(cursor, missing);
+                    return Ok(self.give(vec![reported]));
                 }
             }
         }
@@ -121,7 +121,7 @@ impl Follower {
     /// Reads the journal of a run that this server does not drive now.
     async fn read_journal(&mut self) -> Result<Vec<FollowMessage>, EngineError> {
         self.begun.mark_unchanged();
-        self.live = self.shop.live_run(&self.run);
+        self.live = self.engine_state.live_run(&self.run);
         if self.live.is_some() {
             return Ok(Vec::new());
         }
@@ -138,17 +138,17 @@ impl Follower {
         tokio::select! {
             biased;
             _ = self.begun.changed() => {}
-            () = self.shop.gone.cancelled() => self.is_over = true,
+            () = self.engine_state.gone.cancelled() => self.is_over = true,
             () = tokio::time::sleep(POLL) => {}
         }
         Ok(Vec::new())
     }
 
-    /// Returns the next events of the journal; empty if there are no new events.
-    async fn page(&mut self) -> Result<Vec<ToldRecord>, EngineError> {
-        let reader = Arc::clone(&self.shop.readers).acquire_owned().await; // never closed
+    /// Returns the next events of the journal; empty if no new events exist.
+    async fn page(&mut self) -> Result<Vec<FollowedRecord>, EngineError> {
+        let reader = Arc::clone(&self.engine_state.readers).acquire_owned().await; // never closed
         let (run, after, seen) = (self.run.clone(), self.cursor.seq, self.seen);
-        let read = self.shop.stored(move |store| {
+        let read = self.engine_state.stored(move |store| {
             let _reader = reader;
             if let Some(seen) = seen
                 && store.events(&run, seen)?.next().is_none()
@@ -164,7 +164,7 @@ impl Follower {
                 let record = record?;
                 let json = serde_json::to_string(&record).unwrap_or_default();
                 bytes += json.len();
-                page.push(ToldRecord { cursor: EventCursor::at(record.seq), json: json.into() });
+                page.push(FollowedRecord { cursor: EventCursor::at(record.seq), json: json.into() });
                 if bytes >= PAGE {
                     return Ok((page, None));
                 }
@@ -176,15 +176,15 @@ impl Follower {
         Ok(page)
     }
 
-    fn give(&mut self, told: Vec<ToldRecord>) -> Vec<FollowMessage> {
-        if let Some(last) = told.last() {
+    fn give(&mut self, reported: Vec<FollowedRecord>) -> Vec<FollowMessage> {
+        if let Some(last) = reported.last() {
             self.cursor = last.cursor;
         }
-        told.into_iter().map(FollowMessage::Told).collect()
+        reported.into_iter().map(FollowMessage::Told).collect()
     }
 
     /// Builds the warning about missing pieces that every slow watcher gets.
-    fn left_out(&self, cursor: EventCursor, missing: u64) -> ToldRecord {
+    fn left_out(&self, cursor: EventCursor, missing: u64) -> FollowedRecord {
         let says = format!("skipped {missing} pieces of text: this client reads too slowly");
         let record = json!({
             "schema_version": EVENT_SCHEMA_VERSION,
@@ -194,6 +194,6 @@ impl Follower {
             "type": "warning",
             "data": says,
         });
-        ToldRecord { cursor, json: record.to_string().into() }
+        FollowedRecord { cursor, json: record.to_string().into() }
     }
 }

@@ -1,6 +1,6 @@
 //! One run as data. A request that waits or never began has the same form as a run.
 
-use super::work::said;
+use super::work::error_line;
 use super::{Engine, EngineError, RunRequest, now_ms};
 use crate::driver::{JOURNAL_SCHEMA_VERSION, story};
 use crate::duration::milliseconds;
@@ -21,15 +21,15 @@ impl Engine {
     /// If no run or several runs match, or the data cannot be read.
     pub async fn find(&self, name: &str) -> Result<RunId, EngineError> {
         let wanted = name.to_owned();
-        let found = self.shop.stored(move |store| Ok(store.find(&wanted)?)).await;
+        let found = self.engine_state.stored(move |store| Ok(store.find(&wanted)?)).await;
         let Err(EngineError::Store(StoreError::Unknown { name })) = found else { return found };
         if let Ok(job) = JobId::parse(name.as_str())
-            && self.shop.queue.job(&job).await?.is_some()
+            && self.engine_state.queue.job(&job).await?.is_some()
         {
             return Ok(RunId::new(name));
         }
         let states = [QueueState::Queued, QueueState::Running, QueueState::Dead, QueueState::Cancelled];
-        let all = self.shop.queue.newest(&self.shop.pool, &states, None, MOST_WAITING).await?;
+        let all = self.engine_state.queue.newest(&self.engine_state.pool, &states, None, MOST_WAITING).await?;
         let starts = |job: &QueuedJob| !name.is_empty() && job.id.as_str().starts_with(&name);
         let mut candidates: Vec<RunId> =
             all.iter().filter(|(job, _)| starts(job)).map(|(job, _)| RunId::new(job.id.as_str())).collect();
@@ -50,10 +50,10 @@ impl Engine {
     /// If the run does not exist, or its data cannot be read.
     pub async fn row(&self, run: &RunId) -> Result<Value, EngineError> {
         let wanted = run.clone();
-        let found = self.shop.stored(move |store| Ok(as_json(store, &store.run(&wanted)?)?)).await;
+        let found = self.engine_state.stored(move |store| Ok(as_json(store, &store.run(&wanted)?)?)).await;
         match found {
             Ok(data) => Ok(self.with_now(run, data)),
-            Err(EngineError::Store(StoreError::Unknown { .. })) => self.wish(run).await,
+            Err(EngineError::Store(StoreError::Unknown { .. })) => self.request(run).await,
             Err(fault) => Err(fault),
         }
     }
@@ -64,7 +64,7 @@ impl Engine {
     /// The errors of [`Engine::row`].
     pub async fn whole(&self, run: &RunId) -> Result<Value, EngineError> {
         let wanted = run.clone();
-        let found = self.shop.stored(move |store| {
+        let found = self.engine_state.stored(move |store| {
             let row = store.run(&wanted)?.seen_at(now_ms());
             let (story, fault) = story(store, &row);
             if let Some(fault) = fault {
@@ -80,7 +80,7 @@ impl Engine {
         match found.await {
             Ok(data) => Ok(self.with_now(run, data)),
             Err(EngineError::Store(StoreError::Unknown { .. })) => {
-                let mut data = self.wish(run).await?;
+                let mut data = self.request(run).await?;
                 let nothing = json!({ "story": [], "course": [], "time": null, "turns": 0, "result": null });
                 data.as_object_mut()
                     .into_iter()
@@ -97,25 +97,25 @@ impl Engine {
         Ok(Some(row["outcome"].clone()).filter(|outcome| !outcome.is_null()))
     }
 
-    async fn wish(&self, run: &RunId) -> Result<Value, EngineError> {
+    async fn request(&self, run: &RunId) -> Result<Value, EngineError> {
         let unknown = || StoreError::Unknown { name: run.to_string() };
         let job = JobId::parse(run.as_str()).map_err(|_| unknown())?;
-        let (job, payload) = self.shop.queue.job_and_payload(&job).await?.ok_or_else(unknown)?;
+        let (job, payload) = self.engine_state.queue.job_and_payload(&job).await?.ok_or_else(unknown)?;
         let unclear = |source| EngineError::Unclear { run: run.clone(), source };
-        let wish: RunRequest = serde_json::from_str(&payload).map_err(unclear)?;
-        Ok(self.wish_as_json(&job, &wish))
+        let request: RunRequest = serde_json::from_str(&payload).map_err(unclear)?;
+        Ok(self.wish_as_json(&job, &request))
     }
 
     /// Adds the data that exists only while this server drives the run.
     pub(super) fn with_now(&self, run: &RunId, mut data: Value) -> Value {
-        let live = self.shop.live_run(run);
+        let live = self.engine_state.live_run(run);
         data["pending"] = json!(live.as_ref().map_or(0, |live| live.questions.count()));
         data["doing"] = json!(live.and_then(|live| live.doing()));
         data
     }
 
     /// Returns a request without a run in the form of a row.
-    pub(super) fn wish_as_json(&self, job: &QueuedJob, wish: &RunRequest) -> Value {
+    pub(super) fn wish_as_json(&self, job: &QueuedJob, request: &RunRequest) -> Value {
         let ended_at = || rfc3339(now_ms().saturating_sub(i64::try_from(milliseconds(job.since)).unwrap_or(0)));
         let end = |reason: String, exit_code: u8, is_cancelled: bool, summary: String| {
             json!({
@@ -143,18 +143,18 @@ impl Engine {
         json!({
             "id": job.id,
             "short_id": job.id,
-            "run_key": wish.key,
-            "parent": wish.earlier,
-            "title": wish.title,
-            "source": wish.source,
-            "task_digest": wish.task_digest,
-            "workspace": self.shop.project.display().to_string(),
-            "models": wish.overrides.models,
+            "run_key": request.key,
+            "parent": request.earlier,
+            "title": request.title,
+            "source": request.source,
+            "task_digest": request.task_digest,
+            "workspace": self.engine_state.project.display().to_string(),
+            "models": request.overrides.models,
             "branch": null,
-            "started_by": started_by(wish.earlier.as_ref().map(RunId::as_str), wish.key.as_deref()),
+            "started_by": started_by(request.earlier.as_ref().map(RunId::as_str), request.key.as_deref()),
             "fledge": env!("CARGO_PKG_VERSION"),
             "journal_version": JOURNAL_SCHEMA_VERSION,
-            "started_at": rfc3339(wish.at_ms),
+            "started_at": rfc3339(request.at_ms),
             "state": if outcome.is_null() { "queued" } else { "ended" },
             "holder": null,
             "outcome": outcome,
@@ -174,6 +174,6 @@ pub(super) fn as_json(store: &Store, row: &RunRow) -> Result<Value, StoreError> 
 impl EngineError {
     /// Returns the error and its causes in one line.
     pub fn error_line(&self) -> String {
-        said(self)
+        error_line(self)
     }
 }

@@ -28,7 +28,7 @@ impl Engine {
     /// If the run does not exist, or the journal cannot be read.
     pub async fn journal(&self, run: &RunId) -> Result<Option<String>, EngineError> {
         let run = run.clone();
-        self.shop
+        self.engine_state
             .stored(move |store| {
                 let (mut text, row) = (String::new(), store.run(&run)?);
                 let put = |line: &str| {
@@ -51,7 +51,7 @@ impl Engine {
     /// If the report cannot be read.
     pub async fn page(&self, run: &RunId) -> Result<Option<String>, EngineError> {
         let run = run.clone();
-        self.shop
+        self.engine_state
             .stored(move |store| {
                 let text = read_text(&store.folder(&run).report(), LARGEST)?;
                 let result = text.and_then(|text| serde_json::from_str::<TaskResult>(&text).ok());
@@ -66,10 +66,10 @@ impl Engine {
     /// If the run does not exist, or git fails.
     pub async fn patch(&self, run: &RunId) -> Result<Option<Vec<u8>>, EngineError> {
         let wanted = run.clone();
-        let Trees { workspace, base, tree } = self.shop.stored(move |store| trees_of(store, &wanted)).await?;
-        let (stop, path) = (CancellationToken::new(), self.shop.source.search_path());
+        let Trees { workspace, base, tree } = self.engine_state.stored(move |store| trees_of(store, &wanted)).await?;
+        let (stop, path) = (CancellationToken::new(), self.engine_state.source.search_path());
         let _ends_with_the_request = stop.clone().drop_guard();
-        let trees = trees(&self.shop.state_dir, &workspace, &path, &stop).await.map_err(fault)?;
+        let trees = trees(&self.engine_state.state_dir, &workspace, &path, &stop).await.map_err(fault)?;
         let kept = async |what: &str| trees.kept(&kept_as(run, what), &stop).await.map_err(fault);
         let base = if base.is_some() { base } else { kept("base").await? };
         let tree = if tree.is_some() { tree } else { kept("candidate").await? };

@@ -46,7 +46,7 @@ pub struct RunPage {
 /// The start of a page: a position among the requests without a run, and one among the runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Place {
-    wish: Option<u64>,
+    request: Option<u64>,
     run: Option<RunId>,
 }
 
@@ -54,16 +54,16 @@ impl Place {
     fn read(text: Option<&str>) -> Self {
         let Some(text) = text else { return Self::default() };
         match text.split_once('~') {
-            Some((wish, run)) => {
-                Self { wish: wish.parse().ok(), run: Some(run).filter(|run| !run.is_empty()).map(RunId::new) }
+            Some((request, run)) => {
+                Self { request: request.parse().ok(), run: Some(run).filter(|run| !run.is_empty()).map(RunId::new) }
             }
-            None => Self { wish: Some(0), run: Some(RunId::new(text)) },
+            None => Self { request: Some(0), run: Some(RunId::new(text)) },
         }
     }
 
-    fn said(&self) -> String {
-        let wish = self.wish.map(|wish| wish.to_string()).unwrap_or_default();
-        format!("{wish}~{}", self.run.as_ref().map(RunId::as_str).unwrap_or_default())
+    fn describe(&self) -> String {
+        let request = self.request.map(|request| request.to_string()).unwrap_or_default();
+        format!("{request}~{}", self.run.as_ref().map(RunId::as_str).unwrap_or_default())
     }
 }
 
@@ -98,7 +98,7 @@ fn merged(wishes: Vec<Listed>, runs: Vec<Listed>) -> Vec<Listed> {
     let mut all = Vec::new();
     loop {
         let next = match (wishes.peek(), runs.peek()) {
-            (Some(wish), Some(run)) if wish.at_ms() < run.at_ms() => runs.next(),
+            (Some(request), Some(run)) if request.at_ms() < run.at_ms() => runs.next(),
             (Some(_), _) => wishes.next(),
             (None, _) => runs.next(),
         };
@@ -123,11 +123,11 @@ impl Engine {
         all.truncate(listing.limit as usize);
         for listed in &all {
             match listed {
-                Listed::Wish { place: wish, .. } => place.wish = Some(*wish),
+                Listed::Wish { place: request, .. } => place.request = Some(*request),
                 Listed::Run { id, .. } => place.run = Some(id.clone()),
             }
         }
-        let next = has_more.then(|| place.said());
+        let next = has_more.then(|| place.describe());
         let runs = all.into_iter().map(|listed| match listed {
             Listed::Wish { data, .. } => data,
             Listed::Run { id, data, .. } => self.with_now(&id, data),
@@ -147,25 +147,29 @@ impl Engine {
         };
         let wanted = listing.text.as_ref().map(|text| text.to_ascii_lowercase());
         let mut found: Vec<Listed> = Vec::new();
-        let mut before = place.wish;
+        let mut before = place.request;
         while found.len() <= listing.limit as usize {
-            let page = self.shop.queue.newest(&self.shop.pool, states, before, listing.limit + 1).await?;
+            let page =
+                self.engine_state.queue.newest(&self.engine_state.pool, states, before, listing.limit + 1).await?;
             let is_last = page.len() <= listing.limit as usize;
             before = page.last().map(|(job, _)| job.place);
-            let page: Vec<(QueuedJob, RunRequest)> =
-                page.into_iter().filter_map(|(job, wish)| Some((job, serde_json::from_str(&wish).ok()?))).collect();
+            let page: Vec<(QueuedJob, RunRequest)> = page
+                .into_iter()
+                .filter_map(|(job, request)| Some((job, serde_json::from_str(&request).ok()?)))
+                .collect();
             let page = self.unbegun(page).await?;
-            let fits = |(job, wish): &(QueuedJob, RunRequest)| {
-                let texts = [&wish.title, &wish.source, job.id.as_str(), wish.key.as_deref().unwrap_or_default()];
-                let mut texts = texts.into_iter().chain(wish.overrides.models.iter().map(String::as_str));
+            let fits = |(job, request): &(QueuedJob, RunRequest)| {
+                let texts =
+                    [&request.title, &request.source, job.id.as_str(), request.key.as_deref().unwrap_or_default()];
+                let mut texts = texts.into_iter().chain(request.overrides.models.iter().map(String::as_str));
                 wanted
                     .as_ref()
                     .is_none_or(|wanted| texts.any(|text| text.to_ascii_lowercase().contains(wanted.as_str())))
             };
-            found.extend(page.into_iter().filter(fits).map(|(job, wish)| Listed::Wish {
+            found.extend(page.into_iter().filter(fits).map(|(job, request)| Listed::Wish {
                 place: job.place,
-                at_ms: wish.at_ms,
-                data: self.wish_as_json(&job, &wish),
+                at_ms: request.at_ms,
+                data: self.wish_as_json(&job, &request),
             }));
             if is_last {
                 break;
@@ -176,13 +180,13 @@ impl Engine {
 
     /// Returns the requests that have no run.
     async fn unbegun(&self, wishes: Vec<(QueuedJob, RunRequest)>) -> Result<Vec<(QueuedJob, RunRequest)>, EngineError> {
-        self.shop
+        self.engine_state
             .stored(move |store| {
                 let mut unbegun = Vec::new();
-                for (job, wish) in wishes {
+                for (job, request) in wishes {
                     match store.run(&RunId::new(job.id.as_str())) {
                         Ok(_) => {}
-                        Err(StoreError::Unknown { .. }) => unbegun.push((job, wish)),
+                        Err(StoreError::Unknown { .. }) => unbegun.push((job, request)),
                         Err(error) => return Err(error.into()),
                     }
                 }
@@ -204,7 +208,7 @@ impl Engine {
         };
         let (before, text) = (place.run.clone(), listing.text.clone());
         let filter = RunListFilter { limit: listing.limit + 1, before, only, text, now_ms: now_ms() };
-        self.shop
+        self.engine_state
             .stored(move |store| {
                 let listed = |row: RunRow| {
                     let data = as_json(store, &row)?;
@@ -220,7 +224,7 @@ impl Engine {
     /// # Errors
     /// If the queue cannot be read.
     pub async fn figures(&self) -> Result<BTreeMap<&'static str, u64>, EngineError> {
-        let status = self.shop.queue.status(None).await?;
+        let status = self.engine_state.queue.status(None).await?;
         let running = self.running() as u64;
         Ok(BTreeMap::from([("queued", status.open().saturating_sub(running)), ("running", running)]))
     }

@@ -19,12 +19,12 @@ pub(super) struct LiveRun {
     pub(super) questions: Arc<OpenQuestions>,
     pub(super) stop: StopToken,
     ring: EngineBroadcast,
-    course: Mutex<Course>,
+    progress: Mutex<RunProgress>,
     unwanted: CancellationToken,
 }
 
 #[derive(Debug, Default)]
-struct Course {
+struct RunProgress {
     /// True once the run has an event.
     has_begun: bool,
     turns: u64,
@@ -34,14 +34,14 @@ struct Course {
 impl LiveRun {
     pub(super) fn new(run: RunId, life: u64, is_new: bool, ring: EngineBroadcast) -> Arc<Self> {
         let questions = OpenQuestions::new(run.clone(), life, ring.clone());
-        let (log, stop, course) = (EventLog::new(is_new), StopToken::default(), Mutex::default());
-        Arc::new(Self { run, log, questions, stop, ring, course, unwanted: CancellationToken::new() })
+        let (log, stop, progress) = (EventLog::new(is_new), StopToken::default(), Mutex::default());
+        Arc::new(Self { run, log, questions, stop, ring, progress, unwanted: CancellationToken::new() })
     }
 
     /// Cancels the run. A run that another process left can end only after it was resumed.
     pub(super) fn cancel(&self) {
         self.unwanted.cancel();
-        if self.course().has_begun {
+        if self.progress().has_begun {
             self.stop.token().cancel();
         }
     }
@@ -58,30 +58,30 @@ impl LiveRun {
 
     /// Returns a short description of the run's current action.
     pub(super) fn doing(&self) -> Option<String> {
-        Some(self.course().doing.clone()).filter(|doing| !doing.is_empty())
+        Some(self.progress().doing.clone()).filter(|doing| !doing.is_empty())
     }
 
     /// Processes an event of the run.
-    pub(super) fn hear(&self, record: &EventRecord) {
+    pub(super) fn add_record(&self, record: &EventRecord) {
         self.log.add(record);
         let news = {
-            let mut course = self.course();
-            let begins = !std::mem::replace(&mut course.has_begun, true);
+            let mut progress = self.progress();
+            let begins = !std::mem::replace(&mut progress.has_begun, true);
             if self.is_unwanted() {
                 self.stop.token().cancel();
             }
-            let doing = if record.of.is_none() { doing(&record.event, &mut course.turns) } else { None };
+            let doing = if record.of.is_none() { doing(&record.event, &mut progress.turns) } else { None };
             let changes = doing.is_some();
-            course.doing = doing.unwrap_or_else(|| std::mem::take(&mut course.doing));
-            (begins || changes).then(|| json!({ "id": self.run, "state": "running", "doing": course.doing }))
+            progress.doing = doing.unwrap_or_else(|| std::mem::take(&mut progress.doing));
+            (begins || changes).then(|| json!({ "id": self.run, "state": "running", "doing": progress.doing }))
         };
         if let Some(news) = news {
             self.ring.run(news);
         }
     }
 
-    fn course(&self) -> MutexGuard<'_, Course> {
-        self.course.lock().unwrap_or_else(PoisonError::into_inner)
+    fn progress(&self) -> MutexGuard<'_, RunProgress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

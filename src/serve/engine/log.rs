@@ -60,7 +60,7 @@ impl FromStr for EventCursor {
 
 /// An event on its way to a follower.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ToldRecord {
+pub struct FollowedRecord {
     /// The position after this event.
     pub cursor: EventCursor,
     /// The record as JSON.
@@ -71,7 +71,7 @@ pub struct ToldRecord {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum LogSlice {
     /// Events, in order.
-    Some(Vec<ToldRecord>),
+    Some(Vec<FollowedRecord>),
     /// No new events yet.
     Nothing,
     /// The next event is not in the log, only in the journal.
@@ -89,7 +89,7 @@ pub(super) struct EventLog {
 
 #[derive(Debug)]
 struct Window {
-    entries: VecDeque<ToldRecord>,
+    entries: VecDeque<FollowedRecord>,
     bytes: usize,
     /// The log holds every event after this number. `None` before the first event.
     floor: Option<u64>,
@@ -113,7 +113,7 @@ impl EventLog {
         let mut window = self.window();
         window.floor.get_or_insert(number.saturating_sub(1));
         window.bytes += weight(&json);
-        window.entries.push_back(ToldRecord { cursor: EventCursor::at(number), json });
+        window.entries.push_back(FollowedRecord { cursor: EventCursor::at(number), json });
         while window.bytes > MOST
             && let Some(oldest) = window.entries.pop_front()
         {
@@ -144,14 +144,14 @@ impl EventLog {
             Some(floor) if cursor.seq >= floor => {}
             Some(_) | None => return LogSlice::Behind,
         }
-        let first = window.entries.partition_point(|told| told.cursor.seq <= cursor.seq);
+        let first = window.entries.partition_point(|reported| reported.cursor.seq <= cursor.seq);
         let mut bytes = 0;
-        let fits = |told: &&ToldRecord| {
+        let fits = |reported: &&FollowedRecord| {
             let before = bytes;
-            bytes += told.json.len();
+            bytes += reported.json.len();
             before < AT_ONCE
         };
-        let some: Vec<ToldRecord> = window.entries.range(first..).take_while(fits).cloned().collect();
+        let some: Vec<FollowedRecord> = window.entries.range(first..).take_while(fits).cloned().collect();
         match (some.is_empty(), window.is_over) {
             (false, _) => LogSlice::Some(some),
             (true, true) => LogSlice::Over,
@@ -176,5 +176,5 @@ impl EventLog {
 }
 
 fn weight(json: &str) -> usize {
-    json.len() + size_of::<ToldRecord>()
+    json.len() + size_of::<FollowedRecord>()
 }

@@ -35,7 +35,7 @@ pub use asking::PendingQuestion;
 pub use follow::{FollowMessage, Follower};
 pub(in crate::serve) use leftovers::LARGEST;
 pub use listing::{RunFilter, RunListing, RunPage};
-pub use log::{CursorError, EventCursor, ToldRecord};
+pub use log::{CursorError, EventCursor, FollowedRecord};
 pub use run_request::{
     Overrides, ParamChoice, RunChoices, RunRefusal, RunRequest, RunRequestBody, TaskChoice, TaskFlaw, TaskOrigin,
     TaskSource, UnfitTask,
@@ -82,7 +82,7 @@ pub struct EngineSettings {
     /// The source of tasks for requests.
     pub source: Arc<dyn TaskSource>,
     /// The sender of news.
-    pub bell: Broadcaster,
+    pub broadcaster: Broadcaster,
 }
 
 /// An error of the engine.
@@ -122,12 +122,12 @@ pub enum EngineError {
 /// The runs of a server. Clones share one engine.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    shop: Arc<Shop>,
+    engine_state: Arc<EngineState>,
 }
 
 /// The state shared by the thread of runs and all other parts.
 #[derive(Debug)]
-struct Shop {
+struct EngineState {
     state_dir: PathBuf,
     project: PathBuf,
     queue: SqliteQueue,
@@ -155,15 +155,15 @@ impl Engine {
     /// # Errors
     /// If the queue cannot be opened, or the thread cannot be started.
     pub fn start(terms: EngineSettings) -> Result<Self, EngineError> {
-        let EngineSettings { state_dir, project, most, source, bell } = terms;
+        let EngineSettings { state_dir, project, most, source, broadcaster } = terms;
         let queue = SqliteQueue::open(&project_dir(&state_dir, &project).join(QUEUE))?;
-        let shop = Arc::new(Shop {
+        let engine_state = Arc::new(EngineState {
             state_dir,
             project,
             queue,
             pool: PoolName::parse(POOL)?,
             source,
-            ring: EngineBroadcast(bell),
+            ring: EngineBroadcast(broadcaster),
             live: Mutex::default(),
             begun: watch::channel(()).0,
             stores: Mutex::default(),
@@ -173,10 +173,10 @@ impl Engine {
             grace: OnceLock::new(),
             gone: CancellationToken::new(),
         });
-        let crew = WorkerPool::new(Arc::clone(&shop), most.max(1))?;
-        let thread = std::thread::Builder::new().name("fledge-runs".into()).spawn(move || crew.work());
+        let workers = WorkerPool::new(Arc::clone(&engine_state), most.max(1))?;
+        let thread = std::thread::Builder::new().name("fledge-runs".into()).spawn(move || workers.work());
         drop(thread.map_err(EngineError::NoThread)?); // not joined: `stop` waits for its end
-        Ok(Self { shop })
+        Ok(Self { engine_state })
     }
 
     /// Stops the engine. No further run begins, and live runs come to rest within the grace period.
@@ -184,25 +184,25 @@ impl Engine {
     /// A resting run has nothing under way that cannot be repeated. Runs that do not come to rest
     /// in time are left as after a kill. The next server continues all of them.
     pub async fn stop(&self, grace: Duration) {
-        let _first = self.shop.grace.set(grace);
-        self.shop.stopping.cancel();
-        if tokio::time::timeout(grace.saturating_add(LAST), self.shop.gone.cancelled()).await.is_err() {
+        let _first = self.engine_state.grace.set(grace);
+        self.engine_state.stopping.cancel();
+        if tokio::time::timeout(grace.saturating_add(LAST), self.engine_state.gone.cancelled()).await.is_err() {
             tracing::warn!("the run thread did not end in time");
         }
     }
 
     /// Returns true if the thread of runs is working.
     pub fn is_alive(&self) -> bool {
-        !self.shop.gone.is_cancelled()
+        !self.engine_state.gone.is_cancelled()
     }
 
     /// Returns the number of runs that this server drives now.
     pub fn running(&self) -> usize {
-        self.shop.live().len()
+        self.engine_state.live().len()
     }
 }
 
-impl Shop {
+impl EngineState {
     fn live(&self) -> MutexGuard<'_, BTreeMap<RunId, Arc<LiveRun>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -217,13 +217,13 @@ impl Shop {
         self: &Arc<Self>,
         look: impl FnOnce(&Store) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, EngineError> {
-        let (shop, looks) = (Arc::clone(self), Arc::clone(&self.looks).acquire_owned().await); // never closed
+        let (engine_state, looks) = (Arc::clone(self), Arc::clone(&self.looks).acquire_owned().await); // never closed
         beside(move || {
             let _looks = looks;
-            let idle = shop.stores.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let store = idle.map_or_else(|| Store::open(&shop.state_dir, &shop.project), Ok)?;
+            let idle = engine_state.stores.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let store = idle.map_or_else(|| Store::open(&engine_state.state_dir, &engine_state.project), Ok)?;
             let found = look(&store);
-            shop.stores.lock().unwrap_or_else(PoisonError::into_inner).push(store);
+            engine_state.stores.lock().unwrap_or_else(PoisonError::into_inner).push(store);
             found
         })
         .await?

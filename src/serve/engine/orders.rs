@@ -54,5 +54,5 @@ fn end(outcome: &Value) -> TaskEnd {
     let word = outcome["reason"].as_str().unwrap_or("ended");
     let why = outcome["summary"].as_str().and_then(|why| why.lines().next()).filter(|why| !is_well && !why.is_empty());
     let why = why.map(|why| format!(": {}", why.chars().take(LONGEST).collect::<String>()));
-    TaskEnd { is_well, said: format!("{word}{}", why.unwrap_or_default()) }
+    TaskEnd { is_well, outcome: format!("{word}{}", why.unwrap_or_default()) }
 }

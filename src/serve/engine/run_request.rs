@@ -196,7 +196,7 @@ pub trait TaskSource: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If the run cannot begin.
-    fn begin(&self, wish: &RunRequest) -> Result<(Task, DriverSettings), RunRefusal>;
+    fn begin(&self, request: &RunRequest) -> Result<(Task, DriverSettings), RunRefusal>;
 
     /// Returns the choices for a new run.
     fn choices(&self) -> RunChoices;

@@ -64,7 +64,7 @@ pub enum CancelOutcome {
     /// This server does not drive the run. It holds the other process that does, or `None` if the
     /// run was interrupted.
     Foreign(Option<String>),
-    /// There is no such run.
+    /// The run does not exist.
     Unknown,
 }
 
@@ -74,25 +74,25 @@ impl Engine {
     /// # Errors
     /// If the task cannot be run, or the request cannot be stored.
     pub async fn accept(&self, asked: RunRequestBody) -> Result<AcceptedRun, RejectedRun> {
-        let shop = &self.shop;
-        if shop.stopping.is_cancelled() {
+        let engine_state = &self.engine_state;
+        if engine_state.stopping.is_cancelled() {
             return Err(RejectedRun::Stopping);
         }
-        let (source, now) = (Arc::clone(&shop.source), now_ms());
-        let wish = beside(move || source.check(&asked, now)).await??;
-        let run = wish.key.as_ref().map_or_else(
+        let (source, now) = (Arc::clone(&engine_state.source), now_ms());
+        let request = beside(move || source.check(&asked, now)).await??;
+        let run = request.key.as_ref().map_or_else(
             || RunId::new(uuid::Uuid::now_v7().to_string()),
-            |key| of_key(&shop.project.display().to_string(), key),
+            |key| of_key(&engine_state.project.display().to_string(), key),
         );
-        if let Some(accepted) = self.known(&run, &wish).await? {
+        if let Some(accepted) = self.known(&run, &request).await? {
             return Ok(accepted);
         }
-        let submitted = shop.queue.submit(&[spec(&run, &wish)?]).await.map_err(EngineError::from)?;
+        let submitted = engine_state.queue.submit(&[spec(&run, &request)?]).await.map_err(EngineError::from)?;
         if submitted.contains(&Submitted::Duplicate) {
             // A concurrent request with the same key was first.
-            return self.known(&run, &wish).await?.ok_or(RejectedRun::Fault(EngineError::Failed));
+            return self.known(&run, &request).await?.ok_or(RejectedRun::Fault(EngineError::Failed));
         }
-        shop.ring.run(json!({ "id": run, "state": "queued" }));
+        engine_state.ring.run(json!({ "id": run, "state": "queued" }));
         Ok(AcceptedRun { run, is_new: true })
     }
 
@@ -101,28 +101,29 @@ impl Engine {
     /// # Errors
     /// If the lookup panicked.
     pub async fn choices(&self) -> Result<RunChoices, EngineError> {
-        let source = Arc::clone(&self.shop.source);
+        let source = Arc::clone(&self.engine_state.source);
         beside(move || source.choices()).await
     }
 
     /// Returns the existing run of the request's key, if any. It is an error if that run belongs to
     /// another request.
-    async fn known(&self, run: &RunId, wish: &RunRequest) -> Result<Option<AcceptedRun>, RejectedRun> {
-        let Some(key) = wish.key.clone() else { return Ok(None) };
+    async fn known(&self, run: &RunId, request: &RunRequest) -> Result<Option<AcceptedRun>, RejectedRun> {
+        let Some(key) = request.key.clone() else { return Ok(None) };
         let taken = |run: RunId| RejectedRun::KeyTaken { key: key.clone(), run };
         let accepted = Some(AcceptedRun { run: run.clone(), is_new: false });
         let job = JobId::parse(run.as_str()).map_err(EngineError::from)?;
-        if let Some((_, payload)) = self.shop.queue.job_and_payload(&job).await.map_err(EngineError::from)? {
+        if let Some((_, payload)) = self.engine_state.queue.job_and_payload(&job).await.map_err(EngineError::from)? {
             let unclear = |source| EngineError::Unclear { run: run.clone(), source };
             let then: RunRequest = serde_json::from_str(&payload).map_err(unclear)?;
-            let is_same = (&then.text, &then.source, &then.params) == (&wish.text, &wish.source, &wish.params)
-                && (&then.overrides, &then.again, &then.earlier) == (&wish.overrides, &wish.again, &wish.earlier);
+            let is_same = (&then.text, &then.source, &then.params) == (&request.text, &request.source, &request.params)
+                && (&then.overrides, &then.again, &then.earlier)
+                    == (&request.overrides, &request.again, &request.earlier);
             return if is_same { Ok(accepted) } else { Err(taken(run.clone())) };
         }
         let wanted = key.clone();
-        let rows = self.shop.stored(move |store| Ok(store.keyed(&wanted)?)).await?;
+        let rows = self.engine_state.stored(move |store| Ok(store.keyed(&wanted)?)).await?;
         let Some((_, row)) = rows.into_iter().find(|(number, _)| *number == 1) else { return Ok(None) };
-        match row.head.id == *run && row.head.task_digest == wish.task_digest {
+        match row.head.id == *run && row.head.task_digest == request.task_digest {
             true => Ok(accepted),
             false => Err(taken(row.head.id)),
         }
@@ -136,25 +137,25 @@ impl Engine {
         let job = JobId::parse(run.as_str())?;
         // The queue records the cancellation first. If this server is killed now, the next server
         // ends the run.
-        let cancelled = self.shop.queue.cancel(&CancelScope::Job(job.clone())).await?;
+        let cancelled = self.engine_state.queue.cancel(&CancelScope::Job(job.clone())).await?;
         if cancelled.ended > 0 {
-            self.shop.ring.run(json!({ "id": run, "state": "ended" }));
+            self.engine_state.ring.run(json!({ "id": run, "state": "ended" }));
             return Ok(CancelOutcome::Never);
         }
         // A run that has ended may stay in the list of live runs for a moment.
-        if let Some(live) = self.shop.live_run(run)
+        if let Some(live) = self.engine_state.live_run(run)
             && self.outcome(run).await?.is_none()
         {
             live.cancel();
             return Ok(CancelOutcome::Told);
         }
         let found = run.clone();
-        let state = self.shop.stored(move |store| match store.run(&found) {
+        let state = self.engine_state.stored(move |store| match store.run(&found) {
             Ok(row) => Ok(Some(row.state)),
             Err(StoreError::Unknown { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         });
-        Ok(match (state.await?, self.shop.queue.job(&job).await?.map(|job| job.state)) {
+        Ok(match (state.await?, self.engine_state.queue.job(&job).await?.map(|job| job.state)) {
             (Some(StoredRunState::Ended(_)), _)
             | (None, Some(QueueState::Cancelled | QueueState::Dead | QueueState::Done)) => CancelOutcome::Over,
             (_, Some(QueueState::Queued | QueueState::Running)) => CancelOutcome::Told,
@@ -166,19 +167,19 @@ impl Engine {
 
     /// Returns the open questions of a run, the oldest first.
     pub fn questions(&self, run: &RunId) -> Vec<PendingQuestion> {
-        self.shop.live_run(run).map(|live| live.questions.all()).unwrap_or_default()
+        self.engine_state.live_run(run).map(|live| live.questions.all()).unwrap_or_default()
     }
 
     /// Answers a question of a run. Returns `false` if it is no longer open.
     pub fn answer(&self, run: &RunId, question: &str, consent: Consent) -> bool {
-        self.shop.live_run(run).is_some_and(|live| live.questions.answer(question, consent))
+        self.engine_state.live_run(run).is_some_and(|live| live.questions.answer(question, consent))
     }
 }
 
 /// Builds the queue's job for a request.
-fn spec(run: &RunId, wish: &RunRequest) -> Result<JobSpec, RejectedRun> {
+fn spec(run: &RunId, request: &RunRequest) -> Result<JobSpec, RejectedRun> {
     let unclear = |source| EngineError::Unclear { run: run.clone(), source };
-    let payload = serde_json::to_string(wish).map_err(unclear)?;
+    let payload = serde_json::to_string(request).map_err(unclear)?;
     if payload.len() > MOST_BYTES {
         return Err(RejectedRun::TooLarge { bytes: payload.len(), most: MOST_BYTES });
     }

@@ -3,7 +3,7 @@
 
 use super::live::LiveRun;
 use super::run_request::{RunRefusal, RunRequest};
-use super::{EngineError, Shop, beside};
+use super::{EngineError, EngineState, beside};
 use crate::driver::{Agent, Asker, DriverSettings, RunError};
 use crate::id::RunId;
 use crate::queue::JobLease;
@@ -54,7 +54,7 @@ impl RequestOutcome {
 
 impl From<EngineError> for RequestOutcome {
     fn from(fault: EngineError) -> Self {
-        Self::Refused(RunRefusal { reason: Reason::IoError, message: said(&fault) })
+        Self::Refused(RunRefusal { reason: Reason::IoError, message: error_line(&fault) })
     }
 }
 
@@ -67,17 +67,18 @@ pub(super) struct EngineShared {
 
 impl EngineShared {
     /// Works on a request.
-    pub(super) async fn run(&self, shop: &Arc<Shop>, lease: &JobLease) -> RequestOutcome {
+    pub(super) async fn run(&self, engine_state: &Arc<EngineState>, lease: &JobLease) -> RequestOutcome {
         let run = RunId::new(lease.job.as_str());
-        let (found, wish) = match (state(shop, &run).await, serde_json::from_str::<RunRequest>(&lease.payload)) {
-            (Ok(found), Ok(wish)) => (found, wish),
-            (Err(fault), _) => return RequestOutcome::Later { why: said(&fault), after: PAUSE },
-            (_, Err(source)) => return EngineError::Unclear { run, source }.into(),
-        };
-        let live = shop.take_on(&run, lease.token, found.is_none());
+        let (found, request) =
+            match (state(engine_state, &run).await, serde_json::from_str::<RunRequest>(&lease.payload)) {
+                (Ok(found), Ok(request)) => (found, request),
+                (Err(fault), _) => return RequestOutcome::Later { why: error_line(&fault), after: PAUSE },
+                (_, Err(source)) => return EngineError::Unclear { run, source }.into(),
+            };
+        let live = engine_state.take_on(&run, lease.token, found.is_none());
         let came = match found {
-            None => self.begin(shop, &live, &wish).await,
-            Some(StoredRunState::Interrupted) => self.go_on(shop, &live).await,
+            None => self.begin(engine_state, &live, &request).await,
+            Some(StoredRunState::Interrupted) => self.go_on(engine_state, &live).await,
             Some(StoredRunState::Ended(end)) => {
                 let manifest =
                     json!({ "reason": end.reason, "exit_code": end.exit_code, "verified": end.verified }).to_string();
@@ -98,55 +99,65 @@ impl EngineShared {
     }
 
     /// Ends a run that was cancelled before its server was gone.
-    pub(super) async fn end(&self, shop: &Arc<Shop>, run: &RunId) -> RequestOutcome {
-        let live = shop.take_on(run, 0, false);
+    pub(super) async fn end(&self, engine_state: &Arc<EngineState>, run: &RunId) -> RequestOutcome {
+        let live = engine_state.take_on(run, 0, false);
         live.cancel();
-        let came = AssertUnwindSafe(self.go_on(shop, &live)).catch_unwind().await;
+        let came = AssertUnwindSafe(self.go_on(engine_state, &live)).catch_unwind().await;
         let came = came.unwrap_or_else(|_| RequestOutcome::failed("internal error of fledge"));
-        shop.let_go(run, &came);
+        engine_state.let_go(run, &came);
         came
     }
 
-    async fn begin(&self, shop: &Arc<Shop>, live: &Arc<LiveRun>, wish: &RunRequest) -> RequestOutcome {
-        let (source, asked) = (Arc::clone(&shop.source), wish.clone());
+    async fn begin(
+        &self,
+        engine_state: &Arc<EngineState>,
+        live: &Arc<LiveRun>,
+        request: &RunRequest,
+    ) -> RequestOutcome {
+        let (source, asked) = (Arc::clone(&engine_state.source), request.clone());
         let (task, settings) = match beside(move || source.begin(&asked)).await {
             Ok(Ok(made)) => made,
             Ok(Err(refusal)) => return RequestOutcome::Refused(refusal),
             Err(fault) => return fault.into(),
         };
-        let Some(_alone) = self.place(shop, live, task.isolation).await else {
+        let Some(_alone) = self.place(engine_state, live, task.isolation).await else {
             return if live.is_unwanted() { RequestOutcome::cancelled() } else { RequestOutcome::Rests };
         };
         if live.is_unwanted() {
             return RequestOutcome::cancelled();
         }
-        let mut agent = agent(live, settings).with_run_id(live.run.clone()).with_run_key(wish.key.clone());
+        let mut agent = agent(live, settings).with_run_id(live.run.clone()).with_run_key(request.key.clone());
         came(agent.run_task(task).await, live)
     }
 
     /// Waits for a run's place: a worktree is always free, the checkout admits one run. Returns
     /// `None` if the run is cancelled first or the server stops.
-    async fn place(&self, shop: &Shop, live: &LiveRun, isolation: Isolation) -> Option<Option<MutexGuard<'_, ()>>> {
+    async fn place(
+        &self,
+        engine_state: &EngineState,
+        live: &LiveRun,
+        isolation: Isolation,
+    ) -> Option<Option<MutexGuard<'_, ()>>> {
         if isolation == Isolation::Worktree {
             return Some(None);
         }
         tokio::select! {
             biased;
-            () = shop.stopping.cancelled() => None,
+            () = engine_state.stopping.cancelled() => None,
             () = live.unwanted() => None,
             alone = self.checkout.lock() => Some(Some(alone)),
         }
     }
 
     /// Continues a run that another server left, in its earlier place.
-    async fn go_on(&self, shop: &Arc<Shop>, live: &Arc<LiveRun>) -> RequestOutcome {
-        let (source, run) = (Arc::clone(&shop.source), live.run.clone());
+    async fn go_on(&self, engine_state: &Arc<EngineState>, live: &Arc<LiveRun>) -> RequestOutcome {
+        let (source, run) = (Arc::clone(&engine_state.source), live.run.clone());
         let (isolation, settings) = match beside(move || source.resume(&run)).await {
             Ok(Ok(made)) => made,
             Ok(Err(refusal)) => return RequestOutcome::Refused(refusal),
             Err(fault) => return fault.into(),
         };
-        let alone = self.place(shop, live, isolation).await;
+        let alone = self.place(engine_state, live, isolation).await;
         // A cancelled run needs no place, because it only ends.
         if alone.is_none() && !live.is_unwanted() {
             return RequestOutcome::Rests;
@@ -160,7 +171,7 @@ fn agent(live: &Arc<LiveRun>, settings: DriverSettings) -> Agent {
     let asker: Asker = live.questions.asker();
     let mut agent = Agent::new(DriverSettings { asker, ..settings }).with_stop(live.stop.clone());
     let hearing = Arc::clone(live);
-    agent.on_record_at_once(move |record| hearing.hear(record));
+    agent.on_record_at_once(move |record| hearing.add_record(record));
     agent
 }
 
@@ -173,14 +184,14 @@ fn came(ended: Result<TaskResult, RunError>, live: &LiveRun) -> RequestOutcome {
         (RunError::Rests, _) => RequestOutcome::Rests,
         (_, Some(result)) => RequestOutcome::ended(result),
         (_, None) => {
-            let message = said(&error);
+            let message = error_line(&error);
             tracing::warn!(run = %live.run, "{message}");
             RequestOutcome::Refused(RunRefusal { reason: error.reason(), message })
         }
     }
 }
 
-impl Shop {
+impl EngineState {
     /// Adds a run to the live runs.
     fn take_on(&self, run: &RunId, life: u64, is_new: bool) -> Arc<LiveRun> {
         let live = LiveRun::new(run.clone(), life, is_new, self.ring.clone());
@@ -207,18 +218,19 @@ impl Shop {
 }
 
 /// Returns the state of a run; `None` if it never began.
-async fn state(shop: &Arc<Shop>, run: &RunId) -> Result<Option<StoredRunState>, EngineError> {
+async fn state(engine_state: &Arc<EngineState>, run: &RunId) -> Result<Option<StoredRunState>, EngineError> {
     let run = run.clone();
-    shop.stored(move |store| match store.run(&run) {
-        Ok(row) => Ok(Some(row.state)),
-        Err(StoreError::Unknown { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    })
-    .await
+    engine_state
+        .stored(move |store| match store.run(&run) {
+            Ok(row) => Ok(Some(row.state)),
+            Err(StoreError::Unknown { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        })
+        .await
 }
 
 /// Formats an error and its causes in one line.
-pub(super) fn said(error: &dyn std::error::Error) -> String {
+pub(super) fn error_line(error: &dyn std::error::Error) -> String {
     let (mut text, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {
         text = format!("{text}: {error}");

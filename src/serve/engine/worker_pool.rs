@@ -2,7 +2,7 @@
 //! concurrently, and renews their leases.
 
 use super::work::{EngineShared, RequestOutcome};
-use super::{AGE, EngineError, Shop};
+use super::{AGE, EngineError, EngineState};
 use crate::id::RunId;
 use crate::queue::{
     Completed, JobFilter, JobId, JobLease, Queue, QueueError, QueueState, Released, Renewed, ResultText, Retry, Worker,
@@ -32,7 +32,7 @@ const LEFT: u32 = 10_000;
 /// The state of the thread.
 #[derive(Debug)]
 pub(super) struct WorkerPool {
-    shop: Arc<Shop>,
+    engine_state: Arc<EngineState>,
     most: usize,
     worker: Worker,
     leases: Leases,
@@ -49,7 +49,7 @@ impl Leases {
 }
 
 /// A guard that announces the end of the thread, however it ends.
-struct Gone<'s>(&'s Shop);
+struct Gone<'s>(&'s EngineState);
 
 impl Drop for Gone<'_> {
     fn drop(&mut self) {
@@ -59,16 +59,16 @@ impl Drop for Gone<'_> {
 }
 
 impl WorkerPool {
-    pub(super) fn new(shop: Arc<Shop>, most: usize) -> Result<Self, EngineError> {
+    pub(super) fn new(engine_state: Arc<EngineState>, most: usize) -> Result<Self, EngineError> {
         let id = WorkerId::parse(format!("serve-{}", uuid::Uuid::now_v7()))?;
         let worker = Worker { id, term: TERM, batch: None };
-        Ok(Self { shop, most, worker, leases: Leases::default() })
+        Ok(Self { engine_state, most, worker, leases: Leases::default() })
     }
 
     /// Works until the server stops.
     pub(super) fn work(self) {
-        let shop = Arc::clone(&self.shop);
-        let _gone = Gone(&shop);
+        let engine_state = Arc::clone(&self.engine_state);
+        let _gone = Gone(&engine_state);
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => return tracing::error!(%error, "cannot start the runtime of the run thread"),
@@ -81,15 +81,15 @@ impl WorkerPool {
         let part = Arc::new(EngineShared::default());
         let mut running: FuturesUnordered<LocalBoxFuture<'_, ()>> = FuturesUnordered::new();
         for run in self.taken_over().await {
-            let (shop, part) = (Arc::clone(&self.shop), Arc::clone(&part));
-            running.push(async move { drop(part.end(&shop, &run).await) }.boxed_local());
+            let (engine_state, part) = (Arc::clone(&self.engine_state), Arc::clone(&part));
+            running.push(async move { drop(part.end(&engine_state, &run).await) }.boxed_local());
         }
         let mut leases = self.renew().boxed_local();
         let mut claim = self.claim().boxed_local();
         loop {
             tokio::select! {
                 biased;
-                () = self.shop.stopping.cancelled() => break,
+                () = self.engine_state.stopping.cancelled() => break,
                 Some(()) = running.next() => {}
                 () = &mut leases => {}
                 claimed = &mut claim, if running.len() < self.most => {
@@ -104,8 +104,8 @@ impl WorkerPool {
 
     /// Lets all runs come to rest, and returns their requests to the queue.
     async fn rest(&self, mut running: FuturesUnordered<LocalBoxFuture<'_, ()>>) {
-        self.shop.live().values().for_each(|live| live.stop.ask_for_rest());
-        let grace = self.shop.grace.get().copied().unwrap_or_default();
+        self.engine_state.live().values().for_each(|live| live.stop.ask_for_rest());
+        let grace = self.engine_state.grace.get().copied().unwrap_or_default();
         let all = async { while running.next().await.is_some() {} };
         if tokio::time::timeout(grace, all).await.is_err() {
             tracing::warn!(runs = running.len(), "some runs did not come to rest: the next server resumes them");
@@ -113,7 +113,7 @@ impl WorkerPool {
         drop(running); // ends the processes of these runs
         let left: Vec<JobLease> = std::mem::take(&mut *self.leases.all()).into_values().collect();
         for lease in left {
-            if let Err(fault) = self.shop.queue.release(&lease, &Retry::Unused).await {
+            if let Err(fault) = self.engine_state.queue.release(&lease, &Retry::Unused).await {
                 tracing::warn!(%fault, run = %lease.job, "cannot requeue a request: the next server takes the request");
             }
         }
@@ -123,13 +123,13 @@ impl WorkerPool {
     /// before that server could end them.
     async fn taken_over(&self) -> Vec<RunId> {
         let prepared = async {
-            self.shop.queue.take_back(&self.shop.pool).await?;
-            self.shop.queue.gc(AGE).await?;
+            self.engine_state.queue.take_back(&self.engine_state.pool).await?;
+            self.engine_state.queue.gc(AGE).await?;
             let filter =
                 RunListFilter { limit: LEFT, only: Some(RunProperty::Interrupted), ..RunListFilter::default() };
-            let left = self.shop.stored(move |store| Ok(store.runs(&filter)?)).await?;
+            let left = self.engine_state.stored(move |store| Ok(store.runs(&filter)?)).await?;
             let cancelled = JobFilter { state: Some(QueueState::Cancelled), ..JobFilter::default() };
-            let cancelled = if left.is_empty() { Vec::new() } else { self.shop.queue.jobs(&cancelled).await? };
+            let cancelled = if left.is_empty() { Vec::new() } else { self.engine_state.queue.jobs(&cancelled).await? };
             let is_cancelled = |run: &RunId| cancelled.iter().any(|job| job.id.as_str() == run.as_str());
             Ok::<_, EngineError>(left.into_iter().map(|row| row.head.id).filter(is_cancelled).collect())
         };
@@ -140,7 +140,8 @@ impl WorkerPool {
     }
 
     async fn claim(&self) -> Option<JobLease> {
-        let claimed = self.shop.queue.claim(&self.worker, std::slice::from_ref(&self.shop.pool), WAIT).await;
+        let claimed =
+            self.engine_state.queue.claim(&self.worker, std::slice::from_ref(&self.engine_state.pool), WAIT).await;
         match claimed {
             Ok(lease) => lease,
             Err(fault) => {
@@ -156,17 +157,17 @@ impl WorkerPool {
     fn taken<'c>(&'c self, lease: JobLease, part: &Arc<EngineShared>) -> Option<LocalBoxFuture<'c, ()>> {
         let (job, run) = (lease.job.clone(), RunId::new(lease.job.as_str()));
         self.leases.all().insert(job, lease.clone());
-        if self.shop.live_run(&run).is_some() {
+        if self.engine_state.live_run(&run).is_some() {
             return None;
         }
-        let (shop, part) = (Arc::clone(&self.shop), Arc::clone(part));
+        let (engine_state, part) = (Arc::clone(&self.engine_state), Arc::clone(part));
         let work = async move {
-            let came = AssertUnwindSafe(part.run(&shop, &lease)).catch_unwind().await;
+            let came = AssertUnwindSafe(part.run(&engine_state, &lease)).catch_unwind().await;
             let came = came.unwrap_or_else(|_| RequestOutcome::failed("internal error of fledge"));
             if let Err(fault) = self.finish(&lease.job, &came).await {
                 tracing::error!(%fault, %run, "cannot store the outcome of a request");
             }
-            shop.let_go(&run, &came);
+            engine_state.let_go(&run, &came);
         };
         Some(work.boxed_local())
     }
@@ -181,7 +182,7 @@ impl WorkerPool {
     }
 
     async fn written(&self, lease: &JobLease, came: &RequestOutcome) -> Result<(), QueueError> {
-        let queue = &self.shop.queue;
+        let queue = &self.engine_state.queue;
         match came {
             RequestOutcome::Ended { manifest } => match queue.complete(lease, &ResultText(manifest.clone())).await? {
                 // A request with a lost lease is claimed again, and its run is then found to have
@@ -203,10 +204,10 @@ impl WorkerPool {
             tokio::time::sleep(BEAT).await;
             let leases: Vec<JobLease> = self.leases.all().values().cloned().collect();
             for lease in leases {
-                match self.shop.queue.renew(&lease).await {
+                match self.engine_state.queue.renew(&lease).await {
                     Ok(Renewed::Kept | Renewed::Lost) => {} // this server claims a lost request again
                     Ok(Renewed::Cancelled) => {
-                        let live = self.shop.live_run(&RunId::new(lease.job.as_str()));
+                        let live = self.engine_state.live_run(&RunId::new(lease.job.as_str()));
                         live.iter().for_each(|live| live.cancel());
                     }
                     Err(fault) => tracing::warn!(%fault, run = %lease.job, "cannot renew a lease"),

@@ -85,9 +85,9 @@ pub(super) fn is_open(request: &Request) -> bool {
 }
 
 /// Returns the answer to a request without authentication.
-pub(super) fn locked(house: &AppState, request: &Request, local: &LocalAddress) -> Response {
+pub(super) fn locked(app_state: &AppState, request: &Request, local: &LocalAddress) -> Response {
     let mut response = if request.method() == Method::GET && locked::wants_page(request.headers()) {
-        locked::page(house, local, request.headers(), LockedReason::NoSession)
+        locked::page(app_state, local, request.headers(), LockedReason::NoSession)
     } else {
         let detail = "send the token as `Authorization: Bearer …`, or open the link that `fledge serve link` prints in a browser";
         HttpProblem::unauthorized(detail).into_response()
@@ -117,7 +117,7 @@ struct Code {
 }
 
 async fn enter(
-    State(house): State<Arc<AppState>>,
+    State(app_state): State<Arc<AppState>>,
     Extension(local): Extension<LocalAddress>,
     method: Method,
     headers: HeaderMap,
@@ -126,16 +126,16 @@ async fn enter(
     if method != Method::GET {
         return Err(HttpProblem::new(StatusCode::METHOD_NOT_ALLOWED, "open the link with GET"));
     }
-    let entering = Arc::clone(&house);
-    let entered = house.beside(move || entering.entrance.enter(&code, clock::now())).await??;
+    let entering = Arc::clone(&app_state);
+    let entered = app_state.beside(move || entering.entrance.enter(&code, clock::now())).await??;
     if let Some(entered) = entered {
         return Ok(with_cookie(Redirect::to("/").into_response(), &local, &entered, COOKIE_LASTS));
     }
-    if session(&headers, &local).is_some_and(|session| house.entrance.knows_session(session, clock::now())) {
+    if session(&headers, &local).is_some_and(|session| app_state.entrance.knows_session(session, clock::now())) {
         return Ok(Redirect::to("/").into_response());
     }
     if locked::wants_page(&headers) {
-        return Ok(locked::page(&house, &local, &headers, LockedReason::LinkIsOver));
+        return Ok(locked::page(&app_state, &local, &headers, LockedReason::LinkIsOver));
     }
     Err(HttpProblem::forbidden(
         "the link was used, has expired or never existed: `fledge serve link` prints a new link",
@@ -143,13 +143,13 @@ async fn enter(
 }
 
 async fn leave(
-    State(house): State<Arc<AppState>>,
+    State(app_state): State<Arc<AppState>>,
     Extension(local): Extension<LocalAddress>,
     headers: HeaderMap,
 ) -> Result<Response, HttpProblem> {
     if let Some(session) = session(&headers, &local).map(str::to_owned) {
-        let leaving = Arc::clone(&house);
-        house.beside(move || leaving.entrance.leave(&session)).await?;
+        let leaving = Arc::clone(&app_state);
+        app_state.beside(move || leaving.entrance.leave(&session)).await?;
     }
     Ok(with_cookie(StatusCode::NO_CONTENT.into_response(), &local, "", Duration::ZERO))
 }

@@ -116,14 +116,14 @@ impl MetricRow {
 }
 
 /// Returns all metrics of the server.
-pub(super) async fn metrics(State(house): State<Arc<AppState>>) -> impl IntoResponse {
+pub(super) async fn metrics(State(app_state): State<Arc<AppState>>) -> impl IntoResponse {
     let mut all = vec![
         MetricRow::gauge("fledge_build_info", "The version of fledge")
             .at(concat!("version=\"", env!("CARGO_PKG_VERSION"), "\""), 1.0),
-        MetricRow::gauge("fledge_listeners", "Open streams of news").at("", house.bell.listeners() as f64),
-        MetricRow::gauge("fledge_runs_running", "Runs driven by this server").at("", house.engine.running() as f64),
+        MetricRow::gauge("fledge_listeners", "Open streams of news").at("", app_state.broadcaster.listeners() as f64),
+        MetricRow::gauge("fledge_runs_running", "Runs driven by this server").at("", app_state.engine.running() as f64),
     ];
-    all.extend(house.figures.all());
+    all.extend(app_state.figures.all());
     let mut page = String::new();
     all.iter().for_each(|figure| figure.write(&mut page));
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page)

@@ -61,10 +61,10 @@ async fn as_problem(response: Response, path: &str) -> Response {
         Some(problem) => problem,
         None if is_told(parts.headers.get(header::CONTENT_TYPE)) => return Response::from_parts(parts, body),
         None => {
-            let said = to_bytes(body, MOST_SAID).await.unwrap_or_default();
-            let said = String::from_utf8_lossy(&said).trim().to_owned();
+            let message = to_bytes(body, MOST_SAID).await.unwrap_or_default();
+            let message = String::from_utf8_lossy(&message).trim().to_owned();
             let words = status.canonical_reason().unwrap_or_default().to_lowercase();
-            HttpProblem::new(status, if said.is_empty() { words } else { said })
+            HttpProblem::new(status, if message.is_empty() { words } else { message })
         }
     };
     parts.headers.remove(header::CONTENT_LENGTH);
@@ -100,9 +100,9 @@ mod tests {
             let status = response.status().as_u16();
             (status, String::from_utf8(to_bytes(response.into_body(), 4096).await.unwrap().to_vec()).unwrap())
         };
-        let (status, said) = ask("/broken").await;
+        let (status, message) = ask("/broken").await;
         assert_eq!(status, 500);
-        assert!(said.contains("the handler of GET /broken panicked: this is a bug in fledge"), "{said}");
+        assert!(message.contains("the handler of GET /broken panicked: this is a bug in fledge"), "{message}");
         assert_eq!(ask("/whole").await, (200, "well".into()));
         assert_eq!(ask("/none").await.0, 404);
     }

@@ -20,27 +20,27 @@ const LARGEST_OF_SYNC: (&str, usize) = ("/v1/sync", 8 * 1024 * 1024);
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Passes a request on with its whole body read, or refuses it.
-pub(super) async fn guard(State(house): State<Arc<AppState>>, request: Request, next: Next) -> Response {
-    match passed(&house, request).await {
+pub(super) async fn guard(State(app_state): State<Arc<AppState>>, request: Request, next: Next) -> Response {
+    match passed(&app_state, request).await {
         Ok(request) => next.run(request).await,
         Err(refused) => refused,
     }
 }
 
-async fn passed(house: &AppState, request: Request) -> Result<Request, Response> {
+async fn passed(app_state: &AppState, request: Request) -> Result<Request, Response> {
     let local = request.extensions().get::<LocalAddress>().cloned();
     let Some(local) = local else {
         return Err(HttpProblem::internal("a request without a connection").into_response());
     };
     is_for_us(&request, &local).map_err(IntoResponse::into_response)?;
     if !enter::is_open(&request) {
-        match proven(house, request.headers(), &local) {
+        match proven(app_state, request.headers(), &local) {
             Some(Proof::Token) => {}
             Some(Proof::Session) => is_from_here(&request, &local).map_err(IntoResponse::into_response)?,
-            None => return Err(enter::locked(house, &request, &local)),
+            None => return Err(enter::locked(app_state, &request, &local)),
         }
     }
-    with_body(request, house.request_within).await.map_err(IntoResponse::into_response)
+    with_body(request, app_state.request_within).await.map_err(IntoResponse::into_response)
 }
 
 /// The kind of authentication.
@@ -49,16 +49,16 @@ enum Proof {
     Session,
 }
 
-fn proven(house: &AppState, headers: &HeaderMap, local: &LocalAddress) -> Option<Proof> {
+fn proven(app_state: &AppState, headers: &HeaderMap, local: &LocalAddress) -> Option<Proof> {
     if let Some(given) = headers.get(header::AUTHORIZATION) {
         // A wrong `Authorization` header is final; a valid cookie does not replace it.
         let (scheme, token) = given.as_bytes().split_at_checked("bearer ".len())?;
         let is_right =
             scheme.eq_ignore_ascii_case(b"bearer ") && headers.get_all(header::AUTHORIZATION).iter().count() == 1;
-        return (is_right && house.entrance.knows_token(token)).then_some(Proof::Token);
+        return (is_right && app_state.entrance.knows_token(token)).then_some(Proof::Token);
     }
     let session = enter::session(headers, local)?;
-    house.entrance.knows_session(session, clock::now()).then_some(Proof::Session)
+    app_state.entrance.knows_session(session, clock::now()).then_some(Proof::Session)
 }
 
 /// Checks the `Host` header. This rejects pages of other names that resolve to this machine (DNS

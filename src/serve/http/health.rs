@@ -34,17 +34,17 @@ pub(in crate::serve) struct ServerHealth {
 }
 
 /// Returns the health, with status 503 if a part is broken.
-pub(super) async fn health(State(house): State<Arc<AppState>>) -> (StatusCode, Json<ServerHealth>) {
+pub(super) async fn health(State(app_state): State<Arc<AppState>>) -> (StatusCode, Json<ServerHealth>) {
     let newest = crate::store::RunListFilter { limit: 1, ..crate::store::RunListFilter::default() };
-    let looked = tokio::time::timeout(WITHIN, house.stored(move |store| store.runs(&newest).map(drop))).await;
+    let looked = tokio::time::timeout(WITHIN, app_state.stored(move |store| store.runs(&newest).map(drop))).await;
     let store = match looked {
         Ok(Ok(())) => "ok".to_owned(),
         Ok(Err(problem)) => problem.detail().to_owned(),
         Err(_) => format!("no answer within {} seconds", WITHIN.as_secs()),
     };
-    let engine = if house.engine.is_alive() { "ok" } else { "the run thread has ended" };
-    let jobs = jobs(&house);
-    let workspace = house.workspace.display().to_string();
+    let engine = if app_state.engine.is_alive() { "ok" } else { "the run thread has ended" };
+    let jobs = jobs(&app_state);
+    let workspace = app_state.workspace.display().to_string();
     let is_well = store == "ok" && engine == "ok" && jobs == "ok";
     let (status, code) = if is_well { ("ok", StatusCode::OK) } else { ("broken", StatusCode::SERVICE_UNAVAILABLE) };
     (code, Json(ServerHealth { status, store, engine, jobs, workspace, version: env!("CARGO_PKG_VERSION") }))
@@ -52,8 +52,8 @@ pub(super) async fn health(State(house): State<Arc<AppState>>) -> (StatusCode, J
 
 /// Returns the health of the scheduler, which gives a sign every minute. Before its first sign it
 /// counts as healthy.
-fn jobs(house: &AppState) -> String {
-    let beat = house.scheduler().ok().and_then(|scheduler| scheduler.beat_at());
+fn jobs(app_state: &AppState) -> String {
+    let beat = app_state.scheduler().ok().and_then(|scheduler| scheduler.beat_at());
     match beat {
         Some(beat) if now().duration_since(beat).unsigned_abs() > UNSEEN => {
             format!("no sign of the scheduler since {}", rfc3339(beat.as_millisecond()))

@@ -74,8 +74,8 @@ fn listening(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Serves until `stop`, then lets open requests finish within the grace period.
-pub async fn serve(door: ServerListener, house: &Arc<AppState>, stop: &CancellationToken, grace: Duration) {
-    let (app, places, ending) = (super::app(house), Arc::new(Semaphore::new(MOST)), GracefulShutdown::new());
+pub async fn serve(door: ServerListener, app_state: &Arc<AppState>, stop: &CancellationToken, grace: Duration) {
+    let (app, places, ending) = (super::app(app_state), Arc::new(Semaphore::new(MOST)), GracefulShutdown::new());
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -92,27 +92,27 @@ pub async fn serve(door: ServerListener, house: &Arc<AppState>, stop: &Cancellat
                 continue;
             }
         };
-        house.figures.accepted();
+        app_state.figures.accepted();
         match Arc::clone(&places).try_acquire_owned() {
             Ok(place) => {
-                let connection = connection(socket, place, &app, &door.names, house.request_within, &ending);
-                let house = Arc::clone(house);
+                let connection = connection(socket, place, &app, &door.names, app_state.request_within, &ending);
+                let app_state = Arc::clone(app_state);
                 connections.spawn(async move {
                     if let Err(error) = connection.await {
                         tracing::debug!("a connection ended: {error}");
                     }
-                    house.figures.closed();
+                    app_state.figures.closed();
                 });
             }
             Err(_) => {
                 refuse(&socket);
-                house.figures.refused();
-                house.figures.closed();
+                app_state.figures.refused();
+                app_state.figures.closed();
             }
         }
     }
     drop(door);
-    house.stopping.cancel();
+    app_state.stopping.cancel();
     let all_are_over = async {
         ending.shutdown().await;
         while connections.join_next().await.is_some() {}

@@ -27,14 +27,14 @@ pub(super) fn wants_page(headers: &HeaderMap) -> bool {
 }
 
 /// Returns the page. It names the project's folder only to a browser on this machine.
-pub(super) fn page(house: &AppState, local: &LocalAddress, headers: &HeaderMap, why: LockedReason) -> Response {
+pub(super) fn page(app_state: &AppState, local: &LocalAddress, headers: &HeaderMap, why: LockedReason) -> Response {
     // A proxy may forward requests with its configured host, so forwarded requests do not count as
     // local.
     let is_passed_on = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"]
         .iter()
         .any(|name| headers.contains_key(*name));
     let is_loopback = !is_passed_on && local.is_loopback_host(text(headers, header::HOST));
-    let folder = is_loopback.then(|| house.workspace.display().to_string());
+    let folder = is_loopback.then(|| app_state.workspace.display().to_string());
     let (command, place) = match &folder {
         Some(folder) => (format!("fledge serve link -C {}", quoted(folder)), ""),
         None => ("fledge serve link".to_owned(), ", in the folder of the project"),
@@ -47,7 +47,7 @@ pub(super) fn page(house: &AppState, local: &LocalAddress, headers: &HeaderMap, 
             (StatusCode::FORBIDDEN, "This link no longer works", "It was already used, or is older than 15 minutes.")
         }
     };
-    let title = folder.map_or_else(|| "fledge".to_owned(), |_| format!("{} · fledge", house.name()));
+    let title = folder.map_or_else(|| "fledge".to_owned(), |_| format!("{} · fledge", app_state.name()));
     let parts = [
         ("{style}", STYLE),
         ("{title}", &escaped(&title)),

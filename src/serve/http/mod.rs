@@ -36,12 +36,12 @@ use axum::routing::get;
 use std::sync::Arc;
 
 /// Returns the application with all routes and layers.
-pub(in crate::serve) fn app(house: &Arc<AppState>) -> Router {
+pub(in crate::serve) fn app(app_state: &Arc<AppState>) -> Router {
     routes()
         .fallback(async || HttpProblem::not_found("unknown path: see /openapi.json"))
-        .layer(from_fn_with_state(Arc::clone(house), guard::guard))
-        .layer(from_fn_with_state(Arc::clone(&house.figures), finish::finish))
-        .with_state(Arc::clone(house))
+        .layer(from_fn_with_state(Arc::clone(app_state), guard::guard))
+        .layer(from_fn_with_state(Arc::clone(&app_state.figures), finish::finish))
+        .with_state(Arc::clone(app_state))
 }
 
 fn routes() -> Router<Arc<AppState>> {

@@ -103,32 +103,32 @@ impl IntoResponse for HttpProblem {
 
 impl From<StoreError> for HttpProblem {
     fn from(error: StoreError) -> Self {
-        let said = told(&error);
+        let message = error_line(&error);
         match error {
-            StoreError::Unknown { .. } => Self::not_found(said),
+            StoreError::Unknown { .. } => Self::not_found(message),
             StoreError::Ambiguous { .. }
             | StoreError::KeyTaken { .. }
             | StoreError::Elsewhere { .. }
-            | StoreError::Held { .. } => Self::conflict(said),
+            | StoreError::Held { .. } => Self::conflict(message),
             StoreError::File { .. }
             | StoreError::Database { .. }
             | StoreError::Newer { .. }
             | StoreError::Foreign { .. }
             | StoreError::Corrupt { .. }
             | StoreError::Damaged { .. }
-            | StoreError::Broken { .. } => Self::internal(said),
+            | StoreError::Broken { .. } => Self::internal(message),
         }
     }
 }
 
 impl From<ServeError> for HttpProblem {
     fn from(fault: ServeError) -> Self {
-        Self::internal(told(&fault))
+        Self::internal(error_line(&fault))
     }
 }
 
 /// Formats an error and its causes in one line.
-fn told(error: &dyn std::error::Error) -> String {
+fn error_line(error: &dyn std::error::Error) -> String {
     let (mut text, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {
         text = format!("{text}: {error}");

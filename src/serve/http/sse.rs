@@ -13,11 +13,11 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Returns a stream as an answer. When the server stops, the stream ends with a comment, and the
 /// client reconnects where it was.
-pub(in crate::serve) fn stream(house: &AppState, events: impl Stream<Item = Event> + Send + 'static) -> Response {
-    let stopping = house.stopping.clone().cancelled_owned();
+pub(in crate::serve) fn stream(app_state: &AppState, events: impl Stream<Item = Event> + Send + 'static) -> Response {
+    let stopping = app_state.stopping.clone().cancelled_owned();
     let last = futures_util::stream::iter([Event::default().comment("the server is stopping")]);
     let last = last.filter({
-        let stopping = house.stopping.clone();
+        let stopping = app_state.stopping.clone();
         move |_| std::future::ready(stopping.is_cancelled())
     });
     let all = events.take_until(stopping).chain(last).map(Ok::<_, Infallible>);

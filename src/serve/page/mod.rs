@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_shown_is_read_as_markup_and_nothing_is_written_into_the_page_itself() {
+    fn no_shown_text_is_parsed_as_markup_or_written_into_the_page_source() {
         let writers = [
             "innerHTML",
             "outerHTML",

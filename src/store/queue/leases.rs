@@ -37,17 +37,17 @@ struct Held {
 
 impl QueueTables {
     pub(super) fn renew(&self, lease: &JobLease) -> Result<Renewed, StoreError> {
-        let told = |held: &Held| if held.is_cancelling { Renewed::Cancelled } else { Renewed::Kept };
+        let reported = |held: &Held| if held.is_cancelling { Renewed::Cancelled } else { Renewed::Kept };
         // While more than the promised time is left, a renewal needs no write.
         let held = held(&self.db, lease).map_err(|error| self.fault(error))?;
         let Some(found) = held else { return Ok(Renewed::Lost) };
         if Clock::between(self.now(), found.until) > lease.fence() {
-            return Ok(told(&found));
+            return Ok(reported(&found));
         }
         self.write("queue renew", Safe::FromKill, |transaction, now| {
             let Some(held) = self::held(transaction, lease)? else { return Ok(Renewed::Lost) };
             transaction.prepare_cached(RENEW)?.execute((held.no, Clock::after(now, lease.term)))?;
-            Ok(told(&held))
+            Ok(reported(&held))
         })
     }
 

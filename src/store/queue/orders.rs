@@ -49,7 +49,7 @@ impl QueueTables {
             let end =
                 format!("UPDATE jobs SET state = 'cancelled', changed = ?2 WHERE {column} = ?1 AND state = 'queued'");
             let tell = format!("UPDATE jobs SET is_cancelling = 1 WHERE {column} = ?1 AND state = 'running'");
-            Ok(CancelCount { ended: change(end, &[&name, &now])?, told: change(tell, &[&name])? })
+            Ok(CancelCount { ended: change(end, &[&name, &now])?, running: change(tell, &[&name])? })
         })
     }
 

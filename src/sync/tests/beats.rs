@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_run_that_goes_on_is_told_of_also_where_nothing_happens_and_one_that_nobody_drives_is_not() {
+async fn a_heartbeat_is_sent_for_a_quiet_run_but_not_for_a_run_without_a_driver() {
     let (server, machine) = (Server::start(), Machine::new("ci-7"));
     let sender = machine.sender(&server.url);
     let journal = {

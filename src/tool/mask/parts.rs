@@ -33,7 +33,7 @@ pub fn parts(value: &str) -> Vec<String> {
 /// `name=value` pair.
 pub fn parts_of_header(value: &str) -> Vec<String> {
     let mut all = parts(value);
-    all.extend(value.split([' ', ';', ',', '&']).filter_map(told));
+    all.extend(value.split([' ', ';', ',', '&']).filter_map(value_of_pair));
     tidied(all)
 }
 
@@ -56,7 +56,7 @@ pub fn in_url(url: &str) -> Vec<String> {
         all.push(pair.split_once(':').map_or(pair, |(_, password)| password).to_owned());
     }
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-    all.extend(query.split(['&', ';', '#']).filter_map(told));
+    all.extend(query.split(['&', ';', '#']).filter_map(value_of_pair));
     let has = |part: &str, kind: fn(&u8) -> bool| part.as_bytes().iter().any(kind);
     let is_token =
         |part: &&str| part.len() >= TOKEN && has(part, u8::is_ascii_digit) && has(part, u8::is_ascii_alphabetic);
@@ -67,7 +67,7 @@ pub fn in_url(url: &str) -> Vec<String> {
 }
 
 /// Returns the value of `name=value`. Padding of base64 is not a value.
-fn told(pair: &str) -> Option<String> {
+fn value_of_pair(pair: &str) -> Option<String> {
     let value = pair.split_once('=')?.1.trim_matches(['"', '\'']);
     (!value.trim_matches('=').is_empty()).then(|| value.to_owned())
 }

@@ -1,7 +1,7 @@
 //! Attempts to leave the workspace with every tool that takes a path. They use the path itself,
 //! links, and links that change while the tool works.
 
-use super::Bed;
+use super::ToolFixture;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,12 +16,12 @@ const CANARY: &str = "canary-5d1f";
 const SECRET: &str = "treasure";
 
 /// Creates a workspace with links to many places, next to a directory that no tool may reach.
-fn bed() -> Bed {
-    let bed = Bed::new();
-    let outside = bed.home.path().join("outside");
+fn fixture() -> ToolFixture {
+    let fixture = ToolFixture::new();
+    let outside = fixture.home.path().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join(SECRET), CANARY).unwrap();
-    bed.file("dir/file", "inside\n");
+    fixture.file("dir/file", "inside\n");
     let links: [(&str, &Path); 14] = [
         ("up", Path::new("..")),
         ("out", Path::new("../outside")),
@@ -39,10 +39,10 @@ fn bed() -> Bed {
         ("dots", Path::new("dir/.././/../outside")),
     ];
     for (name, target) in links {
-        symlink(target, bed.tree().join(name)).unwrap();
+        symlink(target, fixture.tree().join(name)).unwrap();
     }
-    symlink(outside.join(SECRET), bed.tree().join("straight")).unwrap();
-    bed
+    symlink(outside.join(SECRET), fixture.tree().join("straight")).unwrap();
+    fixture
 }
 
 /// Paths that name something outside the workspace.
@@ -170,23 +170,25 @@ fn outside(home: &Path) -> BTreeMap<String, Vec<u8>> {
 
 #[tokio::test]
 async fn no_path_leads_any_tool_outside() {
-    let paths = inputs(bed().home.path());
+    let paths = inputs(fixture().home.path());
     assert!(paths.len() >= 80, "{}", paths.len());
     let mut calls_made = 0;
     for number in 0..calls("").len() {
-        let bed = bed();
-        let before = outside(bed.home.path());
-        for path in inputs(bed.home.path()) {
+        let fixture = fixture();
+        let before = outside(fixture.home.path());
+        for path in inputs(fixture.home.path()) {
             let (tool, input) = calls(&path)[number].clone();
-            let outcome = bed.call(tool, input).await;
+            let outcome = fixture.call(tool, input).await;
             // An outcome may repeat the requested path, and a listing shows the target of a link.
             // Neither reveals anything.
-            let told: Vec<String> = outcome.content.lines().map(|line| line.replace(&path, "")).collect();
-            let listed = told.iter().any(|line| !outcome.is_error && line.contains(SECRET) && !line.contains(" -> "));
-            let read = told.iter().any(|line| [CANARY, "root:x:0", "PATH="].iter().any(|secret| line.contains(secret)));
-            assert!(!listed && !read, "{tool} {path:?}: {told:?}");
-            assert!(!outcome.content.contains("internal error"), "{tool} {path:?}: {told:?}");
-            assert_eq!(outside(bed.home.path()), before, "{tool} {path:?}");
+            let reported: Vec<String> = outcome.content.lines().map(|line| line.replace(&path, "")).collect();
+            let listed =
+                reported.iter().any(|line| !outcome.is_error && line.contains(SECRET) && !line.contains(" -> "));
+            let read =
+                reported.iter().any(|line| [CANARY, "root:x:0", "PATH="].iter().any(|secret| line.contains(secret)));
+            assert!(!listed && !read, "{tool} {path:?}: {reported:?}");
+            assert!(!outcome.content.contains("internal error"), "{tool} {path:?}: {reported:?}");
+            assert_eq!(outside(fixture.home.path()), before, "{tool} {path:?}");
             calls_made += 1;
         }
     }
@@ -215,11 +217,11 @@ fn plain_read_escapes(path: &Path) -> bool {
 
 #[test]
 fn a_directory_that_turns_into_a_link_and_back_lets_nothing_out() {
-    let bed = bed();
+    let fixture = fixture();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let before = outside(bed.home.path());
-    bed.file(&format!("swap/{SECRET}"), "inside\n");
-    let (swap, link) = (bed.tree().join("swap"), bed.tree().join("out"));
+    let before = outside(fixture.home.path());
+    fixture.file(&format!("swap/{SECRET}"), "inside\n");
+    let (swap, link) = (fixture.tree().join("swap"), fixture.tree().join("out"));
     let (mut escaped, mut inside) = (false, 0);
     racing(&swap, &link, || {
         escaped |= plain_read_escapes(&swap.join(SECRET));
@@ -234,33 +236,33 @@ fn a_directory_that_turns_into_a_link_and_back_lets_nothing_out() {
                 ("search-grep", json!({"pattern": "."})),
                 ("files-delete", json!({"path": "swap/new/er"})),
             ] {
-                let outcome = runtime.block_on(bed.call(tool, input));
+                let outcome = runtime.block_on(fixture.call(tool, input));
                 assert!(!outcome.content.contains(CANARY), "{tool}: {}", outcome.content);
                 inside += usize::from(!outcome.is_error);
             }
         }
     });
-    assert_eq!(outside(bed.home.path()), before);
+    assert_eq!(outside(fixture.home.path()), before);
     assert!(escaped && inside > 0, "a plain read escaped: {escaped}; {inside} calls worked");
 }
 
 #[test]
 fn a_link_that_comes_and_goes_does_not_reach_a_protected_file() {
-    let bed = Bed::new();
+    let fixture = ToolFixture::new();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    bed.file("lanes/verify.yaml", CANARY);
-    bed.file("swap/verify.yaml", "free\n");
-    let (swap, link) = (bed.tree().join("swap"), bed.tree().join("link"));
+    fixture.file("lanes/verify.yaml", CANARY);
+    fixture.file("swap/verify.yaml", "free\n");
+    let (swap, link) = (fixture.tree().join("swap"), fixture.tree().join("link"));
     symlink("lanes", &link).unwrap();
     let escaped = racing(&swap, &link, || {
         for round in 0..300 {
             let path = "swap/verify.yaml";
-            runtime.block_on(bed.call("files-write", json!({"path": path, "content": format!("free {round}\n")})));
-            runtime.block_on(bed.call("files-edit", json!({"path": path, "old": "free", "new": "freed"})));
-            runtime.block_on(bed.call("files-delete", json!({"path": path})));
+            runtime.block_on(fixture.call("files-write", json!({"path": path, "content": format!("free {round}\n")})));
+            runtime.block_on(fixture.call("files-edit", json!({"path": path, "old": "free", "new": "freed"})));
+            runtime.block_on(fixture.call("files-delete", json!({"path": path})));
         }
         plain_read_escapes(&swap.join("verify.yaml"))
     });
-    assert_eq!(fs::read_to_string(bed.tree().join("lanes/verify.yaml")).unwrap(), CANARY);
+    assert_eq!(fs::read_to_string(fixture.tree().join("lanes/verify.yaml")).unwrap(), CANARY);
     assert!(escaped);
 }

@@ -4,10 +4,10 @@ use super::*;
 use crate::verdict::{StepLog, StepStatus};
 
 /// Creates a host with these logs: attempt, step of the lane `verify`, status, output.
-fn with(logs: &[(u32, &str, StepStatus, &[u8])]) -> Bed {
-    let bed = Bed::new();
+fn with(logs: &[(u32, &str, StepStatus, &[u8])]) -> ToolFixture {
+    let fixture = ToolFixture::new();
     let log = |(number, (attempt, step, status, printed)): (usize, &(u32, &str, StepStatus, &[u8]))| {
-        let path = bed.home.path().join(format!("{number}.log"));
+        let path = fixture.home.path().join(format!("{number}.log"));
         if !printed.is_empty() {
             fs::write(&path, printed).unwrap(); // a step that prints nothing leaves no file
         }
@@ -15,8 +15,8 @@ fn with(logs: &[(u32, &str, StepStatus, &[u8])]) -> Bed {
         let path = path.display().to_string();
         StepLog { attempt: *attempt, lane: lane.into(), step: step.into(), status: *status, path }
     };
-    bed.host.show_logs(logs.iter().enumerate().map(log).collect());
-    bed
+    fixture.host.show_logs(logs.iter().enumerate().map(log).collect());
+    fixture
 }
 
 fn numbers(upto: usize) -> Vec<u8> {
@@ -25,33 +25,33 @@ fn numbers(upto: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn the_end_of_what_failed_is_given_first_and_any_page_of_it_when_asked_for() {
-    let bed = with(&[
+    let fixture = with(&[
         (1, "fmt", StepStatus::Passed, b"fine\n"),
         (1, "test", StepStatus::Failed, b"the first time\n"),
         (2, "fmt", StepStatus::Passed, b"fine\n"),
         (2, "test", StepStatus::Failed, &numbers(1000)),
     ]);
-    let end = bed.said("lane-log", json!({"limit": 2})).await;
+    let end = fixture.output("lane-log", json!({"limit": 2})).await;
     let head = "step `test` of lane `verify`, attempt 2: failed, 1000 lines\n";
     let expected =
         format!("{head}   999\tline 999\n  1000\tline 1000\n[lines 999-1000; use `offset` for earlier lines]\n");
     assert_eq!(end, expected);
-    let page = bed.said("lane-log", json!({"step": "test", "offset": 7, "limit": 1})).await;
+    let page = fixture.output("lane-log", json!({"step": "test", "offset": 7, "limit": 1})).await;
     assert_eq!(page, format!("{head}     7\tline 7\n[continue with offset 8]\n"));
-    let found = bed.said("lane-log", json!({"step": "test", "pattern": "line 9+$"})).await;
+    let found = fixture.output("lane-log", json!({"step": "test", "pattern": "line 9+$"})).await;
     assert_eq!(found, format!("{head}     9\tline 9\n    99\tline 99\n   999\tline 999\n"));
-    let found = bed.said("lane-log", json!({"step": "test", "pattern": "line 9+$", "limit": 1})).await;
+    let found = fixture.output("lane-log", json!({"step": "test", "pattern": "line 9+$", "limit": 1})).await;
     assert_eq!(found, format!("{head}     9\tline 9\n[continue with offset 10]\n"));
-    let none = bed.said("lane-log", json!({"step": "test", "pattern": "^9"})).await;
+    let none = fixture.output("lane-log", json!({"step": "test", "pattern": "^9"})).await;
     assert_eq!(none, format!("{head}[no line matches]\n"));
-    let older = bed.said("lane-log", json!({"step": "test", "attempt": 1})).await;
+    let older = fixture.output("lane-log", json!({"step": "test", "attempt": 1})).await;
     assert_eq!(older, "step `test` of lane `verify`, attempt 1: failed, 1 line\n     1\tthe first time\n");
-    let passed = bed.said("lane-log", json!({"step": "fmt"})).await;
+    let passed = fixture.output("lane-log", json!({"step": "fmt"})).await;
     assert_eq!(passed, "step `fmt` of lane `verify`, attempt 2: passed, 1 line\n     1\tfine\n");
     // A page never exceeds the limit of a result, and loses lines at its far end.
-    let long = bed.said("lane-log", json!({"limit": 2000})).await;
+    let long = fixture.output("lane-log", json!({"limit": 2000})).await;
     assert!(long.len() <= 4096 && long.contains("  1000\tline 1000\n[lines "), "{long}");
-    let long = bed.said("lane-log", json!({"offset": 1, "limit": 2000})).await;
+    let long = fixture.output("lane-log", json!({"offset": 1, "limit": 2000})).await;
     assert!(long.len() <= 4096 && long.starts_with(&format!("{head}     1\tline 1\n")), "{long}");
     let next: usize = long.trim_end_matches("]\n").rsplit(' ').next().unwrap().parse().unwrap();
     assert!(long.contains(&format!("\tline {}\n[continue", next - 1)), "{long}");
@@ -59,9 +59,9 @@ async fn the_end_of_what_failed_is_given_first_and_any_page_of_it_when_asked_for
 
 #[tokio::test]
 async fn which_log_is_meant_is_asked_where_it_is_not_clear() {
-    let none = Bed::new().call("lane-log", json!({})).await;
+    let none = ToolFixture::new().call("lane-log", json!({})).await;
     assert_eq!(none, ToolOutcome::error("no log: the project's checks have not been run on your work yet"));
-    let bed = with(&[
+    let fixture = with(&[
         (0, "test", StepStatus::Failed, b"before\n"),
         (1, "test", StepStatus::Failed, b"a\n"),
         (1, "docs/test", StepStatus::TimedOut, b"b\n"),
@@ -69,23 +69,23 @@ async fn which_log_is_meant_is_asked_where_it_is_not_clear() {
     ]);
     let all = "step `test` of lane `verify`, attempt 1: failed\nstep `test` of lane `docs`, attempt 1: timed out\n\
         step `lint` of lane `verify`, attempt 1: allowed failure\n";
-    assert_eq!(bed.said("lane-log", json!({})).await, all);
-    let two = bed.said("lane-log", json!({"step": "test"})).await;
+    assert_eq!(fixture.output("lane-log", json!({})).await, all);
+    let two = fixture.output("lane-log", json!({"step": "test"})).await;
     assert_eq!(two, all.lines().take(2).map(|line| format!("{line}\n")).collect::<String>());
-    let one = bed.said("lane-log", json!({"step": "test", "lane": "docs"})).await;
+    let one = fixture.output("lane-log", json!({"step": "test", "lane": "docs"})).await;
     assert_eq!(one, "step `test` of lane `docs`, attempt 1: timed out, 1 line\n     1\tb\n");
-    let before = bed.said("lane-log", json!({"attempt": 0})).await;
+    let before = fixture.output("lane-log", json!({"attempt": 0})).await;
     assert_eq!(before, "step `test` of lane `verify`, before any change: failed, 1 line\n     1\tbefore\n");
-    let silent = bed.said("lane-log", json!({"step": "lint"})).await;
+    let silent = fixture.output("lane-log", json!({"step": "lint"})).await;
     assert_eq!(silent, "step `lint` of lane `verify`, attempt 1: allowed failure\n[no output]\n");
-    let unknown = bed.call("lane-log", json!({"step": "tets"})).await;
+    let unknown = fixture.call("lane-log", json!({"step": "tets"})).await;
     assert!(unknown.is_error, "{unknown:?}");
-    let said =
+    let output =
         "no such log (did you mean `test`?); known logs:\nstep `test` of lane `verify`, before any change: failed\n";
-    assert!(unknown.content.starts_with(said), "{unknown:?}");
-    let past = bed.call("lane-log", json!({"step": "test", "lane": "verify", "offset": 9})).await;
+    assert!(unknown.content.starts_with(output), "{unknown:?}");
+    let past = fixture.call("lane-log", json!({"step": "test", "lane": "verify", "offset": 9})).await;
     assert_eq!(past, ToolOutcome::error("`the log of test` has 1 lines; line 9 is past its end"));
-    let wrong = bed.call("lane-log", json!({"step": "test", "lane": "verify", "pattern": "("})).await;
+    let wrong = fixture.call("lane-log", json!({"step": "test", "lane": "verify", "pattern": "("})).await;
     assert!(wrong.is_error && wrong.content.contains("unclosed group"), "{wrong:?}");
 }
 
@@ -95,8 +95,8 @@ async fn whatever_bytes_a_step_prints_the_page_is_text_of_bounded_lines() {
     printed.extend("\u{202e}turned\u{200b}\n".bytes());
     printed.extend(vec![b'x'; 300_000]);
     printed.extend(b"\nno end");
-    let bed = with(&[(1, "test", StepStatus::Failed, &printed)]);
-    let page = bed.said("lane-log", json!({})).await;
+    let fixture = with(&[(1, "test", StepStatus::Failed, &printed)]);
+    let page = fixture.output("lane-log", json!({})).await;
     let lines: Vec<&str> = page.lines().collect();
     assert_eq!(lines[1..3], ["     1\t100%", "     2\tturned"], "{page}");
     assert_eq!(lines[3], format!("     3\t{} [… 298000 bytes more]", "x".repeat(2000)));

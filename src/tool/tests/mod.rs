@@ -17,13 +17,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A temporary workspace `tree` with a host.
-pub(super) struct Bed {
+pub(super) struct ToolFixture {
     pub(super) home: tempfile::TempDir,
     pub(super) host: ToolHost,
     next: AtomicU64,
 }
 
-impl Bed {
+impl ToolFixture {
     pub(super) fn new() -> Self {
         Self::with(|_| {})
     }
@@ -67,7 +67,7 @@ impl Bed {
         self.host.call(request, &CancellationToken::new(), &|_| {}).await
     }
 
-    async fn said(&self, name: &str, input: Value) -> String {
+    async fn output(&self, name: &str, input: Value) -> String {
         self.call(name, input).await.content
     }
 }
@@ -84,7 +84,7 @@ fn all_specs_together_are_short_and_strict() {
 
 #[tokio::test]
 async fn every_tool_takes_the_arguments_of_its_schema_and_no_others() {
-    let bed = Bed::new();
+    let fixture = ToolFixture::new();
     for tool in TOOLS {
         let mut input = serde_json::Map::new();
         for (name, property) in tool.spec().schema["properties"].as_object().unwrap() {
@@ -96,18 +96,18 @@ async fn every_tool_takes_the_arguments_of_its_schema_and_no_others() {
             };
             input.insert(name.clone(), value);
         }
-        let said = bed.said(tool.name, input.clone().into()).await;
-        assert!(!said.contains("; expected {"), "{said}");
+        let output = fixture.output(tool.name, input.clone().into()).await;
+        assert!(!output.contains("; expected {"), "{output}");
         input.insert("extra".into(), json!(1));
-        let said = bed.said(tool.name, input.into()).await;
-        assert!(said.starts_with(&format!("{}: unknown field `extra`", tool.name)), "{said}");
+        let output = fixture.output(tool.name, input.into()).await;
+        assert!(output.starts_with(&format!("{}: unknown field `extra`", tool.name)), "{output}");
     }
 }
 
 #[tokio::test]
 async fn wrong_arguments_are_explained() {
-    let bed = Bed::new();
-    for (name, input, said) in [
+    let fixture = ToolFixture::new();
+    for (name, input, output) in [
         (
             "files-edit",
             json!({"path": "a", "new": "b"}),
@@ -121,35 +121,38 @@ async fn wrong_arguments_are_explained() {
         ("files-delete", json!({"path": 7}), "files-delete: `path` must be a string, found 7; expected {path: string}"),
         ("files-delete", json!("a"), "files-delete: expected a JSON object, found string; expected {path: string}"),
     ] {
-        assert_eq!(bed.call(name, input).await, ToolOutcome::error(said));
+        assert_eq!(fixture.call(name, input).await, ToolOutcome::error(output));
     }
     assert!(
-        bed.said("files-move", json!({})).await.starts_with("there is no tool `files-move`; there are files-delete, ")
+        fixture
+            .output("files-move", json!({}))
+            .await
+            .starts_with("there is no tool `files-move`; there are files-delete, ")
     );
 }
 
 #[tokio::test]
 async fn a_long_result_is_cut_and_kept_for_paging() {
-    let bed = Bed::new();
+    let fixture = ToolFixture::new();
     let names: Vec<String> = (0..500).map(|number| format!("a-file-with-a-long-name-{number:04}")).collect();
     for name in &names {
-        bed.file(name, "");
+        fixture.file(name, "");
     }
-    let cut = bed.said("files-glob", json!({"pattern": "**"})).await;
+    let cut = fixture.output("files-glob", json!({"pattern": "**"})).await;
     assert!(cut.len() <= 4096 && cut.starts_with(&names[0]) && cut.ends_with("0499\n"), "{cut}");
     assert!(cut.contains("bytes left out; all of it: files-read @output/1 …]\n"), "{cut}");
-    let page = bed.said("files-read", json!({"path": "@output/1", "offset": 300, "limit": 1})).await;
+    let page = fixture.output("files-read", json!({"path": "@output/1", "offset": 300, "limit": 1})).await;
     assert_eq!(page, format!("   300\t{}\n[lines 300-300 of 500; continue with offset 301]\n", names[299]));
-    let kept = fs::metadata(bed.home.path().join("outputs/1.txt")).unwrap();
+    let kept = fs::metadata(fixture.home.path().join("outputs/1.txt")).unwrap();
     assert_eq!(kept.permissions().mode() & 0o777, 0o600);
 }
 
 #[test]
 fn outputs_inside_the_workspace_are_refused() {
-    let bed = Bed::new();
+    let fixture = ToolFixture::new();
     let settings = HostSettings {
-        root: bed.tree(),
-        outputs_dir: bed.tree().join("outputs"),
+        root: fixture.tree(),
+        outputs_dir: fixture.tree().join("outputs"),
         protected: Vec::new(),
         allow_edit: Vec::new(),
         files: Vec::new(),

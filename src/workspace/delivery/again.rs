@@ -63,9 +63,9 @@ impl UserRepository<'_> {
     ) -> Result<Option<TreeId>, DeliveryError> {
         let Some((name, value)) = what.trailers.first() else { return Ok(None) };
         let form = format!("--format=%T %P%n%(trailers:key={name},valueonly)");
-        let said = self.git.ask(&["log", "-1", "--no-show-signature", &form, commit], stop).await?;
-        let said = String::from_utf8_lossy(&said);
-        let mut lines = said.lines();
+        let output = self.git.ask(&["log", "-1", "--no-show-signature", &form, commit], stop).await?;
+        let output = String::from_utf8_lossy(&output);
+        let mut lines = output.lines();
         let (tree, parents) = lines.next().and_then(|line| line.split_once(' ')).unwrap_or_default();
         if parents != what.head.commit.as_deref().unwrap_or_default() || !lines.any(|line| line == value) {
             return Ok(None);
@@ -78,7 +78,7 @@ impl UserRepository<'_> {
     pub(super) async fn bring_index(&self, tree: &str, stop: &CancellationToken) -> Option<String> {
         let why = match self.git.run(&["read-tree", "--reset", tree], b"", 0, stop).await {
             Ok(index) if index.code == 0 => return None,
-            Ok(index) => index.said,
+            Ok(index) => index.stderr,
             Err(fault) => fault.to_string(),
         };
         Some(format!("the index was not updated ({why}): `git reset` updates it to the new commit"))
@@ -91,7 +91,7 @@ impl UserRepository<'_> {
     pub async fn author(&self, stop: &CancellationToken) -> Result<String, DeliveryError> {
         let known = self.line(&["-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"], stop).await?;
         let name = known.as_deref().and_then(|line| Some(&line[..=line.rfind('>')?])).map(str::to_owned);
-        Ok(name.unwrap_or_else(nobody))
+        Ok(name.unwrap_or_else(fallback_identity))
     }
 
     /// Returns a binary patch for `git apply` between two trees of the workspace. Its paths start
@@ -151,6 +151,6 @@ pub async fn patch(
 }
 
 /// Returns the author for commits where the user's git configures none.
-pub fn nobody() -> String {
+pub fn fallback_identity() -> String {
     format!("{} <{}>", NOBODY.0, NOBODY.1)
 }

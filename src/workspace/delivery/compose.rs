@@ -24,7 +24,7 @@ impl UserRepository<'_> {
         if head.commit.as_ref().is_some_and(|commit| commit.len() != tree.as_str().len()) {
             return Err(DeliveryError::Hash);
         }
-        self.bring(tree, stop).await?;
+        self.copy_objects(tree, stop).await?;
         let own = async |tree: &TreeId| -> Result<TreeFiles, TreesError> {
             Ok(by_path(self.trees.entries(tree, stop).await?))
         };
@@ -112,7 +112,7 @@ impl UserRepository<'_> {
         let args = ["rev-list", "--objects", "--verify-objects", "--missing=allow-any", "--quiet", tree.as_str()];
         let answer = self.git.run(&args, b"", 0, stop).await?;
         // `rev-list` reports each mismatch and continues.
-        let wrong = answer.said.lines().filter_map(|line| line.split_once("mismatch ")?.1.split_whitespace().next());
+        let wrong = answer.stderr.lines().filter_map(|line| line.split_once("mismatch ")?.1.split_whitespace().next());
         let objects: Vec<String> = wrong.map(str::to_owned).collect();
         match objects.is_empty() {
             false => Err(DeliveryError::Forged { objects }),
@@ -122,7 +122,7 @@ impl UserRepository<'_> {
     }
 
     /// Copies the objects of a tree that the repository lacks into it.
-    async fn bring(&self, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesError> {
+    async fn copy_objects(&self, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesError> {
         let own = self.trees.own_git();
         let all = own.ask(&["rev-list", "--objects", "--no-object-names", tree.as_str()], stop).await?;
         let known = self.git.tell(&["cat-file", "--batch-check"], &all, stop).await?;

@@ -93,5 +93,5 @@ pub async fn refusal(
     stop: &CancellationToken,
 ) -> Result<String, DeliveryError> {
     let git = GitFolder::of_user(trees.root(), trees.scratch(), env);
-    Ok(git.run(&["rev-parse", "--show-prefix"], b"", 0, stop).await?.said)
+    Ok(git.run(&["rev-parse", "--show-prefix"], b"", 0, stop).await?.stderr)
 }

@@ -31,7 +31,7 @@ pub enum DeliveryError {
         /// The operation, by the name of its git command.
         what: &'static str,
     },
-    /// There is no commit of this name, or it lacks the workspace's folder.
+    /// The commit does not exist, or lacks the workspace's folder.
     #[error("there is no commit `{rev}` that contains this folder")]
     NoCommit {
         /// The name.

@@ -12,7 +12,7 @@ mod standing;
 mod turns;
 mod unfinished;
 
-pub use again::{nobody, patch};
+pub use again::{fallback_identity, patch};
 pub use condition::{RepositoryCondition, refusal};
 pub use error::{DeliveryError, listed};
 pub use standing::RepositoryState;
@@ -93,7 +93,7 @@ struct Written {
 }
 
 impl<'t> UserRepository<'t> {
-    /// Finds the repository of the workspace; `None` if there is none. `env` is the user's
+    /// Finds the repository of the workspace; `None` if none exists. `env` is the user's
     /// environment. fledge runs the user's git there with hooks and file system monitors off. No
     /// untrusted process may be at work in the repository during that time.
     ///
@@ -116,8 +116,8 @@ impl<'t> UserRepository<'t> {
     /// # Errors
     /// [`DeliveryError`] if git fails.
     pub async fn wants_signatures(&self, stop: &CancellationToken) -> Result<bool, DeliveryError> {
-        let said = self.line(&["config", "--type=bool", "--get", "commit.gpgSign"], stop).await?;
-        Ok(said.as_deref() == Some("true"))
+        let text = self.line(&["config", "--type=bool", "--get", "commit.gpgSign"], stop).await?;
+        Ok(text.as_deref() == Some("true"))
     }
 
     /// Returns the current head, without its configuration.
@@ -154,7 +154,7 @@ impl<'t> UserRepository<'t> {
             return Err(DeliveryError::Another { path: now.git_dir.unwrap_or_default() });
         }
         if (&now.commit, &now.branch) != (&what.head.commit, &what.head.branch) {
-            return Err(DeliveryError::Moved { was: told(what.head), is: told(&now) });
+            return Err(DeliveryError::Moved { was: describe_head(what.head), is: describe_head(&now) });
         }
         let Written { commit, tree, mut notes } = self.write(what, stop).await?;
         let old = what.head.commit.clone().unwrap_or_else(|| "0".repeat(commit.len()));
@@ -197,7 +197,7 @@ impl<'t> UserRepository<'t> {
             let names = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|name| (name, NOBODY.0));
             let places = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name, NOBODY.1));
             git = names.iter().chain(&places).fold(git, |git, (name, value)| git.with(name, value.as_ref()));
-            notes.push(format!("git has no committer configured, so {} is the author", again::nobody()));
+            notes.push(format!("git has no committer configured, so {} is the author", again::fallback_identity()));
         }
         let mut args = vec!["commit-tree", tree.as_str()];
         args.extend(parent.iter().flat_map(|parent| ["-p", parent]));
@@ -222,7 +222,7 @@ fn message(what: &CommitRequest<'_>) -> String {
 }
 
 /// Describes a head in a few words.
-fn told(head: &RepositoryHead) -> String {
+fn describe_head(head: &RepositoryHead) -> String {
     let commit = head.commit.as_deref().map_or("no commit", |commit| &commit[..commit.len().min(12)]);
     let branch = head.branch.as_deref().map_or("a detached head", |it| it.strip_prefix("refs/heads/").unwrap_or(it));
     format!("{commit} on {branch}")

@@ -33,11 +33,11 @@ impl UserRepository<'_> {
     async fn config(&self, stop: &CancellationToken) -> Result<Vec<(String, String)>, DeliveryError> {
         let names: Vec<String> = KEYS.iter().map(|(key, _)| key.replace('.', "\\.")).collect();
         let pattern = format!("^({})$", names.join("|"));
-        let said = self.git.run(&["config", "-z", "--get-regexp", &pattern], b"", usize::MAX, stop).await?.output;
-        let said = String::from_utf8_lossy(&said);
+        let message = self.git.run(&["config", "-z", "--get-regexp", &pattern], b"", usize::MAX, stop).await?.output;
+        let message = String::from_utf8_lossy(&message);
         // A key without a value is true (git-config(1)).
         let entries: Vec<(&str, &str)> =
-            said.split_terminator('\0').map(|entry| entry.split_once('\n').unwrap_or((entry, "true"))).collect();
+            message.split_terminator('\0').map(|entry| entry.split_once('\n').unwrap_or((entry, "true"))).collect();
         let value = |key: &str| entries.iter().rev().find(|(own, _)| own.eq_ignore_ascii_case(key)).map(|it| it.1);
         let pinned =
             |(key, without): &(&str, Option<&str>)| Some(((*key).to_owned(), value(key).or(*without)?.to_owned()));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_util::sync::CancellationToken;
 
-/// The most references that a report names.
+/// The maximum number of references that a report names.
 const NAMED: usize = 10;
 /// The number of characters of an id that a report shows.
 const SHORT: usize = 12;

@@ -92,8 +92,8 @@ async fn the_judged_tree_becomes_a_commit_on_the_branch_and_the_index_is_at_it()
     assert_eq!(project.git(&["rev-parse", "refs/heads/main"]).await, made.commit);
     assert_eq!(project.git(&["rev-parse", "HEAD^"]).await, before);
     assert_eq!(project.status().await, "");
-    let said = project.git(&["log", "-1", "--format=%an <%ae>%n%B"]).await;
-    assert_eq!(said, "fledge <fledge@localhost>\nMend it\n\nAll of it.\n\nVerified-by: verify");
+    let shown = project.git(&["log", "-1", "--format=%an <%ae>%n%B"]).await;
+    assert_eq!(shown, "fledge <fledge@localhost>\nMend it\n\nAll of it.\n\nVerified-by: verify");
     assert_eq!(project.git(&["ls-files"]).await, "a\nc");
     project.git(&["fsck", "--strict"]).await;
 }
@@ -192,7 +192,7 @@ async fn what_was_not_committed_before_the_run_is_known() {
 }
 
 #[tokio::test]
-async fn what_is_not_checked_out_and_modes_that_git_does_not_look_at_stay_as_they_are_committed() {
+async fn sparse_paths_and_modes_that_git_ignores_stay_as_committed() {
     let project = Project::new("", &[("a/x", "1"), ("b/y", "1"), ("run", "1")]).await;
     project.git(&["sparse-checkout", "set", "--no-cone", "/a", "/run"]).await;
     project.git(&["config", "core.fileMode", "false"]).await;
@@ -303,15 +303,16 @@ async fn who_commits_and_how_is_what_was_said_before_the_agent() {
     let what = CommitRequest { head: &head, tree: &tree, base: &base, message: "Mend it", trailers: &[] };
     let made = around().await.as_configured(&head).commit(&what, &project.stop).await.unwrap();
     assert_eq!(made.notes, [""; 0]);
-    let said = project.git(&["log", "-1", "--format=%an <%ae> %cn <%ce> %e"]).await;
-    assert_eq!(said, "Ann <ann@localhost> Ann <ann@localhost>");
+    let shown = project.git(&["log", "-1", "--format=%an <%ae> %cn <%ce> %e"]).await;
+    assert_eq!(shown, "Ann <ann@localhost> Ann <ann@localhost>");
     // No committer was known at the start, so the current one does not count.
-    let mut nobody = head.clone();
-    nobody.config.retain(|(key, _)| !key.starts_with("author") && !key.starts_with("committer"));
-    let what = CommitRequest { head: &nobody, ..what };
-    let branch = around().await.as_configured(&nobody).commit_to("other", &what, false, &project.stop).await.unwrap();
-    let said = project.git(&["log", "-1", "--format=%an <%ae>", &branch.commit]).await;
-    assert_eq!((said.as_str(), branch.notes.len()), ("fledge <fledge@localhost>", 1));
+    let mut anonymous = head.clone();
+    anonymous.config.retain(|(key, _)| !key.starts_with("author") && !key.starts_with("committer"));
+    let what = CommitRequest { head: &anonymous, ..what };
+    let branch =
+        around().await.as_configured(&anonymous).commit_to("other", &what, false, &project.stop).await.unwrap();
+    let shown = project.git(&["log", "-1", "--format=%an <%ae>", &branch.commit]).await;
+    assert_eq!((shown.as_str(), branch.notes.len()), ("fledge <fledge@localhost>", 1));
 }
 
 #[tokio::test]
@@ -328,9 +329,12 @@ async fn where_a_repository_stands_is_told_with_its_head_references_and_index() 
     project.write("a", "2");
     project.git(&["update-index", "--assume-unchanged", "a"]).await;
     project.git(&["checkout", "-q", "-b", "side"]).await;
-    let told = before.moved(&standing().await, None);
-    assert_eq!(told[0], "HEAD moved from refs/heads/main to refs/heads/side");
-    assert!(told[1].starts_with("refs/heads/side was created") && told[2].starts_with("the index was"), "{told:?}");
+    let reported = before.moved(&standing().await, None);
+    assert_eq!(reported[0], "HEAD moved from refs/heads/main to refs/heads/side");
+    assert!(
+        reported[1].starts_with("refs/heads/side was created") && reported[2].starts_with("the index was"),
+        "{reported:?}"
+    );
     let kept: RepositoryState = serde_json::from_str(&serde_json::to_string(&before).unwrap()).unwrap();
     assert_eq!(kept, before);
 }

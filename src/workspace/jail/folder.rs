@@ -163,7 +163,7 @@ impl OpenFolder {
     /// Makes the directory `name` if it does not exist, and opens it.
     pub(in crate::workspace) fn make(&self, name: &OsStr) -> io::Result<Self> {
         match rustix::fs::mkdirat(&self.0, single(name)?, Mode::from_raw_mode(0o777)) {
-            Ok(()) => self.settle()?,
+            Ok(()) => self.sync_names()?,
             Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
@@ -204,7 +204,7 @@ impl OpenFolder {
             .and_then(|()| reach(work, "written"))
             .and_then(|()| Ok(rustix::fs::renameat(&self.0, temporary.as_os_str(), &self.0, single(name)?)?));
         match placed {
-            Ok(()) => self.settle().and_then(|()| reach(work, "done")),
+            Ok(()) => self.sync_names().and_then(|()| reach(work, "done")),
             Err(error) => {
                 let _ = self.remove(&temporary); // the first error is the one to report
                 Err(error)
@@ -224,23 +224,23 @@ impl OpenFolder {
         };
         let placed = rustix::fs::renameat(&self.0, temporary.as_os_str(), &self.0, single(name)?);
         placed.map_err(io::Error::from).or_else(|error| self.remove(&temporary).and(Err(error)))?;
-        self.settle()
+        self.sync_names()
     }
 
     /// Removes the empty directory `name`.
     pub(in crate::workspace) fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
         rustix::fs::unlinkat(&self.0, single(name)?, AtFlags::REMOVEDIR)?;
-        self.settle()
+        self.sync_names()
     }
 
     /// Removes the file or link `name`.
     pub(in crate::workspace) fn remove(&self, name: &OsStr) -> io::Result<()> {
         rustix::fs::unlinkat(&self.0, single(name)?, AtFlags::empty())?;
-        self.settle()
+        self.sync_names()
     }
 
     /// Syncs the names in the directory to the disk. Some file systems do not support this.
-    fn settle(&self) -> io::Result<()> {
+    fn sync_names(&self) -> io::Result<()> {
         match rustix::fs::fsync(&self.0) {
             Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => Ok(()),
             Err(error) => Err(error.into()),

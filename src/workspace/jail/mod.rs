@@ -15,7 +15,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The most symbolic links that one path may go through: the limit of Linux.
+/// The maximum number of symbolic links that one path may go through: the limit of Linux.
 const MAX_LINKS: usize = 40;
 
 /// A root directory that stays open.
@@ -194,7 +194,7 @@ impl Jail {
     /// Opens the directory at the end of a path and follows links. Also returns its real path.
     ///
     /// # Errors
-    /// [`JailError`] if there is no directory.
+    /// [`JailError`] if no directory exists.
     pub fn folder(&self, path: &RelPath) -> Result<(OpenFolder, RelPath), JailError> {
         match self.find(path, FinalLink::Follow)? {
             LocatedPath::Folder(folder, real) => Ok((folder, real)),

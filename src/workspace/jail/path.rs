@@ -8,7 +8,8 @@ use std::path::Path;
 const MAX_PATH: usize = 4096;
 /// The longest name, in bytes (Linux's `NAME_MAX`).
 const MAX_NAME: usize = 255;
-/// The most names in a path. Each one is an open directory while the jail follows the path.
+/// The maximum number of names in a path. Each one is an open directory while the jail follows the
+/// path.
 pub(super) const MAX_DEPTH: usize = 128;
 
 /// A checked path below the root. It says nothing about the file system: only

@@ -35,7 +35,7 @@ impl JailPlace {
         &self.real
     }
 
-    /// Returns the properties of the entry; `None` if there is none.
+    /// Returns the properties of the entry; `None` if none exists.
     ///
     /// # Errors
     /// [`JailError::Io`] if the system cannot read them.
@@ -49,7 +49,7 @@ impl JailPlace {
     /// Opens the regular file.
     ///
     /// # Errors
-    /// [`JailError`] if there is no entry, or one of another kind.
+    /// [`JailError`] if no entry exists, or one of another kind.
     pub fn open(&self) -> Result<File, JailError> {
         match self.metadata()? {
             None => Err(JailError::Missing { path: self.real.clone() }),
@@ -63,7 +63,7 @@ impl JailPlace {
     /// Reads the regular file, at most `limit` bytes.
     ///
     /// # Errors
-    /// [`JailError`] if there is no entry, one of another kind, or a file with more than `limit`
+    /// [`JailError`] if no entry exists, one of another kind, or a file with more than `limit`
     /// bytes.
     pub fn read(&self, limit: u64) -> Result<Vec<u8>, JailError> {
         let mut bytes = Vec::new();
@@ -104,7 +104,7 @@ impl JailPlace {
     /// Removes the file, link or special file.
     ///
     /// # Errors
-    /// [`JailError`] if there is no entry, or a directory.
+    /// [`JailError`] if no entry exists, or a directory.
     pub fn delete(&self) -> Result<(), JailError> {
         match self.metadata()? {
             None => Err(JailError::Missing { path: self.real.clone() }),

@@ -30,7 +30,7 @@ pub struct Checkout {
 }
 
 impl Checkout {
-    /// Opens the checkout in `folder`; `None` if there is none.
+    /// Opens the checkout in `folder`; `None` if none exists.
     pub fn open(folder: &Path) -> Option<Self> {
         let in_use = File::open(folder.join(WHOLE)).ok()?;
         in_use.try_lock_shared().ok()?;
@@ -82,7 +82,7 @@ impl Checkout {
             }
             fs::write(work.join(WHOLE), []).map_err(TreesError::io("write", &work))
         };
-        trees.aside(filled).await
+        trees.run_blocking(filled).await
     }
 
     /// Returns the folder with the files.
@@ -124,7 +124,7 @@ impl Checkout {
         git.tell(&["checkout-index", "--force", "--index", "--quiet", "-z", "--stdin"], &listed(new), stop).await?;
         let (below, upper, changes) = (self.files(), upper.to_owned(), changes.to_vec());
         trees
-            .aside(move || {
+            .run_blocking(move || {
                 for path in removed(&below, &changes).map_err(TreesError::io("read", &below))? {
                     hide(&upper, &path).map_err(TreesError::io("hide", upper.join(&path)))?;
                 }

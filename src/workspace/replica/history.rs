@@ -45,7 +45,7 @@ pub(super) struct About {
 }
 
 impl KeptHistory {
-    /// Opens the history in `folder`; `None` if there is none.
+    /// Opens the history in `folder`; `None` if none exists.
     pub fn open(folder: &Path) -> Option<Self> {
         let about = serde_json::from_slice(&fs::read(folder.join(ABOUT)).ok()?).ok()?;
         Some(Self { folder: folder.to_owned(), about })

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// The date of the commit if there is no base commit to take one from.
+/// The date of the commit without a base commit.
 const DATE: &str = "1000000000 +0000";
 const WHO: &str = "fledge <fledge@localhost>";
 /// The git configuration of a room: an author, and nothing that starts a program.
@@ -28,8 +28,8 @@ const CONFIG: &str = "[core]
 \tname = fledge
 \temail = fledge@localhost
 ";
-/// Gives the files of a room the bytes of the judged tree, whatever line endings and filters
-/// `.gitattributes` sets.
+/// Gives the files of a room the bytes of the judged tree, regardless of the line endings and
+/// filters that `.gitattributes` sets.
 const ATTRIBUTES: &str = "* -text -eol -crlf -filter -ident !working-tree-encoding\n";
 
 /// The contents of a room's repository.
@@ -86,7 +86,7 @@ pub async fn write(
         let _it_is_no_part_of_the_room = fs::remove_file(index);
         let folder = files.to_owned();
         let filled = move || Ok(if has_stat { bare } else { with_stat(bare.clone(), &folder).unwrap_or(bare) });
-        let filled = trees.aside(filled).await?;
+        let filled = trees.run_blocking(filled).await?;
         put(&dir.join("index"), &filled)?;
         tree.as_str().to_owned()
     } else {

@@ -39,7 +39,7 @@ pub struct SourceRepository {
 }
 
 impl SourceRepository {
-    /// Reads the repository of the workspace of `trees`; `None` if there is none. The branch is
+    /// Reads the repository of the workspace of `trees`; `None` if none exists. The branch is
     /// that of `origin`, the user's checkout. `env` is the user's environment.
     ///
     /// # Errors

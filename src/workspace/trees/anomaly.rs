@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use tokio_util::sync::CancellationToken;
 
-/// The most links that one path may go through: the limit of Linux.
+/// The maximum number of links that one path may go through: the limit of Linux.
 const MOST_LINKS: usize = 40;
 
 /// An anomaly of a path.
@@ -66,7 +66,7 @@ impl Trees {
     ///
     /// # Errors
     /// [`TreesError`] if git fails.
-    pub async fn oddities(
+    pub async fn anomalies(
         &self,
         tree: &TreeId,
         base: &TreeId,
@@ -184,11 +184,11 @@ fn same_but_for_case(added: &[&str], entries: &[TreeEntry]) -> BTreeSet<TreeAnom
     let mut found = BTreeSet::new();
     for path in known.iter().chain(folded.values().flatten()) {
         let ours = folded.get(&path.to_lowercase()).into_iter().flatten().filter(|ours| *ours != path);
-        let odd = |ours: &&str| TreeAnomaly {
+        let anomalies = |ours: &&str| TreeAnomaly {
             path: (*ours).to_owned(),
             what: AnomalyKind::SameButForCase((*path).to_owned()),
         };
-        found.extend(ours.map(odd));
+        found.extend(ours.map(anomalies));
     }
     found
 }

@@ -138,7 +138,7 @@ mod tests {
         project.git("sub", &["commit", "-qam", "y"]).await;
         let tree = project.take(&trees).await;
         let files = trees.difference(&base, &tree, &project.stop).await.unwrap();
-        let told = |file: &FileDifference| {
+        let reported = |file: &FileDifference| {
             let from = file.from.as_ref().map(|from| format!("{from} ")).unwrap_or_default();
             format!("{from}{} {:o} {:o} {:?}", file.path, file.from_mode, file.to_mode, file.lines)
         };
@@ -150,7 +150,7 @@ mod tests {
             "run.sh 100644 100755 Some((0, 0))",
             "sub/a 100644 100644 Some((1, 1))",
         ];
-        assert_eq!(files.iter().map(told).collect::<Vec<_>>(), expected);
+        assert_eq!(files.iter().map(reported).collect::<Vec<_>>(), expected);
         assert_eq!(trees.difference(&base, &base, &project.stop).await.unwrap(), []);
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// spelled as in [`super::TreeEntry`].
 #[derive(Debug, thiserror::Error)]
 pub enum TreesError {
-    /// There is no git in the search path, or it does not start.
+    /// Git is not in the search path, or does not start.
     #[error("cannot run git: {why} (install git 2.30 or newer)")]
     NoGit {
         /// The error of the system.
@@ -26,12 +26,12 @@ pub enum TreesError {
         path: PathBuf,
     },
     /// Git ran and failed.
-    #[error("`git {verb}` failed: {said}")]
+    #[error("`git {verb}` failed: {stderr}")]
     Git {
         /// Git's first argument.
         verb: String,
         /// Git's error message, or how git ended.
-        said: String,
+        stderr: String,
     },
     /// The call was cancelled.
     #[error("stopped")]
@@ -96,6 +96,6 @@ impl TreesError {
 
     /// Returns the error for output of git that cannot be parsed.
     pub(in crate::workspace) fn odd_answer(verb: &str) -> Self {
-        Self::Git { verb: verb.to_owned(), said: "cannot parse its output".to_owned() }
+        Self::Git { verb: verb.to_owned(), stderr: "cannot parse its output".to_owned() }
     }
 }

@@ -78,7 +78,7 @@ impl Inner {
         let renamed: BTreeSet<String> =
             named.flat_map(|it| with_folders(&it.path).skip(1)).map(str::to_owned).collect();
         let is_base = changes.is_empty();
-        self.aside(move || {
+        self.run_blocking(move || {
             let files = entries.iter().map(|entry| entry.path.as_str());
             for path in files.clone().filter(|path| !touched.contains(*path)) {
                 age(&into.join(native(path)))?;

@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_millis(200);
 /// Makes git wait a minute for the reference locks of another git. Git's default of one second is
 /// too short on a busy machine with many runs.
 const PATIENT: [&str; 4] = ["-c", "core.packedRefsTimeout=60000", "-c", "core.filesRefLockTimeout=60000"];
-/// The most bytes of an error message that are kept.
+/// The maximum number of bytes of an error message that are kept.
 const SAID: usize = 1000;
 
 /// Git in one folder, with one environment.
@@ -45,7 +45,7 @@ pub(super) struct GitVersion {
 pub(in crate::workspace) struct GitAnswer {
     pub(in crate::workspace) code: i32,
     pub(in crate::workspace) output: Vec<u8>,
-    pub(in crate::workspace) said: String,
+    pub(in crate::workspace) stderr: String,
 }
 
 impl GitFolder {
@@ -189,19 +189,19 @@ impl GitFolder {
             kept.extend_from_slice(&bytes[..room]);
         };
         let ended = process::run_with(files, self.invocation(args), stop, &keep).await;
-        let mut said = Vec::new();
-        let _as_far_as_it_can_be_read = says.rewind().and_then(|()| says.read_to_end(&mut said));
-        let said = process::shorten(&process::clean(&said), SAID).trim().to_owned();
+        let mut stderr = Vec::new();
+        let _as_far_as_it_can_be_read = says.rewind().and_then(|()| says.read_to_end(&mut stderr));
+        let stderr = process::shorten(&process::clean(&stderr), SAID).trim().to_owned();
         let output = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
         let verb = args.first().copied().unwrap_or_default().to_owned();
         match ended.end {
-            ProcessEnd::Exited(code) => Ok(GitAnswer { code, output, said }),
+            ProcessEnd::Exited(code) => Ok(GitAnswer { code, output, stderr }),
             ProcessEnd::NotStarted(why) => Err(TreesError::NoGit { why }),
             ProcessEnd::Stopped => Err(TreesError::Stopped),
-            ProcessEnd::TimedOut => Err(TreesError::Git { verb, said: "it took longer than an hour".into() }),
-            ProcessEnd::Exceeded(said) => Err(TreesError::Git { verb, said }),
+            ProcessEnd::TimedOut => Err(TreesError::Git { verb, stderr: "it took longer than an hour".into() }),
+            ProcessEnd::Exceeded(stderr) => Err(TreesError::Git { verb, stderr }),
             ProcessEnd::Signalled(signal) => {
-                Err(TreesError::Git { verb, said: format!("ended by signal {signal}; {said}") })
+                Err(TreesError::Git { verb, stderr: format!("ended by signal {signal}; {stderr}") })
             }
         }
     }
@@ -227,7 +227,7 @@ impl GitFolder {
 impl GitAnswer {
     /// Converts an unexpected exit code into an error.
     pub(in crate::workspace) fn fault(self, args: &[&str]) -> TreesError {
-        let said = if self.said.is_empty() { format!("exit code {}", self.code) } else { self.said };
-        TreesError::Git { verb: args.first().copied().unwrap_or_default().to_owned(), said }
+        let stderr = if self.stderr.is_empty() { format!("exit code {}", self.code) } else { self.stderr };
+        TreesError::Git { verb: args.first().copied().unwrap_or_default().to_owned(), stderr }
     }
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 const PATHS: &str = r"^(core\.(excludesfile|hookspath)|include(if\..*)?\.path)$";
 /// Keys whose values are commands. An alias is a command only if it starts with `!`.
 const COMMANDS: &str = r"^(core\.(fsmonitor|sshcommand|editor|pager)|filter\..*\.(clean|smudge|process)|diff\..*\.(textconv|command)|diff\.external|merge\..*\.driver|alias\..*)$";
-/// The largest hook that is read, in bytes, and the most hooks.
+/// The largest hook that is read, in bytes, and the maximum number of hooks.
 const LONGEST: u64 = 256 * 1024;
 const MOST: usize = 64;
 

@@ -57,13 +57,13 @@ pub(super) async fn frozen(
     stop: &CancellationToken,
 ) -> Result<FrozenIgnores, TreesError> {
     let git = GitFolder::of_user(root, scratch, env);
-    let told = async |args: &[&str]| -> Result<String, TreesError> {
+    let reported = async |args: &[&str]| -> Result<String, TreesError> {
         let answer = git.run(args, b"", usize::MAX, stop).await?;
         Ok(if answer.code == 0 { String::from_utf8_lossy(&answer.output).into_owned() } else { String::new() })
     };
     // Paths without line breaks; git prints them one per line.
     let places = ["rev-parse", "--show-toplevel", "--show-prefix", "--git-path", "info/exclude"];
-    let (set, places) = futures_util::join!(ConfiguredPaths::read(&git, stop), told(&places));
+    let (set, places) = futures_util::join!(ConfiguredPaths::read(&git, stop), reported(&places));
     let (set, places) = (set?, places?);
     let own = set.last("core.excludesfile").filter(|path| !path.is_empty());
     let home = |name: &str| env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);

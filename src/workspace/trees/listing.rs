@@ -7,8 +7,8 @@ use crate::id::TreeId;
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
-/// The most paths that are passed to git as arguments. Beyond that, a list of all files costs
-/// little more.
+/// The maximum number of paths that are passed to git as arguments. Beyond that, a list of all
+/// files costs little more.
 const MOST_ARGUMENTS: usize = 200;
 
 impl Trees {

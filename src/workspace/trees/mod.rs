@@ -46,7 +46,7 @@ use tokio_util::sync::CancellationToken;
 pub const LINK: u32 = 0o120_000;
 /// Git's mode of a nested repository.
 pub const REPOSITORY: u32 = 0o160_000;
-/// The most bytes that a file of a tree may have.
+/// The maximum number of bytes that a file of a tree may have.
 pub const MOST_BYTES: u64 = 200_000_000;
 
 /// The states of one workspace, for one run. Clones share the index, so only one of them takes a
@@ -75,7 +75,7 @@ pub struct TakenTree {
     pub tree: TreeId,
     /// The anomalies that are in the tree or missing from it, and were not there at the base. Empty
     /// for the base itself.
-    pub oddities: Vec<TreeAnomaly>,
+    pub anomalies: Vec<TreeAnomaly>,
 }
 
 /// A path that differs between two trees. A renamed file appears as one removed and one added.
@@ -135,7 +135,7 @@ impl Trees {
     /// its settings. `path` is the search path for git; folders in the workspace are left out.
     ///
     /// # Errors
-    /// [`TreesError`] if there is no sufficiently new git, or one of the folders cannot be used.
+    /// [`TreesError`] if git is missing or too old, or one of the folders cannot be used.
     pub async fn open(git_dir: &Path, root: &Path, path: &str, stop: &CancellationToken) -> Result<Self, TreesError> {
         let opened = |path: &Path| path.canonicalize().map_err(TreesError::io("open", path));
         let root = opened(root)?;
@@ -344,11 +344,11 @@ impl Trees {
         &self.0.git_dir
     }
 
-    pub(in crate::workspace) async fn aside<T: Send + 'static>(
+    pub(in crate::workspace) async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, TreesError> + Send + 'static,
     ) -> Result<T, TreesError> {
-        self.0.aside(work).await
+        self.0.run_blocking(work).await
     }
 
     pub(in crate::workspace) async fn blobs<'a>(
@@ -362,7 +362,7 @@ impl Trees {
 
 impl Inner {
     /// Runs blocking file work on another thread, so that other tasks can run.
-    async fn aside<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, TreesError> + Send + 'static,
     ) -> Result<T, TreesError> {

@@ -43,7 +43,7 @@ async fn a_file_that_has_become_too_large_is_odd_and_the_rest_is_taken() {
     let taken = trees.take(&project.stop).await.unwrap();
     assert_eq!(project.changes(&trees, &base, &taken.tree).await, [("a".to_owned(), TreeChangeKind::Modified)]);
     let what = AnomalyKind::TooLarge(MOST_BYTES + 1);
-    assert_eq!(taken.oddities, [TreeAnomaly { path: "big".into(), what }]);
+    assert_eq!(taken.anomalies, [TreeAnomaly { path: "big".into(), what }]);
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn a_pipe_where_git_reads_a_list_is_odd_and_nobody_waits_for_it() {
     for name in ["s/.gitignore", "new/.gitattributes"] {
         fs::create_dir_all(project.at(name).parent().unwrap()).unwrap();
         mknodat(CWD, project.at(name), FileType::Fifo, Mode::RWXU, 0).unwrap();
-        assert_eq!(project.odd(&trees).await, [format!("{name}: a pipe, socket or device")]);
+        assert_eq!(project.anomalies(&trees).await, [format!("{name}: a pipe, socket or device")]);
         let other = Trees::open(&project.home.path().join("o"), &project.root(), PATH, &project.stop).await.unwrap();
         let next = other.take(&project.stop).await;
         assert!(matches!(&next, Err(TreesError::Blocked { path }) if path == name), "{next:?}");
@@ -80,7 +80,7 @@ async fn a_file_that_is_too_large_is_named_before_it_is_read() {
     let trees = project.open().await;
     fs::File::create(project.at("huge")).unwrap().set_len(1 << 40).unwrap();
     let fault = trees.take(&project.stop).await.unwrap_err();
-    let told = "`huge` has 1099511627776 bytes, more than the limit of 200000000 for a file \
+    let reported = "`huge` has 1099511627776 bytes, more than the limit of 200000000 for a file \
         (move it away, or let git ignore it)";
-    assert_eq!(fault.to_string(), told);
+    assert_eq!(fault.to_string(), reported);
 }

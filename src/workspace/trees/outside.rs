@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 use walkdir::WalkDir;
 
-/// The most files that are checked.
+/// The maximum number of files that are checked.
 const MOST: usize = 500_000;
 
 /// Files that later commands run, load or obey without an executable bit: patterns and
@@ -98,7 +98,7 @@ impl Inner {
         roots.retain(|path| !look::is_within(path, &except));
         let covered = self.covered(&base.tree, &base.ignored, &roots, stop).await?;
         let (root, stop) = (self.root.clone(), stop.clone());
-        self.aside(move || {
+        self.run_blocking(move || {
             let changed = |path: &String| {
                 root.join(native(path)).symlink_metadata().is_ok_and(|meta| is_since(&meta, since) && !meta.is_dir())
             };

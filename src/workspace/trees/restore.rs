@@ -41,7 +41,7 @@ impl Inner {
         let wanted = changes.iter().filter(|change| change.to_mode != 0).map(|change| change.path.as_str());
         git.tell(&["checkout-index", "--quiet", "-z", "--stdin"], &listed(wanted), stop).await?;
         let root = self.root.clone();
-        self.aside(move || {
+        self.run_blocking(move || {
             let root = OpenFolder::open_root(&root).map_err(TreesError::io("open", root))?;
             // Removals come first: a file may take the place of a folder, or a folder that of a
             // file.

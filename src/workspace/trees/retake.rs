@@ -66,7 +66,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     #[tokio::test]
-    async fn what_has_changed_in_the_folder_is_taken_and_what_is_new_only_where_it_is_asked_for() {
+    async fn changed_files_are_taken_and_new_files_only_on_request() {
         let place = Project::new(&[("a", "1"), ("b", "2"), (".gitignore", "out\n")]);
         let (trees, base) = place.begin().await;
         let (stop, room) = (CancellationToken::new(), crate::test_support::temp_dir());

@@ -129,5 +129,5 @@ async fn the_index_of_a_room_has_the_times_of_its_files_so_that_git_reads_none()
     assert_eq!((stale.code, String::from_utf8(stale.output).unwrap().as_str()), (0, ""));
     // `fsck` verifies the checksum of the index.
     let checked = git.run(&["fsck", "--no-dangling"], b"", usize::MAX, &project.stop).await.unwrap();
-    assert_eq!((checked.code, checked.said.as_str()), (0, ""));
+    assert_eq!((checked.code, checked.stderr.as_str()), (0, ""));
 }

@@ -105,7 +105,7 @@ pub(super) fn copy_index(from: &Path, to: &Path) -> Result<(), TreesError> {
 /// The checksum at the end of a git index.
 pub(super) type IndexChecksum = [u8; 20];
 
-/// Reads the checksum of an index. Returns `None` if there is no index or it has no checksum.
+/// Reads the checksum of an index. Returns `None` without an index or without a checksum in it.
 pub(super) fn checksum(index: &Path) -> Option<IndexChecksum> {
     let mut checksum = IndexChecksum::default();
     let mut read = || -> io::Result<()> {

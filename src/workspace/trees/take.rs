@@ -46,7 +46,7 @@ pub(super) struct TakeBase {
     /// Ignored files and folders. They are never included, even if ignore files change.
     pub(super) ignored: BTreeSet<String>,
     /// The anomalies of the base.
-    odd: BTreeMap<String, AnomalyKind>,
+    anomalies: BTreeMap<String, AnomalyKind>,
 }
 
 /// The result of `git status`.
@@ -73,12 +73,12 @@ fn checked(rules: &[u8], index: IndexChecksum) -> Vec<u8> {
 }
 
 impl Inner {
-    /// Takes the base if there is none yet, else a candidate with its anomalies.
+    /// Takes the base if none exists yet, else a candidate with its anomalies.
     pub(super) async fn take(&self, stop: &CancellationToken) -> Result<TakenTree, TreesError> {
         let mut state = self.state.lock().await;
         let Some(base) = state.base.clone() else {
             let base = self.take_base(&mut state, stop).await?;
-            return Ok(TakenTree { tree: state.base.insert(base).tree.clone(), oddities: Vec::new() });
+            return Ok(TakenTree { tree: state.base.insert(base).tree.clone(), anomalies: Vec::new() });
         };
         let (mut found, seen) = self.look_and_ask(base.ignored.clone(), stop).await?;
         let tree = match seen {
@@ -89,9 +89,9 @@ impl Inner {
             }
             None => base.tree.clone(), // the entry that blocks git is reported and judged first
         };
-        found.retain(|path, what| base.odd.get(path) != Some(what));
-        let oddities = anomaly::scan(self, &base.tree, &tree, found, stop).await?;
-        Ok(TakenTree { tree, oddities })
+        found.retain(|path, what| base.anomalies.get(path) != Some(what));
+        let anomalies = anomaly::scan(self, &base.tree, &tree, found, stop).await?;
+        Ok(TakenTree { tree, anomalies })
     }
 
     /// Takes the tree only, for callers that compare nothing.
@@ -147,10 +147,10 @@ impl Inner {
         seen.ignored.retain(|path| !tracked.contains(path));
         let ignored = std::mem::take(&mut seen.ignored);
         let (tree, left_out) = self.write(state, seen, stop).await?;
-        let mut odd = found;
-        odd.retain(|path, _| !look::is_within(path, &ignored));
-        odd.extend(left_out);
-        let base = TakeBase { tree, ignored, odd };
+        let mut anomalies = found;
+        anomalies.retain(|path, _| !look::is_within(path, &ignored));
+        anomalies.extend(left_out);
+        let base = TakeBase { tree, ignored, anomalies };
         let text = serde_json::to_vec(&base).map_err(|error| TreesError::io("write", &self.git_dir)(error.into()))?;
         scratch::write(&self.base_file(&base.tree), &text)?;
         Ok(base)
@@ -228,7 +228,7 @@ impl Inner {
 
     async fn look(&self, hidden: BTreeSet<String>) -> Result<BTreeMap<String, AnomalyKind>, TreesError> {
         let root = self.root.clone();
-        self.aside(move || Ok(look::look(&root, &hidden))).await
+        self.run_blocking(move || Ok(look::look(&root, &hidden))).await
     }
 
     async fn status(&self, stop: &CancellationToken) -> Result<SeenWorkspace, TreesError> {
@@ -273,7 +273,7 @@ impl Inner {
             seen.changed.retain(|path| !look::is_within(path, &base.ignored));
         }
         let (root, changed) = (self.root.clone(), seen.changed);
-        let (changed, left_out) = self.aside(move || Ok(readable(&root, changed))).await?;
+        let (changed, left_out) = self.run_blocking(move || Ok(readable(&root, changed))).await?;
         if let (None, Some((path, AnomalyKind::TooLarge(bytes)))) =
             (&state.base, left_out.iter().find(|(_, what)| matches!(what, AnomalyKind::TooLarge(_))))
         {

@@ -79,9 +79,9 @@ impl Project {
         changes.into_iter().map(|change| (change.path, change.kind)).collect()
     }
 
-    pub(super) async fn odd(&self, trees: &Trees) -> Vec<String> {
+    pub(super) async fn anomalies(&self, trees: &Trees) -> Vec<String> {
         let taken = trees.take(&self.stop).await.unwrap();
-        taken.oddities.iter().map(|it| format!("{}: {}", it.path, it.what)).collect()
+        taken.anomalies.iter().map(|it| format!("{}: {}", it.path, it.what)).collect()
     }
 }
 
@@ -112,7 +112,7 @@ async fn a_tree_has_what_is_there_and_not_ignored_and_what_changed_is_told() {
 }
 
 #[tokio::test]
-async fn a_base_is_gone_on_from_whatever_the_workspace_says_since_the_newest_state_was_taken() {
+async fn a_resumed_base_finds_changes_made_since_the_newest_take() {
     let project = Project::new(&[("a", "1"), ("b", "1")]);
     let (trees, base) = project.begin().await;
     project.write("a", "22");
@@ -125,7 +125,7 @@ async fn a_base_is_gone_on_from_whatever_the_workspace_says_since_the_newest_sta
 }
 
 #[tokio::test]
-async fn what_the_lists_of_the_base_ignore_and_caches_of_tools_stay_out_whatever_a_list_says_later() {
+async fn ignore_lists_of_the_base_apply_and_caches_stay_out_after_the_lists_change() {
     let project = Project::new(&[(".gitignore", "build/\n"), ("a", "1"), ("sub/.gitignore", "*.log\n")]);
     let (trees, base) = project.begin().await;
     project.write(".gitignore", "!build/\n!__pycache__/\n");
@@ -148,7 +148,7 @@ async fn a_file_of_the_base_stays_in_view_and_what_the_base_ignores_never_comes_
     let (trees, base) = project.begin().await;
     project.write(".gitignore", "a\nnew/\n!.env\n");
     project.write("a", "2");
-    project.write("new/x", "hidden by whoever wrote it");
+    project.write("new/x", "hidden by its writer");
     let tree = project.take(&trees).await;
     assert_eq!(project.paths(&trees, &tree).await, [".gitignore", "a"]);
     assert_eq!(trees.read(&tree, "a", 9, &project.stop).await.unwrap(), Some(b"2".to_vec()));
@@ -222,12 +222,12 @@ async fn repositories_inside_are_taken_with_their_files_and_new_ones_are_odd() {
     project.commit_all("").await;
     let (trees, base) = project.begin().await;
     assert_eq!(project.paths(&trees, &base).await, ["a", "vendor/lib/.gitignore", "vendor/lib/b"]);
-    assert_eq!(project.odd(&trees).await, [""; 0]);
+    assert_eq!(project.anomalies(&trees).await, [""; 0]);
     project.write("vendor/lib/c", "1");
     project.write("new/d", "1");
     project.commit_all("new").await;
     project.git("new", &["config", "core.fsmonitor", "touch ran; false"]).await;
-    assert_eq!(project.odd(&trees).await, ["new: a repository inside the workspace"]);
+    assert_eq!(project.anomalies(&trees).await, ["new: a repository inside the workspace"]);
     let tree = project.take(&trees).await;
     let paths = ["a", "new/d", "vendor/lib/.gitignore", "vendor/lib/b", "vendor/lib/c"];
     assert_eq!(project.paths(&trees, &tree).await, paths);
@@ -239,7 +239,7 @@ async fn what_is_odd_and_new_is_told_and_what_was_there_is_not() {
     symlink("/etc/passwd", project.at("old")).unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, project.at("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     let (trees, _) = project.begin().await;
-    assert_eq!(project.odd(&trees).await, [""; 0]);
+    assert_eq!(project.anomalies(&trees).await, [""; 0]);
     symlink("old", project.at("src/new")).unwrap();
     symlink("../old", project.at("src/chain")).unwrap();
     symlink("../a", project.at("src/fine")).unwrap();
@@ -252,7 +252,7 @@ async fn what_is_odd_and_new_is_told_and_what_was_there_is_not() {
         "src/chain: a link that leads out of the workspace",
         "src/pipe: a pipe, socket or device",
     ];
-    assert_eq!(project.odd(&trees).await, expected);
+    assert_eq!(project.anomalies(&trees).await, expected);
 }
 
 #[tokio::test]

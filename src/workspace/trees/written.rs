@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// The most bytes that are read in this way, for all files together.
+/// The maximum number of bytes that are read in this way, for all files together.
 const MOST_BYTES: u64 = 50_000_000;
 /// With more files than this, taking the whole workspace costs no more.
 const MOST_FILES: usize = 100;
@@ -65,7 +65,8 @@ impl Inner {
             return Ok(None);
         }
         let (root, paths) = (self.root.clone(), written.clone());
-        let read = self.aside(move || Ok(paths.iter().map(|path| told(&root, path)).collect::<Option<Vec<_>>>()));
+        let read = self
+            .run_blocking(move || Ok(paths.iter().map(|path| import_command(&root, path)).collect::<Option<Vec<_>>>()));
         let Some(files) = read.await? else { return Ok(None) };
         if files.is_empty() {
             return Ok(Some(last.clone()));
@@ -91,7 +92,7 @@ impl Inner {
 
 /// Returns the `git fast-import` command for a file: its contents, or its removal. `None` if the
 /// path is neither a file, a link nor missing, if the file is large, or if a parent is a link.
-fn told(root: &Path, path: &str) -> Option<Vec<u8>> {
+fn import_command(root: &Path, path: &str) -> Option<Vec<u8>> {
     let at = root.join(native(path));
     let folders = at.ancestors().skip(1).take_while(|folder| folder.starts_with(root));
     let has_links = folders.map(Path::symlink_metadata).any(|meta| meta.is_ok_and(|meta| !meta.is_dir()));

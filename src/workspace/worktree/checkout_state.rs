@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// The most submodules that a message names.
+/// The maximum number of submodules that a message names.
 const NAMED: usize = 5;
 
 /// The commit for a new worktree.
@@ -52,7 +52,7 @@ impl Worktree {
         let is_head = String::from_utf8_lossy(&head.output).trim() == commit;
         let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all"];
         let is_clean =
-            is_head && git.run(&status, b"", usize::MAX, stop).await.is_ok_and(|said| said.output.is_empty());
+            is_head && git.run(&status, b"", usize::MAX, stop).await.is_ok_and(|message| message.output.is_empty());
         let has_some = git.run(&["cat-file", "-e", &format!("{commit}:.gitmodules")], b"", 0, stop).await?.code == 0;
         if !has_some {
             return Ok(WorktreeBase { commit, is_checked_out: is_clean, notes: Vec::new() });
@@ -79,7 +79,7 @@ pub struct CheckoutChanges {
 
 impl Worktree {
     /// Finds the files of the checkout that differ from its newest commit, and the ignored files
-    /// below `folders`. Finds none if there is no repository or no commit.
+    /// below `folders`. Finds none without a repository or a commit.
     ///
     /// # Errors
     /// If git fails.

@@ -87,7 +87,7 @@ impl WorktreeRecord {
             ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all"];
         let answer = git.run(&args, b"", usize::MAX, stop).await?;
         if answer.code != 0 {
-            return Ok(WorktreeContents::Unknown(answer.said));
+            return Ok(WorktreeContents::Unknown(answer.stderr));
         }
         let entries =
             each(&answer.output).filter_map(|entry| Some((entry.starts_with(b"??"), spelled(entry.get(3..)?))));

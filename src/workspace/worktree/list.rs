@@ -17,7 +17,7 @@ pub struct ListedWorktree {
     /// The folder of the worktree, which may be missing. Without a record, the folder found in its
     /// place.
     pub folder: PathBuf,
-    /// The record; `None` if there is none.
+    /// The record; `None` if none exists.
     pub record: Result<Option<WorktreeRecord>, WorktreeError>,
     /// The time at which the record was last written; without a record, the folder's.
     pub since: Option<SystemTime>,

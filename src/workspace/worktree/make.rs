@@ -15,8 +15,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// The most times that fledge asks git to add a worktree. Another process that makes a worktree of
-/// the same repository can make git fail.
+/// The maximum number of times that fledge asks git to add a worktree. Another process that makes a
+/// worktree of the same repository can make git fail.
 const TRIES: u32 = 5;
 /// Lets several processes write the files of a checkout; git's default is one. A large checkout
 /// mostly waits for the disk.
@@ -226,7 +226,7 @@ impl Worktree {
             match answer.code {
                 0 => break,
                 // Another process has half made or half removed a worktree.
-                _ if tries < TRIES && answer.said.contains("worktrees/") => tries += 1,
+                _ if tries < TRIES && answer.stderr.contains("worktrees/") => tries += 1,
                 _ => return Err(answer.fault(&["worktree add"]).into()),
             }
         }

@@ -36,8 +36,8 @@ use std::path::{Component, Path, PathBuf};
 pub const FOLDER: &str = "worktrees";
 /// The prefix of the branches of worktrees.
 const BRANCHES: &str = "fledge/";
-/// The most characters of the title in a name, and the number of characters from the end of the
-/// run's id. The end differs even if many runs begin at once.
+/// The maximum number of characters of the title in a name, and the number of characters from the
+/// end of the run's id. The end differs even if many runs begin at once.
 const OF_TITLE: usize = 24;
 const OF_RUN: usize = 8;
 

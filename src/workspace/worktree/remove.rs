@@ -83,12 +83,12 @@ impl WorktreeRecord {
     /// Renames the folder in one step, so that no process finds it half removed.
     fn put_aside(&self) -> Result<(), WorktreeError> {
         let folder = self.worktree.outer();
-        let aside = gone(folder);
-        match fs::rename(folder, &aside) {
+        let run_blocking = gone(folder);
+        match fs::rename(folder, &run_blocking) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {
-                fs::remove_dir_all(&aside).map_err(WorktreeError::io("remove", &aside))?;
-                fs::rename(folder, &aside).map_err(WorktreeError::io("remove", folder))?;
+                fs::remove_dir_all(&run_blocking).map_err(WorktreeError::io("remove", &run_blocking))?;
+                fs::rename(folder, &run_blocking).map_err(WorktreeError::io("remove", folder))?;
             }
             done => done.map_err(WorktreeError::io("remove", folder))?,
         }
@@ -124,7 +124,7 @@ impl Worktree {
         Ok(())
     }
 
-    /// Returns the commit of the branch; `None` if there is no branch.
+    /// Returns the commit of the branch; `None` if no branch exists.
     pub(super) async fn tip(&self, git: &GitFolder, stop: &CancellationToken) -> Result<Option<String>, WorktreeError> {
         let answer = git.run(&["rev-parse", "--quiet", "--verify", &self.full_branch()], b"", 200, stop).await?;
         let tip = String::from_utf8_lossy(&answer.output).trim().to_owned();

@@ -117,7 +117,7 @@ fn a_name_is_made_of_the_title_and_of_the_end_of_the_run_s_id() {
 }
 
 #[tokio::test]
-async fn a_worktree_is_the_newest_commit_on_a_branch_of_its_own_and_is_gone_without_a_trace() {
+async fn a_worktree_has_the_newest_commit_on_a_new_branch_and_is_removed_completely() {
     let project = Project::new(&[("a", "1"), ("sub/b", "2"), (".gitignore", "target\n")]).await;
     put(&project.root(), "a", "not committed");
     let worktree = project.make("r-1").await;

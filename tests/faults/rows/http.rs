@@ -43,7 +43,7 @@ fn l01(wire: Wire) -> Vec<Case> {
     let case = Case::mends(wire, "", vec![busy(wire, &[("retry-after", "2")])]);
     vec![
         case.check(|played| pause_within(played, 2000, 2000))
-            .check(|played| holds(played.told.contains("\"wait_ms\":2000"), || "nobody was told of the wait".into())),
+            .check(|played| holds(played.told.contains("\"wait_ms\":2000"), || "no event reports the wait".into())),
     ]
 }
 
@@ -160,16 +160,16 @@ fn l11(_: Wire) -> Vec<Case> {
 
 fn l12(_: Wire) -> Vec<Case> {
     let tried = |played: &Played| holds(played.pauses.len() == 3, || format!("pauses {:?}", played.pauses));
-    let nobody = |name, address: String, requests| {
+    let unreachable = |name, address: String, requests| {
         let case = Case::stays(name, vec![status(500, &[], "")], Reason::ProviderFailed, requests);
         Case { address: Some(address), is_raw: true, ..case }.check(tried)
     };
     vec![
         // Not a port that was free a moment ago: another server of these tests may use it by now.
-        nobody("refused", "http://127.0.0.1:9".into(), 0),
+        unreachable("refused", "http://127.0.0.1:9".into(), 0),
         // A label of 64 letters is not a valid name, so no DNS server is asked for it.
-        nobody("no such host", format!("http://{}.invalid", "a".repeat(64)), 0),
-        nobody("no TLS", "https://127.0.0.1:PORT".into(), 4),
+        unreachable("no such host", format!("http://{}.invalid", "a".repeat(64)), 0),
+        unreachable("no TLS", "https://127.0.0.1:PORT".into(), 4),
     ]
 }
 

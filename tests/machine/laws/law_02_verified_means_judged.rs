@@ -17,8 +17,8 @@ pub(crate) struct Watch {
 impl Law for Watch {
     fn see(&mut self, step: &Step<'_>) -> Checked {
         match step.event {
-            Event::TaskSubmitted { charter } if step.label == "Idle" => {
-                let RunSpec { verify, commits, is_fix, .. } = **charter;
+            Event::TaskSubmitted { spec } if step.label == "Idle" => {
+                let RunSpec { verify, commits, is_fix, .. } = **spec;
                 *self = Self { verify, commits, is_fix, ..Self::default() };
             }
             // The existing work was judged during planning.
@@ -41,7 +41,7 @@ impl Law for Watch {
                 Reason::Skipped => !self.verify,
                 _ => false,
             };
-            let is_child = step.run.charter().depth > 0;
+            let is_child = step.run.spec().depth > 0;
             law(2, *verified == (!is_child).then_some(earned), || {
                 format!("{reason}: verified is {verified:?}, earned is {earned}")
             })?;

@@ -25,8 +25,8 @@ pub(crate) struct Watch {
 impl Law for Watch {
     fn see(&mut self, step: &Step<'_>) -> Checked {
         match step.event {
-            Event::TaskSubmitted { charter } if step.label == "Idle" => {
-                *self = Self { parallel_reads: charter.parallel_reads, ..Self::default() };
+            Event::TaskSubmitted { spec } if step.label == "Idle" => {
+                *self = Self { parallel_reads: spec.parallel_reads, ..Self::default() };
             }
             Event::PlanReady { plan, .. } if step.label == "Planning" => self.rules.clone_from(&plan.rules),
             Event::ModelCompleted { .. } if step.label == "CallingModel" && step.is_answer() => self.begin(step),
@@ -78,7 +78,7 @@ impl Watch {
         }
     }
 
-    /// Checks the start of a tool, or of a sub-agent if there is no name.
+    /// Checks the start of a tool, or of a sub-agent if no name exists.
     fn started(&mut self, call: CallId, name: Option<&String>, input: &Value) -> Checked {
         let role_of = |name: &String| self.rules.iter().find(|rule| rule.name == *name).map(|rule| rule.role);
         let fits = |tool: &ToolCall| {

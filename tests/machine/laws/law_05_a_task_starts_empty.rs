@@ -14,7 +14,7 @@ pub(crate) struct Watch {
 impl Law for Watch {
     fn see(&mut self, step: &Step<'_>) -> Checked {
         match step.event {
-            Event::TaskSubmitted { charter } if step.state == StateName::Idle => {
+            Event::TaskSubmitted { spec } if step.state == StateName::Idle => {
                 let run = step.run;
                 let bare = run.conversation().is_empty() && run.tools().is_empty() && run.system().is_empty();
                 law(5, bare && run.next_turn() == 1, || "something is left of the task before".into())?;
@@ -22,7 +22,7 @@ impl Law for Watch {
                     return Ok(()); // the task must not begin
                 }
                 law(5, run.result().is_none(), || "a result is left of the task before".into())?;
-                let fresh = run.deadline().is_some_and(|due| due >= Elapsed(charter.limits.time_ms));
+                let fresh = run.deadline().is_some_and(|due| due >= Elapsed(spec.limits.time_ms));
                 law(5, fresh, || "the task does not have its whole time".into())?;
             }
             Event::PlanReady { plan, .. } if step.label == "Planning" && step.is_answer() => {

@@ -13,8 +13,8 @@ pub(crate) struct Watch {
 impl Law for Watch {
     fn see(&mut self, step: &Step<'_>) -> Checked {
         match step.event {
-            Event::TaskSubmitted { charter } if step.label == "Idle" => {
-                *self = Self { max_retries: charter.max_retries, ..Self::default() };
+            Event::TaskSubmitted { spec } if step.label == "Idle" => {
+                *self = Self { max_retries: spec.max_retries, ..Self::default() };
             }
             Event::GateFinished { .. } if step.label == "Verifying" && step.is_answer() => self.judged += 1,
             // The existing work was judged during planning, and its pass ends the run.

@@ -26,7 +26,7 @@ impl Law for Watch {
             };
             law(10, home.contains(&label), || format!("{} while {label}", action.name()))?;
             let awaited = action.call().is_none_or(|call| step.run.awaited().contains(&call));
-            law(10, awaited, || format!("nobody waits for {action:?}"))?;
+            law(10, awaited, || format!("no state waits for {action:?}"))?;
         }
         Ok(())
     }

@@ -19,8 +19,8 @@ pub(crate) struct Watch {
 
 impl Law for Watch {
     fn see(&mut self, step: &Step<'_>) -> Checked {
-        if let (Event::TaskSubmitted { charter }, "Idle") = (step.event, step.label) {
-            *self = Self { prices: charter.terms.iter().map(|terms| terms.price).collect(), ..Self::default() };
+        if let (Event::TaskSubmitted { spec }, "Idle") = (step.event, step.label) {
+            *self = Self { prices: spec.terms.iter().map(|terms| terms.price).collect(), ..Self::default() };
         }
         if step.is_answer() {
             let price = self.prices.get(self.model).copied().flatten();

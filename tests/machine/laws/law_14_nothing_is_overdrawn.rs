@@ -20,11 +20,11 @@ pub(crate) struct Watch {
 
 impl Law for Watch {
     fn see(&mut self, step: &Step<'_>) -> Checked {
-        if let (Event::TaskSubmitted { charter }, "Idle") = (step.event, step.label) {
-            let has_price = |place: usize| charter.terms.get(place).is_some_and(|terms| terms.price.is_some());
+        if let (Event::TaskSubmitted { spec }, "Idle") = (step.event, step.label) {
+            let has_price = |place: usize| spec.terms.get(place).is_some_and(|terms| terms.price.is_some());
             *self = Self {
-                limits: charter.limits.clone(),
-                has_prices: (0..charter.models.len()).all(has_price),
+                limits: spec.limits.clone(),
+                has_prices: (0..spec.models.len()).all(has_price),
                 ..Self::default()
             };
         }

@@ -1,7 +1,7 @@
 //! Rows within Executing: outcomes of answers from models, tools, people and sub-agents.
 
 use crate::machine::walk::{
-    Walk, calls, charter, everywhere, fails, heard, interrupted, ran, replies, reported, says, summarised, tool,
+    Walk, calls, everywhere, fails, heard, interrupted, ran, replies, reported, says, spec, summarised, tool,
     unsummarised,
 };
 use crate::machine::world::nature;
@@ -30,7 +30,7 @@ fn run_child(call: u64, id: &str, turns: u64) -> Action {
 
 /// Returns a run whose model has just called these tools.
 fn using(tools: &[(&str, &str)]) -> Walk {
-    Walk::calling(charter()).answer(calls(tools))
+    Walk::calling(spec()).answer(calls(tools))
 }
 
 #[test]
@@ -41,9 +41,9 @@ pub(super) fn pieces_of_an_answer_are_shown_and_decide_nothing() {
         (Delta::Thinking("b".into()), AgentEvent::Thinking("b".into())),
         (Delta::ToolCall(tool("c1", "files-read")), arguments),
     ] {
-        let walk = Walk::calling(charter()).answer(|call| Event::ModelDelta { call, delta });
+        let walk = Walk::calling(spec()).answer(|call| Event::ModelDelta { call, delta });
         let walk = walk.gives_all("CallingModel", &[Action::Emit { event }]);
-        assert_eq!(walk.run, Walk::calling(charter()).run);
+        assert_eq!(walk.run, Walk::calling(spec()).run);
     }
 }
 
@@ -57,21 +57,21 @@ pub(super) fn a_tool_use_runs_asks_or_dispatches() {
 
 #[test]
 pub(super) fn an_answer_without_calls_goes_to_the_gate_or_the_report() {
-    Walk::verifying(charter()).gives("Verifying", &[Action::RunGate { call: CallId(3), attempt: 1 }]);
-    let skipped = Walk::verifying(RunSpec { verify: false, ..charter() });
+    Walk::verifying(spec()).gives("Verifying", &[Action::RunGate { call: CallId(3), attempt: 1 }]);
+    let skipped = Walk::verifying(RunSpec { verify: false, ..spec() });
     skipped.gives("Reporting", &[Action::SaveReport { call: CallId(3) }]).ends_as(Reason::Skipped);
 }
 
 #[test]
 pub(super) fn a_question_in_prose_is_looked_up() {
     let query = ModelQuery::File { path: "src/main.rs".into() };
-    let walk = Walk::calling(charter()).answer(says(StopReason::EndTurn, "I need to read src/main.rs"));
+    let walk = Walk::calling(spec()).answer(says(StopReason::EndTurn, "I need to read src/main.rs"));
     walk.gives("AnsweringQuery", &[Action::AnswerQuery { call: CallId(3), query }]);
 }
 
 #[test]
 pub(super) fn an_answer_cut_off_is_asked_to_go_on_a_few_times() {
-    let mut walk = Walk::calling(charter());
+    let mut walk = Walk::calling(spec());
     for call in 3..6 {
         walk = walk.answer(says(StopReason::OutputLimit, "and so")).gives("CallingModel", &[call_model(call)]);
         assert!(heard(&walk.run)[0].ends_with("Continue exactly where it stopped."));
@@ -81,14 +81,14 @@ pub(super) fn an_answer_cut_off_is_asked_to_go_on_a_few_times() {
 
 #[test]
 pub(super) fn a_refusal_ends_the_run() {
-    let walk = Walk::calling(charter()).answer(replies(StopReason::Refusal, Vec::new()));
+    let walk = Walk::calling(spec()).answer(replies(StopReason::Refusal, Vec::new()));
     walk.gives("Reporting", &[Action::SaveReport { call: CallId(3) }]).ends_as(Reason::Refused);
 }
 
 #[test]
 pub(super) fn a_retryable_failure_waits_before_the_next_try() {
     for fault in [ModelErrorKind::Network, ModelErrorKind::Busy, ModelErrorKind::Protocol] {
-        let walk = Walk::calling(charter()).answer(fails(fault)).gives("BackingOff", &[]);
+        let walk = Walk::calling(spec()).answer(fails(fault)).gives("BackingOff", &[]);
         let due = walk.run.deadline().map_or(0, |due| due.0);
         assert!((500..=1_000).contains(&due), "due at {due} ms");
     }
@@ -96,13 +96,13 @@ pub(super) fn a_retryable_failure_waits_before_the_next_try() {
 
 #[test]
 pub(super) fn a_conversation_that_is_too_long_is_summarised() {
-    let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong));
+    let walk = Walk::calling_after_much(spec()).answer(fails(ModelErrorKind::ContextTooLong));
     walk.gives("Compacting", &[Action::Compact { call: CallId(3), upto: 3, most: 16384 }]);
 }
 
 #[test]
 pub(super) fn a_final_failure_falls_back_to_the_next_model() {
-    let two = RunSpec { models: vec!["first".into(), "second".into()], ..charter() };
+    let two = RunSpec { models: vec!["first".into(), "second".into()], ..spec() };
     let walk = Walk::calling(two).answer(fails(ModelErrorKind::Quota));
     walk.gives("CallingModel", &[Action::CallModel { call: CallId(3), model: 1, most: None }]);
 }
@@ -110,9 +110,9 @@ pub(super) fn a_final_failure_falls_back_to_the_next_model() {
 #[test]
 pub(super) fn the_last_model_s_failure_ends_the_run() {
     let report = Action::SaveReport { call: CallId(3) };
-    let walk = Walk::calling(charter()).answer(fails(ModelErrorKind::Auth)).gives("Reporting", &[report]);
+    let walk = Walk::calling(spec()).answer(fails(ModelErrorKind::Auth)).gives("Reporting", &[report]);
     walk.ends_as(Reason::ProviderFailed);
-    let mut spent = Walk::calling(charter()).answer(fails(ModelErrorKind::Busy));
+    let mut spent = Walk::calling(spec()).answer(fails(ModelErrorKind::Busy));
     for _ in 0..3 {
         spent = spent.wait().answer(fails(ModelErrorKind::Busy));
     }
@@ -121,24 +121,24 @@ pub(super) fn the_last_model_s_failure_ends_the_run() {
 
 #[test]
 pub(super) fn a_call_that_was_cut_off_is_asked_for_anew() {
-    Walk::calling(charter()).answer(interrupted).gives("CallingModel", &[call_model(3)]);
+    Walk::calling(spec()).answer(interrupted).gives("CallingModel", &[call_model(3)]);
 }
 
 #[test]
 pub(super) fn a_summary_that_may_come_waits_for_its_next_try() {
-    let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong));
+    let walk = Walk::calling_after_much(spec()).answer(fails(ModelErrorKind::ContextTooLong));
     walk.answer(unsummarised(ModelError::new(ModelErrorKind::Busy, "later"))).gives("BackingOff", &[]);
 }
 
 #[test]
 pub(super) fn a_summary_that_was_cut_off_is_asked_for_anew() {
-    let walk = Walk::calling_after_much(charter()).answer(fails(ModelErrorKind::ContextTooLong)).answer(interrupted);
+    let walk = Walk::calling_after_much(spec()).answer(fails(ModelErrorKind::ContextTooLong)).answer(interrupted);
     walk.gives("Compacting", &[Action::Compact { call: CallId(4), upto: 3, most: 16384 }]);
 }
 
 #[test]
 pub(super) fn after_the_pause_the_same_effect_is_tried_again() {
-    Walk::calling(charter()).answer(fails(ModelErrorKind::Busy)).wait().gives("CallingModel", &[call_model(3)]);
+    Walk::calling(spec()).answer(fails(ModelErrorKind::Busy)).wait().gives("CallingModel", &[call_model(3)]);
     let flaky = ToolOutcome { transient: true, ..ToolOutcome::error("busy") };
     let read = using(&[("c1", "files-read"), ("c2", "files-read")]).answer(ran(flaky));
     read.wait().gives("RunningTools", &[run_tool(4, "c1", "files-read")]);
@@ -170,7 +170,7 @@ pub(super) fn the_next_call_starts_when_the_one_before_has_ended() {
     let walk = using(&two).gives("RunningTools", &[run_tool(3, "c1", "files-edit")]);
     walk.answer(ran(ToolOutcome::ok("ok"))).gives("RunningTools", &[run_tool(4, "c2", "files-edit")]);
     let reads = calls(&[("c1", "files-read"), ("c2", "files-read"), ("c3", "files-edit")]);
-    let walk = Walk::calling(RunSpec { parallel_reads: true, ..charter() }).answer(reads);
+    let walk = Walk::calling(RunSpec { parallel_reads: true, ..spec() }).answer(reads);
     let both = [run_tool(3, "c1", "files-read"), run_tool(4, "c2", "files-read")];
     let one = walk.gives("RunningTools", &both).answer(ran(ToolOutcome::ok("ok"))).gives("RunningTools", &[]);
     one.answer(ran(ToolOutcome::ok("ok"))).gives("RunningTools", &[run_tool(5, "c3", "files-edit")]);
@@ -195,7 +195,7 @@ pub(super) fn hooks_follow_a_turn_that_may_have_changed_something() {
 pub(super) fn results_go_straight_back_to_the_model() {
     let walk = using(&[("c1", "files-read")]).answer(ran(ToolOutcome::ok("text")));
     assert_eq!(heard(&walk.gives("CallingModel", &[call_model(4)]).run), ["text"]);
-    let crowded = Walk::calling_after_much(RunSpec { context_window: Some(12), ..charter() });
+    let crowded = Walk::calling_after_much(RunSpec { context_window: Some(12), ..spec() });
     let walk = crowded.answer(calls(&[("c1", "files-read")])).answer(ran(ToolOutcome::ok("text")));
     walk.gives("Compacting", &[Action::Compact { call: CallId(4), upto: 5, most: 3 }]);
 }
@@ -218,7 +218,7 @@ pub(super) fn a_yes_runs_the_call() {
 #[test]
 pub(super) fn a_no_or_silence_is_the_call_s_result() {
     let two = calls(&[("c1", "files-delete"), ("c2", "files-read")]);
-    let walk = Walk::calling(RunSpec { confirm_within_ms: Some(30_000), ..charter() }).answer(two);
+    let walk = Walk::calling(RunSpec { confirm_within_ms: Some(30_000), ..spec() }).answer(two);
     let no = |call| Event::ConfirmationAnswered { call, approved: false, note: "not today".into() };
     for (walk, denial) in [(walk.clone().answer(no), "denied: not today"), (walk.wait(), "denied: no answer in time")] {
         let walk = walk.gives("RunningTools", &[run_tool(4, "c2", "files-read")]);
@@ -264,7 +264,7 @@ pub(super) fn after_hooks_the_model_is_called() {
 
 #[test]
 pub(super) fn files_that_are_changed_to_and_fro_are_a_loop_of_which_the_model_is_told_before() {
-    let mut walk = Walk::calling(RunSpec { limits: Limits { loop_threshold: 4, ..Limits::default() }, ..charter() });
+    let mut walk = Walk::calling(RunSpec { limits: Limits { loop_threshold: 4, ..Limits::default() }, ..spec() });
     let mut told = Vec::new();
     for turn in 1..=10 {
         let content = vec![Block::ToolUse(tool("c", "files-edit"))];
@@ -297,7 +297,7 @@ fn compacted(result: Result<&str, &str>) -> Walk {
 #[test]
 pub(super) fn a_summary_takes_the_place_of_the_older_part() {
     let walk = compacted(Ok("so far")).gives("CallingModel", &[call_model(4)]);
-    let long = Walk::calling_after_much(charter());
+    let long = Walk::calling_after_much(spec());
     let summary = "The task:\n\nprompt\n\nThe conversation so far, summarised:\n\nso far";
     let expected: Vec<_> =
         std::iter::once(Message::user(summary)).chain(long.run.conversation()[3..].to_vec()).collect();
@@ -307,5 +307,5 @@ pub(super) fn a_summary_takes_the_place_of_the_older_part() {
 #[test]
 pub(super) fn a_failed_summary_changes_nothing() {
     let walk = compacted(Err("too long")).gives("CallingModel", &[call_model(4)]);
-    assert_eq!(walk.run.conversation(), Walk::calling_after_much(charter()).run.conversation());
+    assert_eq!(walk.run.conversation(), Walk::calling_after_much(spec()).run.conversation());
 }

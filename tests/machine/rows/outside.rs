@@ -1,7 +1,7 @@
 //! Rows outside Executing: how runs begin, are judged, and end.
 
 use crate::machine::walk::{
-    Walk, cancel, charter, committing, delivered, everywhere, heard, judged, planned, proven, says,
+    Walk, cancel, committing, delivered, everywhere, heard, judged, planned, proven, says, spec,
 };
 use crate::machine::world::nature;
 use fledge::chat::{StopReason, Usage};
@@ -32,7 +32,7 @@ pub(super) fn a_submitted_task_is_planned() {
         verify: true,
         limits: Limits::default(),
     };
-    Walk::planning(charter()).gives_all(
+    Walk::planning(spec()).gives_all(
         "Planning",
         &[told(started), told(AgentEvent::StateChanged(StateName::Planning)), Action::Plan { call: CallId(1) }],
     );
@@ -40,7 +40,7 @@ pub(super) fn a_submitted_task_is_planned() {
 
 #[test]
 pub(super) fn a_plan_leads_to_the_first_model_call() {
-    let walk = Walk::planning(charter()).answer(planned(nature::plan())).gives_all(
+    let walk = Walk::planning(spec()).answer(planned(nature::plan())).gives_all(
         "CallingModel",
         &[
             told(AgentEvent::StateChanged(StateName::Executing)),
@@ -53,7 +53,7 @@ pub(super) fn a_plan_leads_to_the_first_model_call() {
 
 #[test]
 pub(super) fn a_fix_whose_gate_passes_as_it_is_ends_with_the_proof_of_that() {
-    let fix = || RunSpec { is_fix: true, ..charter() };
+    let fix = || RunSpec { is_fix: true, ..spec() };
     let as_it_is = |proof: Option<Proof>| {
         let mut plan = nature::passed_plan();
         plan.base_verdict.as_mut().expect("a verdict").proof = proof.map(Box::new);
@@ -71,7 +71,7 @@ pub(super) fn a_fix_whose_gate_passes_as_it_is_ends_with_the_proof_of_that() {
     let deliver = Action::Deliver { call: CallId(2), tree: proof.tree.clone(), base: proof.base.clone() };
     Walk::planning(commits.clone()).answer(as_it_is(Some(proof))).gives("Delivering", &[deliver]);
     Walk::planning(commits).answer(as_it_is(same())).gives("Reporting", &[save(2)]);
-    Walk::planning(charter()).answer(as_it_is(same())).gives("CallingModel", &[call_model(2)]);
+    Walk::planning(spec()).answer(as_it_is(same())).gives("CallingModel", &[call_model(2)]);
 }
 
 #[test]
@@ -87,13 +87,13 @@ fn a_delivery_that_failed_says_the_ways_out_that_fit_its_fault() {
 pub(super) fn without_a_plan_there_is_only_a_report() {
     for reason in [Reason::BadInput, Reason::PlanFailed, Reason::GateErrored, Reason::NoSandbox] {
         let failed = |call| Event::PlanFailed { call, reason, message: "no lane `verify`".into() };
-        Walk::planning(charter()).answer(failed).gives("Reporting", &[save(2)]).ends_as(reason);
+        Walk::planning(spec()).answer(failed).gives("Reporting", &[save(2)]).ends_as(reason);
     }
 }
 
 #[test]
 pub(super) fn a_passed_gate_is_reported_as_verified() {
-    let walk = Walk::verifying(charter()).answer(judged(Ruling::Passed)).gives_all(
+    let walk = Walk::verifying(spec()).answer(judged(Ruling::Passed)).gives_all(
         "Reporting",
         &[
             told(AgentEvent::VerifyResult {
@@ -118,7 +118,7 @@ pub(super) fn what_passed_is_delivered_before_the_report() {
     Walk::verifying(committing()).answer(proven(proof.clone())).gives("Delivering", &[deliver]);
     let untouched = Proof { tree: proof.base.clone(), ..proof.clone() };
     Walk::verifying(committing()).answer(proven(untouched)).gives("Reporting", &[save(4)]);
-    Walk::verifying(charter()).answer(proven(proof)).gives("Reporting", &[save(4)]);
+    Walk::verifying(spec()).answer(proven(proof)).gives("Reporting", &[save(4)]);
 }
 
 #[test]
@@ -148,7 +148,7 @@ pub(super) fn verified_work_that_cannot_be_delivered_stays_verified() {
 
 #[test]
 pub(super) fn a_failed_gate_sends_the_run_back_with_its_feedback() {
-    let walk = Walk::verifying(charter()).answer(judged(Ruling::Failed)).gives("CallingModel", &[call_model(4)]);
+    let walk = Walk::verifying(spec()).answer(judged(Ruling::Failed)).gives("CallingModel", &[call_model(4)]);
     assert_eq!(
         heard(&walk.run),
         ["The project's checks ran on your work and failed. Fix the cause, then finish again. \
@@ -160,36 +160,35 @@ pub(super) fn a_failed_gate_sends_the_run_back_with_its_feedback() {
 
 #[test]
 pub(super) fn a_failed_gate_ends_the_last_attempt() {
-    let walk = Walk::verifying(RunSpec { max_retries: 0, ..charter() }).answer(judged(Ruling::Failed));
+    let walk = Walk::verifying(RunSpec { max_retries: 0, ..spec() }).answer(judged(Ruling::Failed));
     walk.gives("Reporting", &[save(4)]).ends_as(Reason::GateFailed);
 }
 
 #[test]
 pub(super) fn the_same_failure_again_is_stuck() {
-    let first = Walk::verifying(RunSpec { stuck_after: Some(2), ..charter() }).answer(judged(Ruling::Failed));
+    let first = Walk::verifying(RunSpec { stuck_after: Some(2), ..spec() }).answer(judged(Ruling::Failed));
     let second = first.answer(says(StopReason::EndTurn, "Mended.")).answer(judged(Ruling::Failed));
     second.gives("Reporting", &[save(6)]).ends_as(Reason::Stuck);
 }
 
 #[test]
 pub(super) fn a_gate_that_cannot_run_is_never_fed_back() {
-    let walk = Walk::verifying(charter()).answer(judged(Ruling::Errored)).gives("Reporting", &[save(4)]);
+    let walk = Walk::verifying(spec()).answer(judged(Ruling::Errored)).gives("Reporting", &[save(4)]);
     walk.ends_as(Reason::GateErrored);
     assert_eq!(heard(&walk.run), ["do it"]);
 }
 
 #[test]
 pub(super) fn tampering_is_told_once_or_ends_the_run() {
-    let told = Walk::verifying(charter()).answer(judged(Ruling::Tampered)).gives("CallingModel", &[call_model(4)]);
+    let told = Walk::verifying(spec()).answer(judged(Ruling::Tampered)).gives("CallingModel", &[call_model(4)]);
     assert!(heard(&told.run)[0].contains("- lanes/verify.yaml (changed): lanes"));
     let twice = told.answer(says(StopReason::EndTurn, "Done.")).answer(judged(Ruling::Tampered));
     twice.gives("Reporting", &[save(6)]).ends_as(Reason::GateTampered);
-    let again =
-        || Walk::verifying(charter()).answer(judged(Ruling::Tampered)).answer(says(StopReason::EndTurn, "Done."));
+    let again = || Walk::verifying(spec()).answer(judged(Ruling::Tampered)).answer(says(StopReason::EndTurn, "Done."));
     again().answer(proven(nature::proof())).ends_as(Reason::Verified);
     let nothing_left = Proof { tree: nature::proof().base, ..nature::proof() };
     again().answer(proven(nothing_left)).gives("Reporting", &[save(6)]).ends_as(Reason::GateTampered);
-    let strict = Walk::verifying(RunSpec { on_tamper: OnTamper::Fail, ..charter() });
+    let strict = Walk::verifying(RunSpec { on_tamper: OnTamper::Fail, ..spec() });
     strict.answer(judged(Ruling::Tampered)).gives("Reporting", &[save(4)]).ends_as(Reason::GateTampered);
 }
 
@@ -206,7 +205,7 @@ fn finished(reason: Reason, message: &str, output_tokens: u64) -> Action {
 
 #[test]
 pub(super) fn a_saved_report_ends_the_run() {
-    let walk = Walk::verifying(charter())
+    let walk = Walk::verifying(spec())
         .answer(judged(Ruling::Passed))
         .answer(|call| Event::ReportSaved { call, saved: Box::default() });
     let end = finished(Reason::Verified, "the project's checks passed", 1);
@@ -216,14 +215,14 @@ pub(super) fn a_saved_report_ends_the_run() {
 #[test]
 pub(super) fn a_report_that_cannot_be_saved_is_an_io_error() {
     let failed = |call| Event::ReportFailed { call, message: "disk full".into() };
-    let walk = Walk::verifying(charter()).answer(judged(Ruling::Passed)).answer(failed);
+    let walk = Walk::verifying(spec()).answer(judged(Ruling::Passed)).answer(failed);
     let end = finished(Reason::IoError, "disk full", 1);
     walk.gives_all("Idle", &[told(AgentEvent::StateChanged(StateName::Idle)), end]).ends_as(Reason::IoError);
 }
 
 #[test]
 pub(super) fn a_cancel_on_the_way_to_the_report_changes_nothing_but_who_asked() {
-    let reporting = Walk::verifying(charter()).answer(judged(Ruling::Passed));
+    let reporting = Walk::verifying(spec()).answer(judged(Ruling::Passed));
     let delivering = Walk::verifying(committing()).answer(proven(nature::proof()));
     for (walk, label) in [(reporting, "Reporting"), (delivering, "Delivering")] {
         let before = walk.run.result().expect("a result");

@@ -35,7 +35,7 @@ impl World {
         Self { dice, temper, now: 0, coming: Vec::new(), stale: None, tasks_left, meddling }
     }
 
-    /// Returns the next event, or `None` if there is none.
+    /// Returns the next event, or `None` if none exists.
     pub(crate) fn next(&mut self, run: &Run) -> Option<(Elapsed, Event)> {
         if self.dice.chance(self.meddling) {
             let event = self.meddle();
@@ -43,8 +43,8 @@ impl World {
         }
         if run.state() == StateName::Idle && self.coming.is_empty() {
             self.tasks_left = self.tasks_left.checked_sub(1)?;
-            let charter = Box::new(nature::charter(&mut self.dice));
-            return Some((Elapsed(self.now), Event::TaskSubmitted { charter }));
+            let spec = Box::new(nature::spec(&mut self.dice));
+            return Some((Elapsed(self.now), Event::TaskSubmitted { spec }));
         }
         let first = (0..self.coming.len()).min_by_key(|at| self.coming[*at].0);
         let due = run.deadline().map(|due| due.0);
@@ -176,7 +176,7 @@ impl World {
 
     fn meddle(&mut self) -> Event {
         match self.dice.weigh(&[30, 20, 30, 20, 20]) {
-            0 => Event::CancelRequested { cause: nature::any_cause(&mut self.dice), said: "half a".into() },
+            0 => Event::CancelRequested { cause: nature::any_cause(&mut self.dice), partial_text: "half a".into() },
             1 => Event::LimitReached { reason: nature::any_reason(&mut self.dice) },
             2 => nature::base_judged(&mut self.dice),
             3 => self.stale.clone().unwrap_or(Event::DeadlinePassed),

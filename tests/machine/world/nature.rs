@@ -53,11 +53,11 @@ const TOOLS: [(&str, ToolRole, ToolAccess); 8] = [
     ("git-push", ToolRole::Writer, ToolAccess::Denied),
 ];
 
-pub(crate) fn charter(dice: &mut Dice) -> RunSpec {
+pub(crate) fn spec(dice: &mut Dice) -> RunSpec {
     let models = ["first", "second", "third"].iter().take(1 + dice.below(3) as usize);
     let usd_micros = dice.pick(&[None, None, None, Some(900), Some(20_000)]);
     let has_prices = usd_micros.is_some() && !dice.chance(100);
-    let mut charter = RunSpec {
+    let mut spec = RunSpec {
         terms: models.clone().map(|_| terms(has_prices, dice)).collect(),
         depth: dice.pick(&[0, 0, 0, 1, 2]),
         commits: dice.chance(500),
@@ -82,8 +82,8 @@ pub(crate) fn charter(dice: &mut Dice) -> RunSpec {
         seed: dice.throw(),
         ..RunSpec::new(RunId::new("run"), "title", "prompt")
     };
-    charter.is_fix = charter.verify && charter.seed.is_multiple_of(20);
-    charter
+    spec.is_fix = spec.verify && spec.seed.is_multiple_of(20);
+    spec
 }
 
 fn terms(has_price: bool, dice: &mut Dice) -> ModelTerms {

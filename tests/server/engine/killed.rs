@@ -62,7 +62,7 @@ async fn servers_killed_under_load_lose_no_run_and_do_none_twice() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_asked_to_stop_leaves_runs_where_they_can_go_on_and_the_next_one_goes_on() {
+async fn a_stopped_server_leaves_resumable_runs_and_the_next_server_resumes_them() {
     long_test!();
     let model = Model::new([shell("sleep 1; echo 1 >> done"), say("Done.")]);
     let site = Site::with(&model);
@@ -82,7 +82,7 @@ async fn a_server_that_is_asked_to_stop_leaves_runs_where_they_can_go_on_and_the
 }
 
 #[tokio::test]
-async fn a_run_that_does_not_come_to_rest_within_the_grace_is_left_as_it_is_and_gone_on_with() {
+async fn a_run_that_does_not_stop_within_the_grace_period_is_left_and_resumed() {
     long_test!();
     let model = Model::new([hang(), write("done", "1\n"), say("Done.")]);
     let site = Site::with(&model);

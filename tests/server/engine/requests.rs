@@ -35,7 +35,7 @@ async fn what_can_be_chosen_is_told_with_the_project() {
 }
 
 #[tokio::test]
-async fn models_lanes_and_a_bound_hold_in_place_of_those_of_the_task_and_a_fault_names_its_field() {
+async fn models_lanes_and_a_limit_of_a_request_replace_those_of_the_task() {
     let model = Model::new([write("done", "1\n"), say("It is done."), say("It is done, too.")]);
     let site = Site::with(&model);
     site.file("lanes/free.yaml", "steps:\n  - { name: free, run: 'true' }\n");

@@ -18,7 +18,7 @@ async fn a_task_that_is_posted_is_verified_and_committed_and_leaves_what_it_came
     assert_eq!(row["result"]["verified"], json!(true));
     let commit = row["result"]["commit"].as_str().unwrap();
     assert_eq!(git(&site.project(), &["show", &format!("{commit}:done")]), "1");
-    assert!(!site.project().join("done").exists(), "it works in a worktree of its own");
+    assert!(!site.project().join("done").exists(), "the run works in its own worktree");
     let names: Vec<&str> =
         row["artifacts"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     for name in ["report.json", "report.md", "journal.jsonl", "diff.patch"] {
@@ -156,7 +156,7 @@ async fn large_files_are_given_out_whole_and_few_at_once_whoever_reads_slowly() 
         assert_eq!(slow.last().unwrap().status(), 200);
     }
     assert_eq!(get("logs/large.log").await.status(), 503, "one more than there may be");
-    assert_eq!(get("report.json").await.status(), 200, "small ones wait for nobody");
+    assert_eq!(get("report.json").await.status(), 200, "small files do not wait");
     drop(slow);
     let whole = get("logs/large.log").await;
     assert_eq!((whole.status().as_u16(), whole.content_length()), (200, Some(BYTES as u64)));
@@ -164,7 +164,7 @@ async fn large_files_are_given_out_whole_and_few_at_once_whoever_reads_slowly() 
 }
 
 #[tokio::test]
-async fn a_run_is_cancelled_while_it_waits_and_while_it_works_and_once_over_stays_as_it_is() {
+async fn a_run_can_be_cancelled_while_it_waits_or_works_but_not_after_its_end() {
     let model = Model::new([hang()]);
     let site = Site::with(&model);
     let server = site.serve(&["--max-runs", "1"]);

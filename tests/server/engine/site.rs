@@ -213,7 +213,7 @@ impl Stream {
                     return Some(Heard { id, name: field("event"), data: serde_json::from_str(&data).unwrap() });
                 }
             }
-            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await.expect("nothing more is said");
+            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await.expect("no further event arrives");
             self.text.push_str(std::str::from_utf8(&chunk.ok()??).unwrap());
         }
     }

@@ -97,7 +97,7 @@ async fn who_comes_back_behind_any_event_misses_none_and_hears_none_twice() {
 }
 
 #[tokio::test]
-async fn who_follows_goes_on_without_a_gap_or_a_repeat_when_the_server_is_killed_and_another_one_comes() {
+async fn a_follower_gets_each_event_once_when_a_new_server_replaces_a_killed_one() {
     let [first, second, third, last] = script();
     let model = Model::new([first, second, hang(), third, last]);
     let site = Site::with(&model);

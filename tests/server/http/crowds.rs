@@ -10,9 +10,9 @@ use std::time::Duration;
 /// The numbers of connections that are opened, and that stay open.
 const COMING: usize = 10_000;
 const STAYING: usize = 600;
-/// The most open files of the server: its connections, and its own files.
+/// The maximum number of open files of the server: its connections, and its own files.
 const MOST: usize = 256 + 64;
-/// The most additional memory that the server may use, in KiB.
+/// The maximum additional memory that the server may use, in KiB.
 const MORE_MEMORY: u64 = 64 * 1024;
 
 #[test]

@@ -49,7 +49,7 @@ fn a_used_link_lets_who_has_a_session_in_and_shows_everyone_else_the_command() {
     let proxied = place.serve(&["--host", "build.example"]);
     let locked = proxied.ask(b"GET / HTTP/1.1\r\nHost: build.example\r\nAccept: text/html\r\n\r\n");
     assert_eq!(locked.status, 401);
-    assert!(!locked.body.contains("-C /"), "no folder is told to other machines: {}", locked.body);
+    assert!(!locked.body.contains("-C /"), "other machines must not see the folder: {}", locked.body);
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn sites() -> Vec<Row> {
             "OPTIONS /healthz HTTP/1.1|{H}|Origin: http://evil.example|Access-Control-Request-Method: POST||",
             &[401],
         ),
-        row("a cookie as a method of its own", "DELETE /healthz HTTP/1.1|{H}|{C}|Sec-Fetch-Site: cross-site||", &[403]),
+        row("a cookie with another method", "DELETE /healthz HTTP/1.1|{H}|{C}|Sec-Fetch-Site: cross-site||", &[403]),
     ]
 }
 
@@ -221,7 +221,7 @@ fn makers() -> Vec<Row> {
             REFUSED,
         ),
         post("a monitor without anything", "/v1/monitors", "{}", REFUSED),
-        post("a word of nobody", "/v1/monitors/none/checkins?status=ok", "", REFUSED),
+        post("a word without a sender", "/v1/monitors/none/checkins?status=ok", "", REFUSED),
         post("a word that is none", "/v1/monitors/none/checkins?status=%00", "", REFUSED),
         row(
             "a monitor that is nowhere",
@@ -230,7 +230,7 @@ fn makers() -> Vec<Row> {
         ),
         post("a job with the name of a path", "/v1/jobs/..%2f..%2fserve/run", "", REFUSED),
         post("a run with the name of a path", "/v1/runs/..%2f..%2fserve/cancel", "", REFUSED),
-        post("an answer to nobody", "/v1/runs/none/confirmations/1", "{\"answer\": \"yes\"}", REFUSED),
+        post("an answer to no question", "/v1/runs/none/confirmations/1", "{\"answer\": \"yes\"}", REFUSED),
         post("records that are none", "/v1/sync", &"[".repeat(100_000), REFUSED),
         row(
             "records without an end",
@@ -245,8 +245,8 @@ fn lengths() -> Vec<Row> {
     let post = |name, rest: &str, answers| row(name, &format!("{HEAD}{rest}"), answers);
     let gigabyte = format!("4000000\r\n{}", "x".repeat(0x40_0000));
     vec![
-        post("a gigabyte that is said", "Content-Length: 1073741824||", &[413]),
-        post("a gigabyte that is said and asked for", "Expect: 100-continue|Content-Length: 1073741824||", &[413]),
+        post("a gigabyte that is announced", "Content-Length: 1073741824||", &[413]),
+        post("a gigabyte that is announced and asked for", "Expect: 100-continue|Content-Length: 1073741824||", &[413]),
         post("one byte too many", "Content-Length: 1048577||", &[413]),
         post("a chunk without an end", &format!("Transfer-Encoding: chunked||{gigabyte}"), &[0, 413]),
         post("a length that is none", "Content-Length: x||", &[400]),
@@ -333,7 +333,7 @@ fn odd() -> Vec<Row> {
             "GET /healthz HTTP/1.1|{H}|{A}|Connection: Upgrade, HTTP2-Settings|Upgrade: h2c|HTTP2-Settings: AAMAAABkAAQAAP__||",
             &[200],
         ),
-        row("a body that nobody asked for", "GET /healthz HTTP/1.1|{H}|{A}|Content-Length: 100000||x", &[200]),
+        row("an unexpected body", "GET /healthz HTTP/1.1|{H}|{A}|Content-Length: 100000||x", &[200]),
         row("a type that is not there", "GET /healthz HTTP/1.1|{H}|{A}|Accept: image/png||", &[200]),
         row("an event that never was", "GET /v1/runs/x/events HTTP/1.1|{H}|{A}|Last-Event-ID: -1||", &[400, 404]),
     ]

@@ -36,7 +36,7 @@ fn url(server: &Server) -> String {
 }
 
 #[test]
-fn a_run_of_another_machine_is_listed_shown_and_streamed_and_nobody_here_goes_on_with_it() {
+fn a_run_of_another_machine_is_listed_shown_and_streamed_but_not_resumed() {
     let (here, there) = (Place::new(), machine());
     let server = here.serve(&[]);
     let to = url(&server);
@@ -70,7 +70,7 @@ fn a_run_of_another_machine_is_listed_shown_and_streamed_and_nobody_here_goes_on
 }
 
 #[test]
-fn a_run_whose_machine_died_is_lost_in_the_list_and_in_the_api_with_the_name_of_the_machine() {
+fn a_run_of_a_dead_machine_is_lost_in_the_list_and_the_api() {
     let (here, there) = (Place::new(), machine());
     let server = here.serve(&[]);
     let (code, _, said) =

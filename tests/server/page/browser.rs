@@ -31,7 +31,7 @@ pub(crate) fn browser() -> Option<Browser> {
     let (driver, program) =
         (found("chromedriver"), ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(found));
     let (Some(driver), Some(program)) = (driver, program) else {
-        Need::Browser.lacks("there is no `chromedriver`, or no Chromium");
+        Need::Browser.lacks("no `chromedriver`, or no Chromium");
         return None;
     };
     // Another program can take the free port first, often if many suites run at once.

@@ -4,7 +4,7 @@ use crate::server::page::Place;
 use crate::support::{Model, git, say, write};
 
 #[test]
-fn what_was_changed_is_open_with_a_tree_numbers_and_colours_and_both_sides_where_there_is_room() {
+fn the_changes_view_has_a_file_tree_line_numbers_colours_and_two_columns() {
     long_test!();
     let code = "//! Notes.\npub fn answer() -> u64 {\n    42 // <b>that</b>\n}\n";
     // Carriage returns in a file, and file names that are properties of JavaScript objects, must

@@ -49,7 +49,7 @@ fn a_task_of_the_workspace_is_begun_by_its_path_and_none_from_elsewhere() {
 }
 
 #[test]
-fn a_task_is_chosen_with_its_parameters_model_lane_and_budget_and_each_fault_is_beside_its_field() {
+fn the_form_selects_a_task_and_its_values_and_shows_each_fault_at_its_field() {
     long_test!();
     let Some((place, browser)) = Place::open(Model::new([write("done", "yes\n"), say("Done.")])) else { return };
     let params = "what: { required: true, description: Its name }, how: { choices: [well, badly], default: well }";

@@ -39,7 +39,7 @@ fn runs_are_listed_searched_and_filtered_and_new_ones_come_in_by_themselves() {
 }
 
 #[test]
-fn runs_have_their_facts_in_columns_are_found_by_each_and_those_of_a_batch_are_together() {
+fn the_run_table_has_searchable_columns_and_groups_the_runs_of_a_batch() {
     long_test!();
     let Some((place, browser)) = Place::open(working()) else { return };
     browser.until_text("main", "No run yet.");
@@ -76,7 +76,7 @@ fn runs_have_their_facts_in_columns_are_found_by_each_and_those_of_a_batch_are_t
 /// Browsers allow six connections to a server for all tabs. If each tab had its own event stream, a
 /// seventh tab could send no requests.
 #[test]
-fn more_tabs_than_there_may_be_connections_hear_all_also_when_the_one_that_listens_is_closed() {
+fn more_tabs_than_connections_get_all_events_even_after_the_listening_tab_closes() {
     long_test!();
     let Some((place, browser)) = Place::open(working()) else { return };
     browser.until_text("main", "No run yet.");
@@ -100,7 +100,7 @@ fn more_tabs_than_there_may_be_connections_hear_all_also_when_the_one_that_liste
 }
 
 #[test]
-fn a_run_that_is_over_is_told_with_its_turns_tools_and_verdict_under_an_address_of_its_own() {
+fn a_finished_run_has_a_page_with_its_turns_tools_and_verdict() {
     long_test!();
     let Some((place, browser)) = Place::open(working()) else { return };
     let id = place.begin("# Make the file `done`");

@@ -32,7 +32,7 @@ fn a_run_is_seen_as_it_happens_and_its_end_too() {
     browser.until_text(".state", "verified");
     browser.until("document.querySelectorAll('.story .end').length === 1");
     assert_eq!(browser.js("return document.querySelectorAll('.story .turn').length"), 2);
-    assert!(browser.text("#news").contains("verified"), "it is said aloud");
+    assert!(browser.text("#news").contains("verified"), "the page announces the verdict");
     // The story from the journal is the same as the live one.
     let live = browser.text(".story");
     browser.js("location.reload()");

@@ -19,7 +19,7 @@ fn forms(draft: &PlantDraft) -> Vec<String> {
 }
 
 #[test]
-fn a_python_test_has_the_imports_the_base_class_and_each_assertion_of_those_beside_it() {
+fn a_planted_python_test_uses_the_imports_class_and_assertions_of_its_neighbours() {
     let like = "import pytest\nfrom calc import (\n    add,\n)\nfrom support import Base\n\nclass Own(Base):\n    pass\n\nclass AddTest(Own):\n    def test(self):\n        self.assertTrue(add)\n        self.check_it()\n        with pytest.raises(ValueError):\n            pass\n";
     let other = "import unittest\n\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertIn(1, [])\n        self.assertTrue(1)\n";
     let drafts = pytest("tests/", &[("tests/test_a.py", like), ("tests/test_b.py", other)]);
@@ -47,7 +47,7 @@ fn a_python_test_has_the_imports_the_base_class_and_each_assertion_of_those_besi
 }
 
 #[test]
-fn a_python_test_without_known_assertions_or_with_a_base_class_of_its_own_file_has_those_of_unittest() {
+fn a_planted_python_test_falls_back_to_the_assertions_of_unittest() {
     let own = "class Own(TestCase):\n    pass\n\nclass AddTest(Own):\n    def test(self):\n        self.check()\n";
     let drafts = pytest("", &[("test_a.py", own)]);
     assert_eq!(forms(&drafts[1]), ["method of unittest.TestCase: assertEqual"], "the head does not have `TestCase`");
@@ -86,7 +86,7 @@ fn a_script_has_the_imports_the_runner_and_each_assertion_of_the_one_beside_it()
     assert!(whole(&node("", "a.mjs", "")).trim_start().starts_with("import { test as test_kadu } from"));
     let comment = "/*\n * a\nfor b\n test\n */\nimport { it } from 'node:test';\n";
     let text = whole(&node("", "a.test.js", &format!("{comment}\nit('x', () => 1);\n")));
-    assert!(text.starts_with(comment) && text.contains("it(\"fimo\""), "a line of a comment is no end: {text}");
+    assert!(text.starts_with(comment) && text.contains("it(\"fimo\""), "a comment line does not end the test: {text}");
     for (like, path) in [
         ("a/sum.spec.tsx", "a/{file}.spec.tsx"),
         ("a/test.cjs", "a/{file}.test.cjs"),
@@ -116,7 +116,7 @@ fn a_script_has_each_matcher_that_the_one_beside_it_expects() {
 }
 
 #[test]
-fn a_rust_test_links_the_library_of_its_package_and_has_its_names_where_the_tests_have() {
+fn a_planted_rust_test_links_the_library_of_its_package() {
     for (manifest, has_file, name) in [
         ("[package]\nname = \"my-lib\"\n", true, "my_lib"),
         ("[package]\nname = \"my-lib\"\n", false, ""),
@@ -174,8 +174,8 @@ fn a_go_test_fails_in_each_way_that_those_of_its_package_do() {
 }
 
 #[test]
-fn a_java_test_is_for_the_version_of_junit_and_has_the_assertions_that_those_beside_it_use() {
-    for (like, said) in [
+fn a_planted_java_test_uses_the_junit_version_and_assertions_of_its_neighbours() {
+    for (like, message) in [
         (
             "package a.b;\nimport org.junit.jupiter.api.Test;\n",
             "package a.b;\npublic class KaduTest {\n    @org.junit.jupiter.api.Test\n    public void fimo() throws Exception {\n        org.junit.jupiter.api.Assertions.assertEquals(\"tula\", \"\");",
@@ -191,7 +191,7 @@ fn a_java_test_is_for_the_version_of_junit_and_has_the_assertions_that_those_bes
         ("import org.testng.annotations.Test;\n", "\npublic class KaduTest {\n    @org.testng.annotations.Test"),
     ] {
         let text = whole(&junit("", &[("ATest.java", like)]));
-        assert!(text.starts_with(said), "{text}");
+        assert!(text.starts_with(message), "{text}");
     }
     let others = "import org.junit.jupiter.api.Test;\nimport static org.assertj.core.api.Assertions.*;\nimport org.hamcrest.*;\nassertThat(a).isTrue(); Assertions.assertNull(b);";
     let draft = junit("", &[("ATest.java", others)]);

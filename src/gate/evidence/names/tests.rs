@@ -102,7 +102,7 @@ printed[       OK ] All/P.Even/0 (0 ms)
 [  FAILED  ] Calc.Fails";
     let all = ["All/P.Even/0", "All/P.Even/1", "Calc.Adds", "Calc.Fails"];
     assert_eq!(known(text), all);
-    // The code under test ended the program, so there is no summary.
+    // The code under test ended the program before the summary.
     assert_eq!(missing(text, "[ RUN      ] Calc.Adds\n[       OK ] Calc.Adds (0 ms)"), all);
 }
 

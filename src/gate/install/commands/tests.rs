@@ -40,11 +40,11 @@ impl Sample<'_> {
             read: &read,
             list: &list,
         };
-        let told = |command: InstallCommand| {
+        let reported = |command: InstallCommand| {
             let text = format!("{}: {}", command.folder, command.shown());
             if command.fills_folders { text } else { format!("({text})") }
         };
-        commands(&project).into_iter().map(told).collect()
+        commands(&project).into_iter().map(reported).collect()
     }
 }
 

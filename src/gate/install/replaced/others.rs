@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Returns a line for each program in Composer's `bin` that belongs to another package than before,
 /// and for each package that became another one. The lines are sorted.
 pub(super) fn in_composer(lower: &Path, upper: &Path, paths: &[PathBuf]) -> Vec<String> {
-    let told = |path: &PathBuf| {
+    let reported = |path: &PathBuf| {
         let (was, is) = (lower.join(path), upper.join(path));
         let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
         match parts.as_slice() {
@@ -27,9 +27,9 @@ pub(super) fn in_composer(lower: &Path, upper: &Path, paths: &[PathBuf]) -> Vec<
             _ => None,
         }
     };
-    let mut told: Vec<String> = paths.iter().filter_map(told).collect();
-    told.sort();
-    told
+    let mut reported: Vec<String> = paths.iter().filter_map(reported).collect();
+    reported.sort();
+    reported
 }
 
 /// Returns the package of a program, by its link or by the first path in the text that Composer
@@ -48,11 +48,11 @@ fn program_owner(program: &Path) -> Option<String> {
 /// `dependency_overrides` can cause.
 pub(super) fn in_dart(lower: &Path, upper: &Path) -> Vec<String> {
     let before = packages(lower);
-    let told = packages(upper).into_iter().filter_map(|(name, after)| {
+    let reported = packages(upper).into_iter().filter_map(|(name, after)| {
         let before = before.get(&name).filter(|before| **before != after)?;
         Some(stands_in(Path::new(&name), before, &after))
     });
-    told.collect()
+    reported.collect()
 }
 
 /// Returns the place of each package that a `.dart_tool` folder names. Places in a registry or

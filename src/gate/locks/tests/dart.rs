@@ -10,7 +10,7 @@ const BASE: &str = "packages:\n  half:\n    dependency: \"direct main\"\n    des
 #[test]
 fn a_package_of_dart_stays_the_one_that_it_was() {
     let case = CASES.iter().find(|case| case.path == "pubspec.lock").unwrap();
-    let told = |change| compared(case.path, Some(case.base), Some(&changed(case.base, change)), &[]).0;
+    let reported = |change| compared(case.path, Some(case.base), Some(&changed(case.base, change)), &[]).0;
     for (change, wanted) in [
         (["sha256: aa", "sha256: bb"], Some("its checksum was aa and is now bb")),
         (["name: http", "name: evil"], Some("it is now the package `evil`, but was not on the base")),
@@ -34,7 +34,7 @@ fn a_package_of_dart_stays_the_one_that_it_was() {
             Some("it came from pub.dev and now comes from pub.dartlang.org.evil.example"),
         ),
     ] {
-        let rules = told(change);
+        let rules = reported(change);
         assert_eq!(rules.len(), usize::from(wanted.is_some()), "{change:?}: {rules:?}");
         assert!(rules.concat().contains(wanted.unwrap_or_default()), "{rules:?}");
     }

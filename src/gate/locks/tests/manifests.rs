@@ -55,14 +55,17 @@ fn manifests_that_no_section_judges_name_no_new_place() {
         ("environment.yml", "channels:\n  - conda-forge\n", "# more\n", "  - evil\n"),
         ("pnpm-workspace.yaml", "packages: [a]\n", "catalog:\n  a: ^1\n", "overrides:\n  a: github:evil/a\n"),
     ] {
-        let told = |more: &str| compared(path, Some(base), Some(&format!("{base}{more}")), &[]).0.len();
-        assert_eq!((told(honest), told(wrong)), (0, 1), "{path}");
+        let reported = |more: &str| compared(path, Some(base), Some(&format!("{base}{more}")), &[]).0.len();
+        assert_eq!((reported(honest), reported(wrong)), (0, 1), "{path}");
     }
-    let told = |kind: &str, url: &str| {
+    let reported = |kind: &str, url: &str| {
         let manifest = format!(r#"{{"repositories":[{{"type":"{kind}","url":"{url}"}}]}}"#);
         compared("composer.json", Some("{}"), Some(&manifest), &[]).0.len()
     };
-    assert_eq!((told("path", "packages/a"), told("vcs", "https://evil.example"), told("path", "/tmp/a")), (0, 1, 1));
+    assert_eq!(
+        (reported("path", "packages/a"), reported("vcs", "https://evil.example"), reported("path", "/tmp/a")),
+        (0, 1, 1)
+    );
 }
 
 #[test]

@@ -43,9 +43,9 @@ pub(super) fn tree(text: &str) -> Value {
         *value = value.as_str().map_or_else(|| text.to_owned(), |before| format!("{before}; {text}")).into();
     };
     for (command, words) in commands(&plain(text)) {
-        let said = words.join(" ");
+        let message = words.join(" ");
         let around = open.join(" ");
-        let whole = format!("{around}: {said}");
+        let whole = format!("{around}: {message}");
         let command = command.as_str();
         if TESTS.contains(&command) {
             let name = words.iter().find(|word| **word != "NAME").copied().unwrap_or_default();
@@ -73,10 +73,10 @@ pub(super) fn tree(text: &str) -> Value {
         if command.starts_with("else") {
             // The other branch is a different block.
             if let Some(last) = open.last_mut() {
-                *last = format!("{last} {command}({said})");
+                *last = format!("{last} {command}({message})");
             }
         } else if BLOCKS.iter().any(|(begin, _)| *begin == command) {
-            open.push(format!("{command}({said})"));
+            open.push(format!("{command}({message})"));
         } else if BLOCKS.iter().any(|(_, end)| *end == command) {
             open.pop();
         }

@@ -35,8 +35,8 @@ pub(super) enum SectionRule {
     Kept,
     /// New items of a list, unless one excludes something. Existing items stay.
     MayGrow,
-    /// As [`SectionRule::MayGrow`], for an existing list. Without a list everything is included, so a first
-    /// list excludes something.
+    /// As [`SectionRule::MayGrow`], for an existing list. Without a list everything is included, so
+    /// a first list excludes something.
     MayGrowListed,
     /// New scripts, unless they run automatically. Existing scripts stay.
     Scripts,

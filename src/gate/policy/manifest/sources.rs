@@ -25,7 +25,7 @@ pub(super) fn findings(form: ManifestForm, was: &Value, is: &Value) -> Vec<Strin
     let (before, after) = (sources(form, was), sources(form, is));
     let names: BTreeMap<&str, &Option<String>> =
         before.iter().map(|((_, name), source)| (name.as_str(), source)).collect();
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for ((table, name), source) in &after {
         let Some(place) = source.as_deref().filter(|place| *place != REGISTRY) else { continue };
         let own = before.get(&(table.clone(), name.clone())).or_else(|| names.get(name.as_str()).copied());
@@ -36,10 +36,10 @@ pub(super) fn findings(form: ManifestForm, was: &Value, is: &Value) -> Vec<Strin
         // A package of the project may move, but a package that tests use must stay the same one.
         let may_move = |came_from: &str| came_from.starts_with("path ") && !table.contains("dev");
         if came_from.is_some_and(|came_from| came_from != place && !may_move(came_from)) {
-            told.insert(format!("[{table}] `{name}` comes from {place} now: it would replace what the tests use"));
+            reported.insert(format!("[{table}] `{name}` comes from {place} now: it would replace what the tests use"));
         }
     }
-    told.into_iter().collect()
+    reported.into_iter().collect()
 }
 
 /// Returns a line for each workspace package that the tests of a crate use and that now has other
@@ -47,7 +47,7 @@ pub(super) fn findings(form: ManifestForm, was: &Value, is: &Value) -> Vec<Strin
 pub(super) fn other_features(was: &Value, is: &Value) -> impl Iterator<Item = String> {
     let keys = ["features", "default-features", "default_features"];
     let tables = listed(ManifestForm::Cargo).iter().filter(|at| at.contains("dev")).flat_map(|at| select(was, at));
-    let told = tables.flat_map(|(table, value)| {
+    let reported = tables.flat_map(|(table, value)| {
         let now = select(is, &table.replace('.', "/")).into_values().next();
         let names = value.as_object().into_iter().flatten();
         let of_the_project = names.filter(|(_, value)| value.get("path").is_some());
@@ -60,7 +60,7 @@ pub(super) fn other_features(was: &Value, is: &Value) -> impl Iterator<Item = St
         };
         others.map(say).collect::<Vec<_>>()
     });
-    told.collect::<Vec<_>>().into_iter()
+    reported.collect::<Vec<_>>().into_iter()
 }
 
 /// Returns the dependencies that come from a repository, an address or a folder outside of the
@@ -77,11 +77,11 @@ pub(super) fn foreign(
         !known.contains(&(name.clone(), place.clone()))
             && place.as_deref().is_some_and(|place| is_foreign(place, leaves))
     };
-    let told = |((table, name), place): ((String, String), Option<String>)| {
+    let reported = |((table, name), place): ((String, String), Option<String>)| {
         let place = place.unwrap_or_default();
         (format!("[{table}] `{name}` comes from {place}"), ", a source that the base does not use".to_owned())
     };
-    sources(form, is).into_iter().filter(is_new).map(told).collect()
+    sources(form, is).into_iter().filter(is_new).map(reported).collect()
 }
 
 /// Returns whether a place is neither a configured registry nor a folder of the workspace.
@@ -261,8 +261,8 @@ fn place(form: ManifestForm, value: &Value) -> Option<String> {
         return None;
     }
     let keys = ["path", "git", "url", "file", "registry", "registry-index", "index", "source", "package"];
-    let said = keys.iter().find_map(|key| Some(format!("{key} {}", value.get(key)?.as_str()?)));
-    Some(said.unwrap_or_else(|| REGISTRY.into()))
+    let message = keys.iter().find_map(|key| Some(format!("{key} {}", value.get(key)?.as_str()?)));
+    Some(message.unwrap_or_else(|| REGISTRY.into()))
 }
 
 /// Returns the normalized name of a Python package.

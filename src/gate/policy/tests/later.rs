@@ -91,7 +91,7 @@ fn scripts_behind_a_target_that_only_ci_makes_are_protected() {
 }
 
 #[test]
-fn scripts_that_scripts_of_ci_run_are_protected_and_the_product_that_they_run_is_the_work() {
+fn scripts_that_ci_scripts_run_are_protected_and_the_product_they_run_is_not() {
     let files = [
         (".github/workflows/ci.yml", "jobs:\n  a:\n    steps:\n      - run: ci/run.sh\n      - run: make unit\n"),
         (

@@ -102,8 +102,8 @@ fn no_file_is_new_that_would_be_found_before_one_of_the_base() {
         ("suite/calc.py", "calc.py"),
         ("suite/calc/__init__.py", "calc.py"),
     ] {
-        let told = format!("it would be found before `{before}`");
-        assert_eq!(added(&policy, path), Some(told), "{path}");
+        let reported = format!("it would be found before `{before}`");
+        assert_eq!(added(&policy, path), Some(reported), "{path}");
         assert_eq!(
             policy.findings(&changes(path, Some(before)), |_, _| None).len(),
             usize::from(policy.rule(before).is_some()),
@@ -156,12 +156,12 @@ fn nothing_is_new_that_make_a_shell_or_a_compiler_would_take_for_something_else(
     for (path, target) in
         [("unit-tests", "unit-tests"), ("unit-tests/a.txt", "unit-tests"), ("made", "made"), ("all", "all")]
     {
-        let told = added(&policy, path).unwrap_or_default();
+        let reported = added(&policy, path).unwrap_or_default();
         assert!(
-            told.contains(&format!("make would take it for the target `{target}`")) && told.contains(".PHONY"),
-            "{path}: {told}"
+            reported.contains(&format!("make would take it for the target `{target}`")) && reported.contains(".PHONY"),
+            "{path}: {reported}"
         );
-        assert!(told.contains("--allow-edit"), "{told}");
+        assert!(reported.contains("--allow-edit"), "{reported}");
     }
     for path in ["include/assert.h", "include/vector", "include/gtest/gtest.h"] {
         assert_eq!(added(&policy, path).as_deref(), Some(ecosystems::HEADER), "{path}");
@@ -199,13 +199,13 @@ fn what_only_checks_load_is_theirs_and_a_library_that_a_check_reads_is_the_work(
     let notes = policy.notes(
         &["lib/total.sh", "lib/sums.sh", "src/a.js", "data/sums.csv", "data/rates.json", "data/more.csv"].map(modified),
     );
-    let told = [
+    let reported = [
         "lib/total.sh changed: a check of the gate reads it, and it is in no folder of scripts or tests",
         "lib/sums.sh changed: a check of the gate reads it, and it is in no folder of scripts or tests",
         "data/sums.csv changed: tests of the base name it",
         "data/rates.json changed: tests of the base name it",
     ];
-    assert_eq!(notes, told);
+    assert_eq!(notes, reported);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn tests_are_found_as_their_runners_find_them_and_folders_of_tests_are_whole() {
 #[test]
 fn manifests_lead_to_what_they_led_to_and_take_no_name_of_what_is_used() {
     let policy = policy();
-    let told = |path: &str, was: Option<&str>, is: &str| {
+    let reported = |path: &str, was: Option<&str>, is: &str| {
         let kind = if was.is_some() { PathChangeKind::Modified } else { PathChangeKind::Added };
         let contents = |_: &str, side| match side {
             TreeSide::Base => was.map(|text| text.as_bytes().to_vec()),
@@ -243,7 +243,7 @@ fn manifests_lead_to_what_they_led_to_and_take_no_name_of_what_is_used() {
         policy.findings(&[PathChange { path: path.into(), kind }], contents).pop().map(|finding| finding.rule)
     };
     let (package, named) = (files()["package.json"], "[name] changed: it would be used instead of a dependency");
-    let edited = |from: &str, to: &str| told("package.json", Some(package), &package.replace(from, to));
+    let edited = |from: &str, to: &str| reported("package.json", Some(package), &package.replace(from, to));
     assert_eq!(edited("\"w\"", "\"near\"").as_deref(), Some(named));
     assert_eq!(edited("\"w\"", "\"jest\"").as_deref(), Some(named));
     let leads = "[exports../testing] changed: it replaces dependencies with other code";
@@ -254,8 +254,8 @@ fn manifests_lead_to_what_they_led_to_and_take_no_name_of_what_is_used() {
         assert_eq!(edited(from, to), None, "{to}");
     }
     let named = "[name] added: it would be used instead of a dependency";
-    assert_eq!(told("unit/package.json", None, "{ \"name\": \"near\" }").as_deref(), Some(named));
+    assert_eq!(reported("unit/package.json", None, "{ \"name\": \"near\" }").as_deref(), Some(named));
     let imports = "[imports] added: it replaces dependencies with other code";
-    assert_eq!(told("unit/package.json", None, "{ \"imports\": {} }").as_deref(), Some(imports));
-    assert_eq!(told("tools/new/package.json", None, "{ \"name\": \"new\", \"imports\": {} }"), None);
+    assert_eq!(reported("unit/package.json", None, "{ \"imports\": {} }").as_deref(), Some(imports));
+    assert_eq!(reported("tools/new/package.json", None, "{ \"name\": \"new\", \"imports\": {} }"), None);
 }

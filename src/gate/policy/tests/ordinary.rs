@@ -283,8 +283,8 @@ fn ordinary_new_files_are_no_findings() {
         for (path, text) in project.added {
             let change = [PathChange { path: (*path).into(), kind: PathChangeKind::Added }];
             let contents = |_: &str, side| (side == TreeSide::Candidate).then(|| text.as_bytes().to_vec());
-            let told = policy.findings(&change, contents);
-            wrong.extend(told.into_iter().map(|finding| format!("{}: {}: {}", project.lane, path, finding.rule)));
+            let reported = policy.findings(&change, contents);
+            wrong.extend(reported.into_iter().map(|finding| format!("{}: {}: {}", project.lane, path, finding.rule)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -155,12 +155,12 @@ fn no_link_is_in_the_place_of_a_folder_in_which_nothing_may_stand_in() {
 }
 
 #[test]
-fn what_looks_installed_steers_wherever_it_lies_and_programs_have_names_of_their_own() {
+fn folders_of_installed_packages_are_protected_anywhere_and_programs_by_name() {
     let policy = policy();
     let plugin = "[pytest11]\nquiet = report\n";
-    let told = Some("[pytest11] added: it controls how tests run");
-    assert_eq!(added(&policy, "quiet-1.0.dist-info/entry_points.txt", plugin).as_deref(), told);
-    assert_eq!(added(&policy, "a/quiet.egg-info/entry_points.txt", plugin).as_deref(), told);
+    let reported = Some("[pytest11] added: it controls how tests run");
+    assert_eq!(added(&policy, "quiet-1.0.dist-info/entry_points.txt", plugin).as_deref(), reported);
+    assert_eq!(added(&policy, "a/quiet.egg-info/entry_points.txt", plugin).as_deref(), reported);
     assert_eq!(added(&policy, "own.egg-info/entry_points.txt", "[console_scripts]\nown = own:main\n"), None);
     let scripts = |name: &str| {
         let text =
@@ -172,8 +172,8 @@ fn what_looks_installed_steers_wherever_it_lies_and_programs_have_names_of_their
         };
         policy.findings(&changes, contents).pop().map(|finding| finding.rule)
     };
-    let told = format!("[project.scripts.pytest] added: {SHADOWED}");
-    assert_eq!((scripts("pytest"), scripts("more")), (Some(told), None));
+    let reported = format!("[project.scripts.pytest] added: {SHADOWED}");
+    assert_eq!((scripts("pytest"), scripts("more")), (Some(reported), None));
 }
 
 #[test]
@@ -182,16 +182,16 @@ fn no_program_is_new_on_a_path_of_the_gate_and_nothing_that_a_makefile_waits_for
     for path in ["settings", "local.d/flags"] {
         assert_eq!(added(&policy, path, "").as_deref(), Some(READS), "{path}");
     }
-    let told = "it would be used instead of the program `diff` of the gate: give it another name, or open it with `--allow-edit`";
-    assert_eq!(added(&policy, "bin/diff", "").as_deref(), Some(told));
-    assert!(added(&policy, "make", "").is_some_and(|told| told.contains("`make`")));
+    let reported = "it would be used instead of the program `diff` of the gate: give it another name, or open it with `--allow-edit`";
+    assert_eq!(added(&policy, "bin/diff", "").as_deref(), Some(reported));
+    assert!(added(&policy, "make", "").is_some_and(|reported| reported.contains("`make`")));
     for path in ["bin/total", "tools/diff", "settings.yaml"] {
         assert_eq!(added(&policy, path, ""), None, "{path}");
     }
 }
 
 #[test]
-fn what_is_depended_on_anew_is_told_by_manifest_and_name_unless_it_lies_in_the_workspace() {
+fn new_dependencies_are_listed_with_manifest_and_name_unless_in_the_workspace() {
     let policy = policy();
     let now: BTreeMap<&str, &str> = [
         ("pyproject.toml", "[project]\ndependencies = ['rich>=13', 'attrs']\n"),
@@ -206,10 +206,13 @@ fn what_is_depended_on_anew_is_told_by_manifest_and_name_unless_it_lies_in_the_w
         TreeSide::Base => files().get(path).map(|text| text.as_bytes().to_vec()),
         TreeSide::Candidate => now.get(path).map(|text| text.as_bytes().to_vec()),
     };
-    let told = policy.new_dependencies(&changes, contents);
+    let reported = policy.new_dependencies(&changes, contents);
     let expected =
         [("check/Cargo.toml", "serde"), ("go.mod", "c/d"), ("package.json", "left-pad"), ("pyproject.toml", "attrs")];
-    assert_eq!(told.into_iter().collect::<Vec<_>>(), expected.map(|(path, name)| (path.to_owned(), name.to_owned())));
+    assert_eq!(
+        reported.into_iter().collect::<Vec<_>>(),
+        expected.map(|(path, name)| (path.to_owned(), name.to_owned()))
+    );
 }
 
 #[test]
@@ -232,8 +235,8 @@ fn no_source_declares_a_package_that_tests_use_and_the_project_has_not() {
         ("src/main/kotlin/a/Facts.kt", "package org.acme.checks\n", "org.acme"),
         ("src/main/resources/org/junit/jupiter/api/Assertions.class", "", "org.junit"),
     ] {
-        let said = format!("it would be used instead of `{package}`, which tests use");
-        assert_eq!(added(&policy, path, text), Some(said), "{path}");
+        let message = format!("it would be used instead of `{package}`, which tests use");
+        assert_eq!(added(&policy, path, text), Some(message), "{path}");
     }
     for (path, text) in [
         ("src/main/java/com/acme/app/More.java", "package com.acme.app;\nimport org.assertj.core.api.Assertions;\n"),
@@ -262,7 +265,7 @@ fn no_source_of_php_declares_a_namespace_of_a_test_runner() {
     let lane = parse("verify", "verify.yaml", "steps: [{ run: vendor/bin/phpunit }]").unwrap();
     let mut read = |path: &str| php.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
     let policy = Policy::freeze(php.map(|(path, _)| path.to_owned()), &[lane], &[], &[], &mut read).unwrap();
-    for (path, text, told) in [
+    for (path, text, reported) in [
         ("src/More.php", "<?php namespace PHPUnit\\Framework\\Constraint;\nclass IsEqual {}\n", Some("`PHPUnit`")),
         ("src/More.php", "<?php\nnamespace Own { class A {} }\nnamespace Mockery { class B {} }\n", Some("`Mockery`")),
         ("src/More.php", "<?php\nNameSpace\n/* a */ phpUNIT\\Framework;\nclass TestCase {}\n", Some("`PHPUnit`")),
@@ -273,7 +276,7 @@ fn no_source_of_php_declares_a_namespace_of_a_test_runner() {
         ("src/More.php", "<?php\nnamespace Own;\n// not in the namespace Pest\n$a = 'namespace PHPUnit';\n", None),
     ] {
         let rule = added(&policy, path, text);
-        assert_eq!(rule.is_some(), told.is_some(), "{text}");
-        assert!(rule.unwrap_or_default().contains(told.unwrap_or_default()));
+        assert_eq!(rule.is_some(), reported.is_some(), "{text}");
+        assert!(rule.unwrap_or_default().contains(reported.unwrap_or_default()));
     }
 }

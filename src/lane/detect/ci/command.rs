@@ -270,7 +270,7 @@ pub(in super::super) fn quoted(words: &[String]) -> String {
 mod tests {
     use super::*;
 
-    fn told(script: &str) -> Vec<String> {
+    fn detected(script: &str) -> Vec<String> {
         let known = BTreeMap::from([("FEATURES".to_owned(), "--features a".to_owned())]);
         let line = |(number, line): ScriptLine| match line {
             Ok(command) => {
@@ -286,14 +286,14 @@ mod tests {
 
     #[test]
     fn a_script_is_its_simple_commands() {
-        assert_eq!(told("cargo build\n\n# no\ncargo test --all # yes"), ["0 cargo build", "3 cargo test --all"]);
-        assert_eq!(told("a && b; c\nd \\\n  -e 'f g'"), ["0 a", "0 b", "0 c", "1 d -e 'f g'"]);
-        assert_eq!(told("set -eux\nexport A=b\nC=d make"), ["2 A=b C=d make"]);
-        assert_eq!(told("cd web\nnpm test\ncd ..\nnpm i"), ["1 npm test in web", "3 npm i"]);
-        assert_eq!(told("t $FEATURES \"${FEATURES}\""), ["0 t --features a '--features a'"]);
-        assert_eq!(told("make lint || true"), ["0 make lint may fail"]);
-        assert_eq!(told("make test 2>&1 | tee log"), ["0 make test"]);
-        assert_eq!(told("node --test tests/*.js"), ["0 node --test tests/*.js"]);
+        assert_eq!(detected("cargo build\n\n# no\ncargo test --all # yes"), ["0 cargo build", "3 cargo test --all"]);
+        assert_eq!(detected("a && b; c\nd \\\n  -e 'f g'"), ["0 a", "0 b", "0 c", "1 d -e 'f g'"]);
+        assert_eq!(detected("set -eux\nexport A=b\nC=d make"), ["2 A=b C=d make"]);
+        assert_eq!(detected("cd web\nnpm test\ncd ..\nnpm i"), ["1 npm test in web", "3 npm i"]);
+        assert_eq!(detected("t $FEATURES \"${FEATURES}\""), ["0 t --features a '--features a'"]);
+        assert_eq!(detected("make lint || true"), ["0 make lint may fail"]);
+        assert_eq!(detected("make test 2>&1 | tee log"), ["0 make test"]);
+        assert_eq!(detected("node --test tests/*.js"), ["0 node --test tests/*.js"]);
     }
 
     #[test]
@@ -310,12 +310,12 @@ mod tests {
             ("a $B", EXPANDS),
             ("a ${FEATURES:-c}", EXPANDS),
         ] {
-            assert_eq!(told(script), [format!("0 ! {script}: {why}")]);
+            assert_eq!(detected(script), [format!("0 ! {script}: {why}")]);
         }
-        assert_eq!(told("if a; then\n  b\nfi\nc").last().unwrap(), "3 c");
-        assert_eq!(told("if a; then\n  b\nfi\nc").len(), 4);
-        assert_eq!(told("cat <<EOF > x\nmake test\nEOF\nc").last().unwrap(), "3 c");
-        assert_eq!(told("cat <<EOF > x\nmake test\nEOF\nc").len(), 2);
-        assert_eq!(told("cd /tmp\nmake test"), ["1 ! make test: it runs in a folder outside of the project"]);
+        assert_eq!(detected("if a; then\n  b\nfi\nc").last().unwrap(), "3 c");
+        assert_eq!(detected("if a; then\n  b\nfi\nc").len(), 4);
+        assert_eq!(detected("cat <<EOF > x\nmake test\nEOF\nc").last().unwrap(), "3 c");
+        assert_eq!(detected("cat <<EOF > x\nmake test\nEOF\nc").len(), 2);
+        assert_eq!(detected("cd /tmp\nmake test"), ["1 ! make test: it runs in a folder outside of the project"]);
     }
 }

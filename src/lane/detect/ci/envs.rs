@@ -228,12 +228,12 @@ mod tests {
     fn the_environments_of_tox_are_their_commands() {
         let ini = "[tox]\nenvlist = py38,py39,lint\n\n[testenv]\ndeps = pytest\ncommands =\n    pytest {posargs:tests -x} \\\n        --basetemp={envtmpdir}\n    \
                    cov: coverage report\n\n[testenv:lint]\ncommands = flake8 {toxinidir}/src\n[testenv:all]\ncommands = {[testenv:lint]commands}\n";
-        let said = |call: &str| tox(&words(call), ini, "");
-        assert_eq!(said("tox -e py39"), ["pytest tests -x"]);
-        assert_eq!(said("tox"), ["pytest tests -x", "flake8 src"]);
-        assert_eq!(said("tox run -e lint,py"), ["flake8 src", "pytest tests -x"]);
-        assert_eq!(said("tox -e py-cov"), ["pytest tests -x", "coverage report"]);
-        assert_eq!(said("tox -eall"), ["flake8 {toxinidir}/src"]);
+        let message = |call: &str| tox(&words(call), ini, "");
+        assert_eq!(message("tox -e py39"), ["pytest tests -x"]);
+        assert_eq!(message("tox"), ["pytest tests -x", "flake8 src"]);
+        assert_eq!(message("tox run -e lint,py"), ["flake8 src", "pytest tests -x"]);
+        assert_eq!(message("tox -e py-cov"), ["pytest tests -x", "coverage report"]);
+        assert_eq!(message("tox -eall"), ["flake8 {toxinidir}/src"]);
         assert_eq!(tox(&words("tox"), "", ""), [""; 0]);
     }
 

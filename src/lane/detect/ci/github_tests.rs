@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn told(text: &str) -> Vec<String> {
+fn detected(text: &str) -> Vec<String> {
     let line = |offer: CheckOffer| match offer {
         Ok(candidate) => {
             let vars: String = candidate.vars.iter().map(|(name, value)| format!("{name}={value} ")).collect();
@@ -24,7 +24,7 @@ fn the_steps_of_an_action_of_the_project_are_offered_and_what_is_not_read_is_nam
     let text = "on: push\njobs:\n  t:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: ./.github/actions/check\n        with: { how: -k }\n        \
         working-directory: web\n      - uses: ./.github/actions/other/\n";
     assert_eq!(
-        told(text),
+        detected(text),
         [
             "5 make test -k",
             "7 ! uses: ./.github/actions/check: fledge does not read what this action runs",
@@ -39,7 +39,7 @@ fn steps_are_offered_with_their_lines_folders_and_variables() {
         - run: cargo test\n        env: { B: x, S: '${{ secrets.S }}' }\n      - run: |\n          npm ci\n          npm test -- $A\n        working-directory: web\n      \
         - run: make ${{ github.sha }}\n      - run: make lint\n        continue-on-error: true\n      - uses: golangci/golangci-lint-action@v3\n        with: { args: --timeout=5m }\n";
     assert_eq!(
-        told(text),
+        detected(text),
         [
             "8 ! cargo test: it needs secrets",
             "11 npm ci in web",
@@ -54,7 +54,7 @@ fn steps_are_offered_with_their_lines_folders_and_variables() {
 #[test]
 fn of_a_matrix_the_combination_that_is_most_like_this_machine_counts() {
     let job = |matrix: &str, steps: &str| {
-        told(&format!(
+        detected(&format!(
             "on: push\njobs:\n  t:\n    runs-on: ${{{{ matrix.os || 'ubuntu-latest' }}}}\n    strategy:\n      matrix: {matrix}\n    steps: [{steps}]\n"
         ))
     };
@@ -80,16 +80,16 @@ fn of_a_matrix_the_combination_that_is_most_like_this_machine_counts() {
 #[test]
 fn jobs_with_services_and_workflows_for_other_events_are_left_out() {
     let job = "\njobs:\n  t:\n    runs-on: ubuntu-latest\n    services: { db: { image: postgres } }\n    steps: [{ run: make test }]\n";
-    assert_eq!(told(&format!("on: push{job}")), ["6 ! make test: its job needs services"]);
+    assert_eq!(detected(&format!("on: push{job}")), ["6 ! make test: its job needs services"]);
     for on in ["schedule: [{ cron: x }]", "workflow_dispatch:", "push: { tags: ['v*'] }", "release:"] {
-        assert_eq!(told(&format!("on:\n  {on}{job}")), [""; 0], "{on}");
+        assert_eq!(detected(&format!("on:\n  {on}{job}")), [""; 0], "{on}");
     }
     assert!(read("ci.yml", "a: [", &|_| None).is_err());
-    assert_eq!(told("- 1"), [""; 0]);
+    assert_eq!(detected("- 1"), [""; 0]);
 }
 
 #[test]
 fn a_job_that_tests_what_another_one_has_built_is_left_out() {
     let text = "on: push\njobs:\n  t:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/download-artifact@v4\n      - run: yarn test\n";
-    assert_eq!(told(text), ["7 ! yarn test: its job tests what another job has built"]);
+    assert_eq!(detected(text), ["7 ! yarn test: its job tests what another job has built"]);
 }

@@ -25,7 +25,7 @@ const RESERVED: [&str; 12] = [
 const MOST_PARENTS: usize = 20;
 /// The deepest nesting of lists and references in a script, as in GitLab.
 const DEEPEST: usize = 10;
-/// The most lines of a script.
+/// The maximum number of lines of a script.
 const MOST_LINES: usize = 1000;
 /// The tag of a reference to a part of another job.
 const REFERENCE: &str = "!reference";
@@ -118,7 +118,7 @@ fn plain(text: &str) -> Cow<'_, str> {
 }
 
 /// Adds the lines of a script, also those in nested lists and behind references. Adds to `left_out`
-/// what is no line of this file, with its text and the reason.
+/// items that are not lines of this file, with its text and the reason.
 fn add_lines<'n>(
     root: &'n YamlNode,
     node: &'n YamlNode,
@@ -172,7 +172,8 @@ fn obstacle(root: &YamlNode, job: &YamlNode) -> Option<&'static str> {
     }
 }
 
-/// Returns a job, the maps that are merged into it, and the jobs that it extends, the nearest first.
+/// Returns a job, the maps that are merged into it, and the jobs that it extends, the nearest
+/// first.
 fn lineage<'n>(root: &'n YamlNode, job: &'n YamlNode) -> Vec<&'n YamlNode> {
     let mut all = vec![job];
     let mut next = 0;
@@ -216,9 +217,9 @@ mod tests {
             }
             Err(refusal) => format!("{} ! {}: {}", refusal.line, refusal.text, refusal.why),
         };
-        let told: Vec<String> = read("ci.yml", text).unwrap().into_iter().map(line).collect();
+        let reported: Vec<String> = read("ci.yml", text).unwrap().into_iter().map(line).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "6 make test --all in web true",
                 "10 ! make check: its job needs services",
@@ -238,9 +239,9 @@ mod tests {
                     - !reference [.other, script]\n    - echo a: b\n    - make\n\
                     same: { <<: *near, script: !reference [.setup, script] }\n\
                     round: { script: [!reference [round, script]] }\nquoted: { script: \"echo !reference x\" }\n";
-        let told: Vec<String> = read("ci.yml", text).unwrap().into_iter().map(line).collect();
+        let reported: Vec<String> = read("ci.yml", text).unwrap().into_iter().map(line).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "15 ! !reference [.other, script]: it is in another file",
                 "16 ! echo a: a `: ` makes it a map and no command",

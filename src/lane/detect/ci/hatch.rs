@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(expand("hatch test --cover", &facts), one("Test hatch test"));
         assert_eq!(expand("hatch run style:fmt", &facts), Err("it changes files".into()));
         assert_eq!(expand("hatch run docs:build", &facts), Err("fledge does not know what it does".into()));
-        assert!(expand("hatch run style:all", &facts).is_err(), "a detached environment has scripts of its own only");
+        assert!(expand("hatch run style:all", &facts).is_err(), "a detached environment has only its own scripts");
         assert_eq!(expand("hatch build", &facts), Err("it installs".into()));
         assert_eq!(tests(&facts).unwrap().join(" "), "hatch run test:test");
         assert_eq!(tests(&ProjectFacts::default()), None);

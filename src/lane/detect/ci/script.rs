@@ -179,13 +179,13 @@ mod tests {
             "types": "tsc", "check-types": "tsc --noEmit", "own": "node own.js", "prehooked": "true", "hooked": "eslint .", "loop": "npm run loop",
             "e2e": "playwright test", "lint:own": "node lint.js", "empty": "",
         }});
-        let said = |script: &str| work(&manifest, script).map(|work| (work.kind, only_reads(&manifest, script)));
-        assert_eq!(said("test"), Ok((ToolKind::Test, false)));
-        assert_eq!(said("lint"), Ok((ToolKind::Lint, true)));
-        assert_eq!(said("check-types"), Ok((ToolKind::Lint, true)));
-        assert_eq!(said("types"), Ok((ToolKind::Build, false)));
-        assert_eq!(said("hooked"), Ok((ToolKind::Lint, false)));
-        assert_eq!(said("lint:own"), Ok((ToolKind::Lint, false)));
+        let message = |script: &str| work(&manifest, script).map(|work| (work.kind, only_reads(&manifest, script)));
+        assert_eq!(message("test"), Ok((ToolKind::Test, false)));
+        assert_eq!(message("lint"), Ok((ToolKind::Lint, true)));
+        assert_eq!(message("check-types"), Ok((ToolKind::Lint, true)));
+        assert_eq!(message("types"), Ok((ToolKind::Build, false)));
+        assert_eq!(message("hooked"), Ok((ToolKind::Lint, false)));
+        assert_eq!(message("lint:own"), Ok((ToolKind::Lint, false)));
         for (script, why) in [
             ("fix", "it changes files"),
             ("all", "it changes files"),
@@ -194,9 +194,9 @@ mod tests {
             ("own", "fledge does not know what it does"),
             ("e2e", "it drives a browser"),
         ] {
-            assert_eq!(said(script), Err(why.to_owned()), "{script}");
+            assert_eq!(message(script), Err(why.to_owned()), "{script}");
         }
-        assert!(said("loop").is_err());
+        assert!(message("loop").is_err());
     }
 
     #[test]

@@ -15,7 +15,7 @@ fn python_is_checked_in_its_environment_with_the_tools_that_it_configures() {
             &[("setup.py", ""), ("tests/test_a.py", "def test_a(): pass")],
             "python3 pytest #!python3"
         ),
-        ("pytest without a program of its own", &[("setup.py", ""), ("pytest.ini", "")], "python3 #!python3"),
+        ("pytest without its own program", &[("setup.py", ""), ("pytest.ini", "")], "python3 #!python3"),
         ("pytest of another interpreter", &[("setup.py", ""), ("pytest.ini", "")], "python3 pytest"),
         (
             "pytest of the path beside an environment",
@@ -109,7 +109,7 @@ fn python_is_checked_in_an_environment_that_another_tool_has_made() {
             "python3 #!python3"
         ),
         ("sources that unittest does not find", &[("setup.py", ""), unittest, source], "python3"),
-        ("sources for a pytest of its own", &[("pytest.ini", ""), ("setup.py", ""), source], "python3 pytest"),
+        ("sources for its own pytest", &[("pytest.ini", ""), ("setup.py", ""), source], "python3 pytest"),
         (
             "uv beside an environment of pip",
             &[

@@ -17,7 +17,7 @@ const TEXTS: [&str; 8] = [
 ];
 
 proptest! {
-    /// With any files in a project, its lane is read back unchanged, or there is no lane.
+    /// With any files in a project, its lane is read back unchanged, or no lane is detected.
     #[test]
     fn every_lane_that_is_written_is_read_back(
         files in proptest::collection::btree_map(0usize..200, 0usize..TEXTS.len(), 0..12),

@@ -11,8 +11,8 @@ async fn an_answer_that_breaks_off_says_what_it_has_used_and_a_refusal_has_used_
     let error = failure(kind.clone(), vec![send(&[EVENTS, answer])]).await;
     assert_eq!(error.spent, Some(Box::new(counted)));
     for (kind, answer, _) in &ANSWERS[1..3] {
-        let heard = Spent { model: "m".into(), usage: None, bytes: 6, ..Spent::default() };
-        assert_eq!(failure(kind.clone(), vec![send(&[EVENTS, answer]), Reset]).await.spent, Some(Box::new(heard)));
+        let received = Spent { model: "m".into(), usage: None, bytes: 6, ..Spent::default() };
+        assert_eq!(failure(kind.clone(), vec![send(&[EVENTS, answer]), Reset]).await.spent, Some(Box::new(received)));
     }
     assert_eq!(failure(WireFormat::OpenAi, vec![Reset]).await.spent, Some(Box::default()), "who knows");
     let refused = "HTTP/1.1 500 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
@@ -24,11 +24,11 @@ async fn what_a_provider_counts_first_is_told_while_the_answer_comes() {
     let (kind, answer, _) = &ANSWERS[0];
     let (start, _) = answer.split_at(answer.find("data: {\"type\":\"content_block_start").unwrap());
     let server = ScriptedServer::start([vec![send(&[EVENTS, start]), Stall]]);
-    let (told, counted) = (Mutex::new(Vec::new()), tokio::sync::Notify::new());
+    let (reported, counted) = (Mutex::new(Vec::new()), tokio::sync::Notify::new());
     let sink = |delta| {
         if let Delta::Spent(spent) = delta {
             let input = spent.usage.map(|usage| usage.input_tokens);
-            told.lock().unwrap().push(input);
+            reported.lock().unwrap().push(input);
             input.iter().for_each(|_| counted.notify_one());
         }
     };
@@ -37,7 +37,7 @@ async fn what_a_provider_counts_first_is_told_while_the_answer_comes() {
         end = model.complete(&request, &sink) => panic!("{end:?}"),
         () = counted.notified() => {}
     }
-    assert_eq!(told.into_inner().unwrap(), [None, Some(5)]);
+    assert_eq!(reported.into_inner().unwrap(), [None, Some(5)]);
 }
 
 #[tokio::test]

@@ -55,13 +55,13 @@ impl CallingModel {
         {
             return next;
         }
-        if wish.is_some_and(|wish| wish > cx.charter.limits.max_wait_ms) && error.fault.is_retryable() {
+        if wish.is_some_and(|wish| wish > cx.spec.limits.max_wait_ms) && error.fault.is_retryable() {
             let seconds = wish.unwrap_or(0) / 1000;
             return another_model(cx).unwrap_or_else(|| {
                 NextState::end(Reason::Blocked, format!("the provider asks to wait {seconds} s: {}", error.message))
             });
         }
-        if error.fault.is_retryable() && self.tries < cx.charter.limits.tries {
+        if error.fault.is_retryable() && self.tries < cx.spec.limits.tries {
             if let Some((reason, message)) = cx.exhausted() {
                 return NextState::end(reason, message);
             }
@@ -105,7 +105,7 @@ fn shorter(cx: &mut RunContext) -> Option<NextState> {
 
 /// Switches to the next model of the task's list, if there is one.
 fn another_model(cx: &mut RunContext) -> Option<NextState> {
-    let name = cx.charter.models.get(cx.model + 1)?.clone();
+    let name = cx.spec.models.get(cx.model + 1)?.clone();
     cx.model += 1;
     cx.warn(format!("falling back to {name}"));
     Some(NextState::CallModel)

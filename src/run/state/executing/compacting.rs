@@ -69,8 +69,8 @@ impl Compacting {
 
     /// Tries again after an error that may be temporary.
     fn again(&self, error: &ModelError, cx: &mut RunContext) -> Option<NextState> {
-        let is_patient = error.retry_after_ms.is_none_or(|wish| wish <= cx.charter.limits.max_wait_ms);
-        if !error.fault.is_retryable() || !is_patient || self.tries >= cx.charter.limits.tries {
+        let is_patient = error.retry_after_ms.is_none_or(|wish| wish <= cx.spec.limits.max_wait_ms);
+        if !error.fault.is_retryable() || !is_patient || self.tries >= cx.spec.limits.tries {
             return None;
         }
         let wait = cx.pause(self.tries, error.retry_after_ms);

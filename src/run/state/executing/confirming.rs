@@ -22,7 +22,7 @@ pub(in crate::run) struct Confirming {
 impl Confirming {
     pub(in crate::run::state) fn start(turn: ToolTurn, place: usize, cx: &mut RunContext) -> Self {
         let call = cx.call();
-        let due = cx.charter.confirm_within_ms.map(|within| cx.now.plus(Duration::from_millis(within)));
+        let due = cx.spec.confirm_within_ms.map(|within| cx.now.plus(Duration::from_millis(within)));
         if let Some(tool) = turn.tool(place).cloned() {
             cx.emit(AgentEvent::Confirmation { name: tool.name.clone(), args: tool.input.to_value(), approved: None });
             cx.ask(Action::AskConfirmation { call, tool });

@@ -26,15 +26,15 @@ impl RunningHooks {
         Self { call, tools }
     }
 
-    /// Passes notes to the model and `reported` to people. `checkpoint` is the tree after the turn, if
-    /// it changed.
+    /// Passes notes to the model and `reported` to people. `checkpoint` is the tree after the turn,
+    /// if it changed.
     pub(in crate::run::state) fn finished(
         notes: Vec<String>,
         reported: Vec<String>,
         checkpoint: Option<TreeId>,
         cx: &mut RunContext,
     ) -> NextState {
-        reported.into_iter().for_each(|said| cx.warn(said));
+        reported.into_iter().for_each(|partial_text| cx.warn(partial_text));
         for note in notes {
             cx.warn(note.lines().next().unwrap_or_default().to_owned());
             cx.ledger.hook_said(&note);
@@ -43,7 +43,7 @@ impl RunningHooks {
         }
         if let Some(tree) = checkpoint {
             cx.emit(AgentEvent::Checkpoint { turn: cx.ledger.turns, tree: tree.clone() });
-            let opinion = cx.loops.arrive(&tree, cx.charter.limits.loop_threshold);
+            let opinion = cx.loops.arrive(&tree, cx.spec.limits.loop_threshold);
             cx.checkpoint = Some(tree);
             match opinion {
                 LoopOpinion::Fine => {}

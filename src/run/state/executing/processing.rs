@@ -25,9 +25,12 @@ pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut RunContext) -> Ne
     cx.streaks.queries = 0;
     match reply.stop {
         StopReason::Refusal => {
-            let said = text_of(&reply.content);
+            let message = text_of(&reply.content);
             keep_words(reply, cx);
-            NextState::end(Reason::Refused, if said.trim().is_empty() { "the model refused".into() } else { said })
+            NextState::end(
+                Reason::Refused,
+                if message.trim().is_empty() { "the model refused".into() } else { message },
+            )
         }
         StopReason::OutputLimit | StopReason::Pause => {
             let is_raised = reply.stop == StopReason::OutputLimit && may_be_longer(cx);
@@ -51,7 +54,7 @@ pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut RunContext) -> Ne
 
 /// Warns once for each model that its server omits the end marker of an answer.
 fn warn_of_its_end(cx: &mut RunContext) {
-    let model = cx.charter.models.get(cx.model).map_or("the model", String::as_str);
+    let model = cx.spec.models.get(cx.model).map_or("the model", String::as_str);
     let warning = format!(
         "the server of {model} does not mark the end of an answer (`[DONE]`, a finish reason or `message_stop`): \
          fledge accepts complete answers without the mark"
@@ -78,7 +81,7 @@ fn empty(reply: Reply, cx: &mut RunContext) -> NextState {
 /// Returns true if fledge set the limit that the answer met and the model allows longer answers.
 /// The limit is raised once, and this does not count as a continuation.
 fn may_be_longer(cx: &RunContext) -> bool {
-    let terms = cx.charter.terms_of(cx.model);
+    let terms = cx.spec.terms_of(cx.model);
     let is_ours = terms.max_output_tokens.is_none() && !cx.raised;
     is_ours && terms.largest_output.is_some_and(|largest| largest > ANSWER)
 }
@@ -86,7 +89,7 @@ fn may_be_longer(cx: &RunContext) -> bool {
 /// Asks the model to continue, a limited number of times. A call that was cut off never runs, even
 /// if it can be parsed.
 fn cut_off(reply: Reply, cx: &mut RunContext) -> NextState {
-    if cx.streaks.continuations > cx.charter.limits.continuations {
+    if cx.streaks.continuations > cx.spec.limits.continuations {
         let what = if reply.stop == StopReason::Pause { "paused" } else { "reached its output limit" };
         return NextState::end(Reason::ModelProtocol, format!("the model {what} too often"));
     }
@@ -118,7 +121,7 @@ fn said_it_is_done(text: &str, cx: &mut RunContext) -> NextState {
     let answer = cx.plan.output_schema.as_ref().map(|schema| answer::judge(schema, &cx.transcript.said_last()));
     let is_answer = matches!(answer, Some(Ok(_)));
     if !is_answer
-        && cx.streaks.queries < cx.charter.limits.queries
+        && cx.streaks.queries < cx.spec.limits.queries
         && cx.exhausted().is_none() // the model needs a turn to read the answer
         && let Some(query) = query::detect(text)
         && (cx.rule("files-read").is_some() || matches!(query, ModelQuery::Env { .. }))
@@ -134,7 +137,7 @@ fn said_it_is_done(text: &str, cx: &mut RunContext) -> NextState {
         Some(Ok(value)) => cx.answer = Some(value),
         None => {}
     }
-    if cx.charter.verify { NextState::Verify } else { NextState::end(Reason::Skipped, Reason::Skipped.row().meaning) }
+    if cx.spec.verify { NextState::Verify } else { NextState::end(Reason::Skipped, Reason::Skipped.row().meaning) }
 }
 
 /// Gives each call a unique id and queues it. A call that may not run gets its result at once.

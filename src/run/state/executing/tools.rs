@@ -22,7 +22,7 @@ impl RunningTools {
         cx: &mut RunContext,
     ) -> NextState {
         let mut turn = std::mem::take(&mut self.turn);
-        if let Some(tries) = turn.may_retry(call, &outcome, cx.charter.limits.tries) {
+        if let Some(tries) = turn.may_retry(call, &outcome, cx.spec.limits.tries) {
             let wait = cx.pause(tries, None);
             let tool = turn.requeue(call);
             return NextState::BackOff(BackingOff::start(

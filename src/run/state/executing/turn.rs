@@ -17,10 +17,10 @@ use crate::run::watch::AgentEvent;
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
-/// The most read-only calls in parallel.
+/// The maximum number of read-only calls in parallel.
 const PARALLEL_READS: usize = 8;
-/// The most sub-agents of a run in parallel. Each of them runs at most one sub-agent at a time and
-/// waits for it, so no more than this many are at work.
+/// The maximum number of sub-agents of a run in parallel. Each of them runs at most one sub-agent
+/// at a time and waits for it, so no more than this many are at work.
 const PARALLEL_CHILDREN: usize = 4;
 /// Tools whose changes are listed as the run's own.
 const FILE_TOOLS: [&str; 3] = ["files-write", "files-edit", "files-delete"];
@@ -92,8 +92,8 @@ impl ToolTurn {
             Some(format!("the arguments are not a JSON object: {error}"))
         } else if repeated {
             Some("another call of this turn has the same id: give each call a different id".into())
-        } else if self.slots.len() >= cx.charter.limits.calls_per_turn {
-            Some(format!("too many calls in one turn: at most {} are run", cx.charter.limits.calls_per_turn))
+        } else if self.slots.len() >= cx.spec.limits.calls_per_turn {
+            Some(format!("too many calls in one turn: at most {} are run", cx.spec.limits.calls_per_turn))
         } else if rule.is_none() {
             Some(format!("there is no tool `{}` in this task", tool.name))
         } else {
@@ -130,8 +130,8 @@ impl ToolTurn {
             let beside = |role: ToolRole, most: usize| running.len() < most && running.iter().all(|r| *r == role);
             let may_start = alone
                 || match slot.role {
-                    ToolRole::Child => cx.charter.depth == 0 && beside(ToolRole::Child, PARALLEL_CHILDREN),
-                    ToolRole::Reader => cx.charter.parallel_reads && beside(ToolRole::Reader, PARALLEL_READS),
+                    ToolRole::Child => cx.spec.depth == 0 && beside(ToolRole::Child, PARALLEL_CHILDREN),
+                    ToolRole::Reader => cx.spec.parallel_reads && beside(ToolRole::Reader, PARALLEL_READS),
                     ToolRole::Writer => false,
                 };
             if !may_start {
@@ -212,7 +212,7 @@ impl ToolTurn {
     fn note_refusal(&mut self, place: usize, why: &str, cx: &mut RunContext) {
         if let Some(slot) = self.slots.get(place) {
             let opinion = note(&slot.tool, why, false, cx);
-            self.heed(opinion);
+            self.apply_opinion(opinion);
         }
     }
 
@@ -235,7 +235,7 @@ impl ToolTurn {
 
     /// Records the outcome of a running call. An outcome for any other call is ignored.
     pub(in crate::run::state) fn end(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut RunContext) {
-        let told = self.told_bytes();
+        let messages = self.told_bytes();
         let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_running(call)) else { return };
         let ToolOutcome { content, is_error, transient: _, change, detail, images } = outcome;
         let duration_ms = match slot.stage {
@@ -252,13 +252,13 @@ impl ToolTurn {
             cx.ledger.refused(path, rule);
         }
         let content = match cx.room_for_results() {
-            Some(room) => shortened(content, room.saturating_sub(told)),
+            Some(room) => shortened(content, room.saturating_sub(messages)),
             None => content,
         };
         let opinion = note(&slot.tool, &content, change.is_some(), cx);
         let result = ToolResult { id: slot.tool.id.clone(), content, is_error, images };
         slot.stage = Stage::Done { result, denied: false, malformed: false, duration_ms, change, detail };
-        self.heed(opinion);
+        self.apply_opinion(opinion);
     }
 
     /// Returns the bytes of the results so far.
@@ -270,7 +270,7 @@ impl ToolTurn {
         self.slots.iter().map(bytes).sum()
     }
 
-    fn heed(&mut self, opinion: LoopOpinion) {
+    fn apply_opinion(&mut self, opinion: LoopOpinion) {
         match opinion {
             LoopOpinion::Fine => {}
             LoopOpinion::Repetitive => self.repetitive = true,
@@ -319,8 +319,8 @@ impl ToolTurn {
         };
         let call = cx.call();
         let input = self.run(place, call, cx).tool.input.to_value();
-        let said = |key: &str| input[key].as_str().map(str::trim).filter(|text| !text.is_empty());
-        let note = said("title").or_else(|| said("task")).unwrap_or_default().to_owned();
+        let shown = |key: &str| input[key].as_str().map(str::trim).filter(|text| !text.is_empty());
+        let note = shown("title").or_else(|| shown("task")).unwrap_or_default().to_owned();
         cx.emit(AgentEvent::Subagent { finished: false, note });
         cx.reserve(call, aside);
         cx.ask(Action::RunChild { call, input, limits });
@@ -348,7 +348,7 @@ impl ToolTurn {
 /// Assesses a call with this result for loop detection.
 fn note(tool: &ToolCall, result: &str, changed: bool, cx: &mut RunContext) -> LoopOpinion {
     let ToolInput::Object(input) = &tool.input else { return LoopOpinion::Fine };
-    let threshold = cx.charter.limits.loop_threshold;
+    let threshold = cx.spec.limits.loop_threshold;
     match cx.loops.note(&tool.name, input, result, changed, threshold) {
         // The model has not yet been warned of repetitions within this turn.
         LoopOpinion::Loop if !cx.loops.went_on(threshold) => LoopOpinion::Repetitive,

@@ -28,7 +28,7 @@ export function run(main, id) {
   const stop = listen((news) => {
     if (news.type === "reset" || news.data?.id === page.id || news.data?.run === page.id) page.refresh();
   });
-  // There are no news when another machine falls silent, so its runs are polled.
+  // The server sends no news when another machine falls silent, so its runs are polled.
   const clockwork = setInterval(() => page.run?.machine && page.run.state !== "ended" && page.refresh(), 30_000);
   return () => {
     page.close();

@@ -30,7 +30,7 @@ export function runs(main, given) {
   });
   const clockwork = setInterval(() => {
     page.rows.forEach((row) => row.age());
-    // There are no news when another machine falls silent, so its runs are polled.
+    // The server sends no news when another machine falls silent, so its runs are polled.
     if ([...page.rows.values()].some(({ run }) => run.machine && ["running", "lost"].includes(run.state))) page.refresh();
   }, 30_000);
   const sight = new IntersectionObserver((seen) => seen.some((entry) => entry.isIntersecting) && page.more(), { rootMargin: "600px" });

@@ -97,7 +97,7 @@ impl Scene {
         self.folder.path().join(name)
     }
 
-    fn holes(&self) -> PathRules {
+    fn rules(&self) -> PathRules {
         PathRules {
             hidden: vec![self.path("state")],
             home: Some(self.path("home")),
@@ -145,7 +145,7 @@ fn program() -> &'static Path {
 }
 
 /// Returns a sandbox of this kind. If the machine lacks it, prints a note and returns `None`.
-pub(super) async fn wall(kind: SandboxKind) -> Option<Sandbox> {
+pub(super) async fn sandbox(kind: SandboxKind) -> Option<Sandbox> {
     wall_by(kind, program()).await
 }
 
@@ -164,11 +164,11 @@ async fn wall_by(kind: SandboxKind, program: &Path) -> Option<Sandbox> {
     let raised = match kind {
         SandboxKind::Landlock => Sandbox::landlock(program, "/usr/bin:/bin").await,
         SandboxKind::Bubblewrap | SandboxKind::Off => {
-            Sandbox::raise(SandboxChoice::Required, Some(program), "/usr/bin:/bin").await
+            Sandbox::find(SandboxChoice::Required, Some(program), "/usr/bin:/bin").await
         }
     };
     match raised {
-        Ok(wall) => Some(wall),
+        Ok(sandbox) => Some(sandbox),
         Err(fault) => {
             let need = if kind == SandboxKind::Landlock { Need::Landlock } else { Need::Sandbox };
             need.lacks(&format!("{} does not work here: {fault}", kind.name()));
@@ -182,22 +182,22 @@ async fn run(invocation: Invocation) -> EndedProcess {
 }
 
 /// Runs a program in the sandbox, and returns its end.
-async fn told(wall: &Sandbox, holes: &PathRules, inner: Invocation) -> EndedProcess {
-    wall.run_at(None, holes, inner, &CancellationToken::new(), &|_| {}).await
+async fn told(sandbox: &Sandbox, rules: &PathRules, inner: Invocation) -> EndedProcess {
+    sandbox.run_at(None, rules, inner, &CancellationToken::new(), &|_| {}).await
 }
 
 /// Runs a program in the sandbox, changed by `as_it`. Tries again if a socket of the machine
 /// disappears while the sandbox is built.
 async fn behind(
-    wall: &Sandbox,
-    holes: &PathRules,
+    sandbox: &Sandbox,
+    rules: &PathRules,
     inner: Invocation,
     as_it: impl Fn(Invocation) -> Invocation,
 ) -> EndedProcess {
-    let placeholders = wall.placeholders(holes);
-    for outer in wall.builds(holes, &inner, &placeholders) {
+    let placeholders = sandbox.placeholders(rules);
+    for outer in sandbox.builds(rules, &inner, &placeholders) {
         let ended = run(as_it(outer)).await;
-        if !wall.found_something_gone(&ended.output.text(4000)) {
+        if !sandbox.found_something_gone(&ended.output.text(4000)) {
             return ended;
         }
     }
@@ -225,7 +225,7 @@ fn probes() -> Vec<Probe> {
 
 /// Runs the probes of this test run as this user, each in its own scene. Returns the names of those
 /// that got through.
-async fn attack(wall: &Sandbox, user: Option<u32>) -> Vec<&'static str> {
+async fn attack(sandbox: &Sandbox, user: Option<u32>) -> Vec<&'static str> {
     let mut through = Vec::new();
     let mut scene = Scene::new();
     for (name, _, script) in probes() {
@@ -237,7 +237,8 @@ async fn attack(wall: &Sandbox, user: Option<u32>) -> Vec<&'static str> {
         }
         let inner = scene.shell(&format!("echo RAN; {{ {script}; }} 2>/dev/null"));
         let ended =
-            behind(wall, &scene.holes(), inner, |outer| user.map_or(outer.clone(), |user| as_user(user, outer))).await;
+            behind(sandbox, &scene.rules(), inner, |outer| user.map_or(outer.clone(), |user| as_user(user, outer)))
+                .await;
         let has_run = matches!(ended.end, ProcessEnd::Exited(_)) && ended.output.text(4000).starts_with("RAN");
         assert!(has_run, "{name}: {ended:?} {}", ended.output.text(400));
         if ended.output.text(4000).contains("PWNED") {
@@ -262,19 +263,19 @@ async fn probes_get_through_where_there_is_no_wall() {
 #[tokio::test]
 async fn nothing_gets_through_bubblewrap_as_the_user_who_runs_it() {
     long_test!();
-    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
-    assert_eq!(attack(&wall, None).await, [""; 0]);
+    let Some(sandbox) = sandbox(SandboxKind::Bubblewrap).await else { return };
+    assert_eq!(attack(&sandbox, None).await, [""; 0]);
 }
 
 #[tokio::test]
 async fn nothing_gets_through_bubblewrap_as_an_ordinary_user() {
     long_test!();
     if !is_root() || !has_other_users() {
-        Need::Root.lacks("there is no ordinary user to change to");
+        Need::Root.lacks("no ordinary user to change to");
         return;
     }
-    let Some((wall, _copy)) = wall_for_others(SandboxKind::Bubblewrap).await else { return };
-    assert_eq!(attack(&wall, Some(NOBODY)).await, [""; 0]);
+    let Some((sandbox, _copy)) = wall_for_others(SandboxKind::Bubblewrap).await else { return };
+    assert_eq!(attack(&sandbox, Some(NOBODY)).await, [""; 0]);
 }
 
 /// Returns whether this user namespace maps the id of `nobody`. The container of a single user does
@@ -286,8 +287,8 @@ fn has_other_users() -> bool {
 }
 
 /// Returns the probes that get through Landlock, without those that depend on the machine.
-async fn through_landlock(wall: &Sandbox, user: Option<u32>) -> Vec<&'static str> {
-    let mut through = attack(wall, user).await;
+async fn through_landlock(sandbox: &Sandbox, user: Option<u32>) -> Vec<&'static str> {
+    let mut through = attack(sandbox, user).await;
     through.retain(|name| !HOLES_OF_SOME_MACHINES.contains(name));
     through
 }
@@ -295,30 +296,30 @@ async fn through_landlock(wall: &Sandbox, user: Option<u32>) -> Vec<&'static str
 #[tokio::test]
 async fn only_what_is_known_gets_through_landlock() {
     long_test!();
-    let Some(wall) = wall(SandboxKind::Landlock).await else { return };
+    let Some(sandbox) = sandbox(SandboxKind::Landlock).await else { return };
     let known: Vec<&str> =
         probes().into_iter().map(|(name, _, _)| name).filter(|name| HOLES_OF_LANDLOCK.contains(name)).collect();
-    assert_eq!(through_landlock(&wall, None).await, known);
+    assert_eq!(through_landlock(&sandbox, None).await, known);
     if is_root()
         && has_other_users()
-        && let Some((wall, _copy)) = wall_for_others(SandboxKind::Landlock).await
+        && let Some((sandbox, _copy)) = wall_for_others(SandboxKind::Landlock).await
     {
-        assert_eq!(through_landlock(&wall, Some(NOBODY)).await, known);
+        assert_eq!(through_landlock(&sandbox, Some(NOBODY)).await, known);
     }
 }
 
 #[tokio::test]
 async fn what_the_user_has_running_elsewhere_leaves_room_for_processes_behind_landlock() {
-    let Some(wall) = wall(SandboxKind::Landlock).await else { return };
+    let Some(sandbox) = sandbox(SandboxKind::Landlock).await else { return };
     let user = if is_root() { Some(NOBODY).filter(|_| has_other_users()) } else { None };
-    let (scene, mut holes) = (Scene::new(), PathRules::default());
+    let (scene, mut rules) = (Scene::new(), PathRules::default());
     let as_it = |inner: Invocation| user.map_or(inner.clone(), |user| as_user(user, inner));
     let others = as_it(Invocation { program: "/bin/sleep".into(), args: vec!["600".into()], ..scene.shell("") });
     let mut others: Vec<_> =
         (0..30).map(|_| std::process::Command::new(&others.program).args(&others.args).spawn().unwrap()).collect();
-    holes.limits.processes = Some(20);
+    rules.limits.processes = Some(20);
     let inner = Invocation { dir: "/".into(), ..scene.shell("echo a | cat | cat") };
-    let ended = behind(&wall, &holes, inner, as_it).await;
+    let ended = behind(&sandbox, &rules, inner, as_it).await;
     others.iter_mut().for_each(|other| other.kill().and_then(|()| other.wait()).map(drop).unwrap());
     assert_eq!((ended.end.clone(), ended.output.text(400).trim()), (ProcessEnd::Exited(0), "a"), "{ended:?}");
 }
@@ -326,14 +327,14 @@ async fn what_the_user_has_running_elsewhere_leaves_room_for_processes_behind_la
 #[tokio::test]
 async fn what_is_at_work_behind_the_wall_has_what_it_needs() {
     for kind in [SandboxKind::Bubblewrap, SandboxKind::Landlock] {
-        let Some(wall) = wall(kind).await else { continue };
+        let Some(sandbox) = sandbox(kind).await else { continue };
         let scene = Scene::new();
         let script = "set -e; echo x >new; mkdir -p a/b; mv new a/b/; ln -s a l; chmod 700 a; rm -r a l; echo t >${TMPDIR:-/tmp}/t; \
             echo h >$HOME/h; test -e $HOME/.cargo/config.toml || test -e $CARGO_HOME/config.toml; : >/dev/null; \
             head -c1 /dev/urandom >/dev/null; sh -c 'true | cat'; test \"$(pwd)\" = \"$0\"; echo fine";
         let mut inner = scene.shell(script);
         inner.args.push(scene.path("workspace").display().to_string());
-        let ended = behind(&wall, &scene.holes(), inner, |outer| outer).await;
+        let ended = behind(&sandbox, &scene.rules(), inner, |outer| outer).await;
         assert_eq!(
             (ended.end.clone(), ended.output.text(400).trim()),
             (ProcessEnd::Exited(0), "fine"),
@@ -346,13 +347,13 @@ async fn what_is_at_work_behind_the_wall_has_what_it_needs() {
 #[tokio::test]
 async fn git_tar_and_copies_keep_the_modes_that_are_harmless() {
     for kind in [SandboxKind::Bubblewrap, SandboxKind::Landlock] {
-        let Some(wall) = wall(kind).await else { continue };
+        let Some(sandbox) = sandbox(kind).await else { continue };
         let scene = Scene::new();
         let script = "set -e; export GIT_CONFIG_NOSYSTEM=1; mkdir r t; cd r; git init -q; echo x >a; chmod 755 a; git add a; \
             git -c user.name=a -c user.email=a@b commit -qm a; git gc -q; rm a; git checkout -q a; test -x a; chmod 1777 .; \
             tar cf ../a.tar a; tar xpf ../a.tar -C ../t; cp -a a ../t/b; install -m 700 a ../t/c; test -x ../t/a; test -x ../t/b; \
             perl -e '$s = qq(a); $how = pack(q(Q3), 0, 0, 0); syscall(437, -100, $s, $how, 24) == -1 && $! == 38 or die'; echo fine";
-        let ended = told(&wall, &scene.holes(), scene.shell(script)).await;
+        let ended = told(&sandbox, &scene.rules(), scene.shell(script)).await;
         assert_eq!(
             (ended.end.clone(), ended.output.text(900).trim()),
             (ProcessEnd::Exited(0), "fine"),

@@ -29,10 +29,10 @@ pub(super) fn all(secret: &str) -> Vec<String> {
     let base64: Vec<String> = (0..3).map(|before| base64_core(before, secret.as_bytes())).collect();
     all.extend(base64.iter().map(|text| text.replace('+', "-").replace('/', "_")));
     all.extend(base64);
-    for dress in &mut all {
-        dress.retain(|letter| !letter.is_ascii_whitespace());
+    for encoding in &mut all {
+        encoding.retain(|letter| !letter.is_ascii_whitespace());
     }
-    all.retain(|dress| dress.len() >= LEAST);
+    all.retain(|encoding| encoding.len() >= LEAST);
     all
 }
 
@@ -46,8 +46,8 @@ fn lower_escapes(text: &str) -> String {
     text.chars().map(letter).collect()
 }
 
-/// Returns the base64 letters that depend on these bytes alone, whatever surrounds them. `before`
-/// is the number of other bytes before them in their group of three.
+/// Returns the base64 letters that depend on these bytes alone, regardless of the bytes around
+/// them. `before` is the number of other bytes before them in their group of three.
 fn base64_core(before: usize, bytes: &[u8]) -> String {
     let bit = |at: usize| bytes.get(at / 8).is_some_and(|byte| byte >> (7 - at % 8) & 1 == 1);
     let skipped = (6 - before * 8 % 6) % 6;
@@ -73,16 +73,16 @@ impl SqueezedText {
     }
 
     /// Finds an encoding in the text. Returns the start and end of each match.
-    pub(super) fn places_of<'s>(&'s self, dress: &'s Finder<'_>) -> impl Iterator<Item = (usize, usize)> + 's {
-        let last = dress.needle().len().saturating_sub(1);
-        dress.find_iter(&self.bytes).map(move |at| (self.places[at], self.places[at + last] + 1))
+    pub(super) fn places_of<'s>(&'s self, encoding: &'s Finder<'_>) -> impl Iterator<Item = (usize, usize)> + 's {
+        let last = encoding.needle().len().saturating_sub(1);
+        encoding.find_iter(&self.bytes).map(move |at| (self.places[at], self.places[at + last] + 1))
     }
 
     /// Finds the longest proper prefix of an encoding that ends the text. Returns its start in the
     /// text.
-    pub(super) fn head_at_end(&self, dress: &[u8]) -> Option<usize> {
-        let longest = self.bytes.len().min(dress.len().saturating_sub(1));
-        let length = (1..=longest).rev().find(|length| self.bytes.ends_with(&dress[..*length]))?;
+    pub(super) fn head_at_end(&self, encoding: &[u8]) -> Option<usize> {
+        let longest = self.bytes.len().min(encoding.len().saturating_sub(1));
+        let length = (1..=longest).rev().find(|length| self.bytes.ends_with(&encoding[..*length]))?;
         Some(self.places[self.bytes.len() - length])
     }
 }

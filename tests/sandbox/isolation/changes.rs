@@ -42,9 +42,9 @@ impl Drop for Flicker {
 }
 
 #[tokio::test]
-async fn a_socket_that_comes_and_goes_while_the_wall_is_built_is_no_failure_and_leaves_nothing() {
+async fn a_socket_that_vanishes_during_the_sandbox_setup_is_ignored() {
     long_test!();
-    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
+    let Some(sandbox) = sandbox(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
     // The sandbox blocks new files in these folders. The first is used only if this user can write
     // there; the second is in the workspace.
@@ -59,14 +59,14 @@ async fn a_socket_that_comes_and_goes_while_the_wall_is_built_is_no_failure_and_
     // A program that writes in a workspace gets no cover over its sockets, so the workspace is
     // read-only here.
     let (writable, read_only) = (Vec::new(), vec![scene.path("workspace")]);
-    let holes = PathRules { writable, read_only, ..scene.holes() };
+    let rules = PathRules { writable, read_only, ..scene.rules() };
     for place in places {
         let flicker = Flicker::at(place.clone());
         let heard = std::sync::Mutex::new(Vec::new());
         for number in 0..40 {
             let (inner, stop) = (scene.shell("echo ran"), CancellationToken::new());
             let hear = |bytes: &[u8]| heard.lock().unwrap().extend_from_slice(bytes);
-            let ended = wall.run_at(None, &holes, inner, &stop, &hear).await;
+            let ended = sandbox.run_at(None, &rules, inner, &stop, &hear).await;
             assert_eq!(
                 (&ended.end, ended.output.text(400).trim()),
                 (&ProcessEnd::Exited(0), "ran"),
@@ -81,18 +81,18 @@ async fn a_socket_that_comes_and_goes_while_the_wall_is_built_is_no_failure_and_
 
 #[tokio::test]
 async fn what_two_walls_in_one_workspace_need_stays_until_the_last_of_them_is_gone() {
-    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
+    let Some(sandbox) = sandbox(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
     fs::remove_dir_all(scene.path("workspace/.git")).unwrap();
     fs::create_dir(scene.path("workspace/.fledge")).unwrap(); // left by a run that was killed
     let script = "echo begun >begun; until test -e go; do sleep 0.01; done; mkdir .git/x 2>/dev/null || mkdir .fledge/x 2>/dev/null || echo closed";
-    let (stop, holes) = (CancellationToken::new(), scene.holes());
-    let long = wall.run_at(None, &holes, scene.shell(script), &stop, &|_| {});
+    let (stop, rules) = (CancellationToken::new(), scene.rules());
+    let long = sandbox.run_at(None, &rules, scene.shell(script), &stop, &|_| {});
     let short = async {
         while !scene.path("workspace/begun").exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        told(&wall, &holes, scene.shell("true")).await;
+        told(&sandbox, &rules, scene.shell("true")).await;
         let is_held = [".git", ".fledge"].map(|name| scene.path("workspace").join(name).is_dir());
         fs::write(scene.path("workspace/go"), "").unwrap();
         is_held
@@ -105,8 +105,8 @@ async fn what_two_walls_in_one_workspace_need_stays_until_the_last_of_them_is_go
 }
 
 #[tokio::test]
-async fn tools_that_write_into_their_home_have_one_of_their_own_with_what_was_fetched_in_it() {
-    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
+async fn tools_that_write_into_their_home_get_a_private_copy_with_the_fetched_files() {
+    let Some(sandbox) = sandbox(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
     for (path, text) in [
         (".gradle/caches/modules-2/a.jar", "fetched"),
@@ -126,7 +126,7 @@ async fn tools_that_write_into_their_home_have_one_of_their_own_with_what_was_fe
         mkdir -p .npm/_logs; echo x >.npm/_logs/1; echo x >.npm/_cacache/tmp; : >.cargo/.package-cache; test -e .cargo/config.toml; \
         for kept in .gradle/caches/modules-2/a.jar .m2/repository/a/a.pom .cargo/config.toml; do ! (echo y >$kept) 2>/dev/null; done; \
         for secret in .gradle/gradle.properties .m2/settings.xml .cargo/credentials.toml; do ! grep -q secret $secret 2>/dev/null; done; echo fine";
-    let ended = told(&wall, &scene.holes(), scene.shell(script)).await;
+    let ended = told(&sandbox, &scene.rules(), scene.shell(script)).await;
     assert_eq!((ended.end.clone(), ended.output.text(400).trim()), (ProcessEnd::Exited(0), "fine"), "{ended:?}");
     let left = [".gradle/daemon", ".gradle/caches/journal-1", ".m2/wrapper", ".npm/_logs", ".cargo/.package-cache"];
     assert!(left.iter().all(|path| !scene.path("home").join(path).exists()), "the real home was written");

@@ -8,7 +8,7 @@ use crate::task::{Commit, GateChoice, Task};
 
 impl Agent {
     /// Builds the run spec of a task.
-    pub(super) fn charter(&self, task: &Task, run: RunId) -> RunSpec {
+    pub(super) fn spec(&self, task: &Task, run: RunId) -> RunSpec {
         let defaults = Limits::default();
         let limits = Limits {
             turns: task.budget.turns.unwrap_or(defaults.turns),

@@ -54,8 +54,8 @@ async fn a_socket_that_another_program_has_bound_in_the_workspace_is_out_of_reac
     let bare = run(attack_on(&scene, &workspace, "")).await;
     assert_eq!(bare.output.text(400), "PWNED stream\nPWNED datagram\nover\n", "the attack is wrong");
     for kind in BOTH {
-        let Some(wall) = wall(kind).await else { continue };
-        let ended = told(&wall, &scene.holes(), attack_on(&scene, &workspace, "")).await;
+        let Some(sandbox) = sandbox(kind).await else { continue };
+        let ended = told(&sandbox, &scene.rules(), attack_on(&scene, &workspace, "")).await;
         assert_eq!(ended.output.text(400), "over\n", "{kind:?}");
     }
 }
@@ -63,11 +63,11 @@ async fn a_socket_that_another_program_has_bound_in_the_workspace_is_out_of_reac
 #[tokio::test]
 async fn a_socket_that_is_bound_while_a_program_works_in_the_workspace_is_out_of_reach() {
     for kind in BOTH {
-        let Some(wall) = wall(kind).await else { continue };
+        let Some(sandbox) = sandbox(kind).await else { continue };
         let scene = Scene::new();
         let workspace = scene.path("workspace");
         let before = "echo begun >begun; until test -e go; do sleep 0.01; done;";
-        let (holes, inner) = (scene.holes(), attack_on(&scene, &workspace, before));
+        let (rules, inner) = (scene.rules(), attack_on(&scene, &workspace, before));
         let bind = async {
             while !workspace.join("begun").exists() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -76,28 +76,28 @@ async fn a_socket_that_is_bound_while_a_program_works_in_the_workspace_is_out_of
             fs::write(workspace.join("go"), "").unwrap();
             binder
         };
-        let (ended, _binder) = tokio::join!(told(&wall, &holes, inner), bind);
+        let (ended, _binder) = tokio::join!(told(&sandbox, &rules, inner), bind);
         assert_eq!(ended.output.text(400), "over\n", "{kind:?}");
     }
 }
 
 #[tokio::test]
 async fn a_socket_with_a_relative_name_is_out_of_reach_of_a_room() {
-    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
+    let Some(sandbox) = sandbox(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
     // Rooms show this folder, unless the checkout is below a home.
     let beside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let _binder = Binder::in_folder(beside.path());
-    let ended = told(&wall, &room(&scene), attack_on(&scene, beside.path(), "")).await;
+    let ended = told(&sandbox, &room(&scene), attack_on(&scene, beside.path(), "")).await;
     assert_eq!(ended.output.text(400), "over\n");
 }
 
 #[tokio::test]
 async fn programs_in_a_room_have_sockets_of_their_own() {
-    let Some(wall) = wall(SandboxKind::Bubblewrap).await else { return };
+    let Some(sandbox) = sandbox(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
     for place in ["own", "/tmp/own"] {
-        let ended = told(&wall, &room(&scene), scene.shell(&format!("perl -e '{OWN}' {place}"))).await;
+        let ended = told(&sandbox, &room(&scene), scene.shell(&format!("perl -e '{OWN}' {place}"))).await;
         assert_eq!(ended.output.text(400), "fine\n", "{place}");
     }
 }
@@ -107,9 +107,9 @@ async fn pairs_of_sockets_work_where_no_others_do() {
     let script = "perl -e 'use Socket; for $kind (SOCK_STREAM, SOCK_SEQPACKET) { socketpair(A, B, AF_UNIX, $kind, PF_UNSPEC) or die; \
         syswrite(A, q(x)); sysread(B, $got, 1); print $got }'";
     for kind in BOTH {
-        let Some(wall) = wall(kind).await else { continue };
+        let Some(sandbox) = sandbox(kind).await else { continue };
         let scene = Scene::new();
-        let ended = told(&wall, &scene.holes(), scene.shell(script)).await;
+        let ended = told(&sandbox, &scene.rules(), scene.shell(script)).await;
         assert_eq!(ended.output.text(400), "xx", "{kind:?}: {ended:?}");
     }
 }
