@@ -35,6 +35,34 @@ pub struct Limits {
     pub compact_at_percent: u64,
 }
 
+/// New values for the limits of a run that is taken up again. `None` keeps a limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NewLimits {
+    /// Attempts after the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+    /// Completed model calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u64>,
+    /// Input and output tokens together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money, in millionths of a US dollar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usd_micros: Option<u64>,
+    /// Time of work, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
+}
+
+impl NewLimits {
+    /// Returns true if no limit is set.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

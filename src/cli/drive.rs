@@ -13,6 +13,7 @@ use super::{asking, live, signals};
 use crate::config::{self, EnvironmentLayer};
 use crate::driver::{Agent, DriverSettings, ResumeError, RunError, StopToken};
 use crate::id::RunId;
+use crate::limits::NewLimits;
 use crate::report::{self, NamedRun};
 use crate::run::TaskResult;
 use crate::store::Store;
@@ -34,8 +35,8 @@ const PACE: Duration = Duration::from_secs(2);
 pub(super) enum AgentWork {
     /// A task, with the run key.
     Task(Box<Task>, Option<String>),
-    /// Resume a run.
-    Resume(RunId),
+    /// Resume a run, with new limits if any are given.
+    Resume(RunId, NewLimits),
     /// Resume a run, or end it if it can never be resumed. The caller then starts another run.
     ResumeOrEnd(RunId),
 }
@@ -157,11 +158,15 @@ pub(super) async fn driven(
     if let AgentWork::Task(task, key) = &mut work {
         must_begin(&agent, task, &stop).await?;
         agent = agent.with_run_key(key.take());
+    } else if let AgentWork::Resume(_, limits) = &work
+        && !limits.is_empty()
+    {
+        agent = agent.with_limits(*limits);
     }
     let work = async {
         match work {
             AgentWork::Task(task, _) => agent.run_task(*task).await,
-            AgentWork::Resume(run) => agent.resume(&run).await,
+            AgentWork::Resume(run, _) => agent.resume(&run).await,
             AgentWork::ResumeOrEnd(run) => agent.resume_or_end(&run).await,
         }
     };

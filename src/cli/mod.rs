@@ -22,6 +22,7 @@ mod jobs;
 mod lane_trial;
 mod lanes;
 mod left_worktrees;
+mod limit_arguments;
 mod live;
 mod memory;
 mod models;

@@ -180,7 +180,8 @@ fn whole(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-fn dollars(text: &str) -> Result<u64, &'static str> {
+/// Parses an amount of US dollars into millionths.
+pub(super) fn dollars(text: &str) -> Result<u64, &'static str> {
     parse_dollars(text).ok_or("expected an amount of US dollars such as 2.50, with at most six decimals")
 }
 

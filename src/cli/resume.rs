@@ -26,7 +26,7 @@ pub(super) fn failed(fault: ResumeError) -> CliError {
 /// Resumes a run as the given [`AgentWork`], with the terms of its start and the current keys.
 /// `reports` replace the places of its report, if there are any.
 pub(super) fn resume(
-    how: fn(RunId) -> AgentWork,
+    how: AgentWork,
     run: &RunId,
     reports: &[PathBuf],
     environment: &EnvironmentLayer,
@@ -35,7 +35,9 @@ pub(super) fn resume(
 ) -> Result<u8, CliError> {
     let store = place.store().map_err(CliError::own)?;
     let (row, mut terms) = terms(&store, run).map_err(failed)?;
-    let is_over = matches!(row.state, StoredRunState::Ended(_)) && !is_for_now(&row.state);
+    let is_raised =
+        matches!(&how, AgentWork::Resume(_, limits) if !limits.is_empty()) && driver::is_limited(&row.state);
+    let is_over = matches!(row.state, StoredRunState::Ended(_)) && !is_for_now(&row.state) && !is_raised;
     if !is_over && !reports.is_empty() {
         terms.reports = reports.to_vec();
     }
@@ -44,7 +46,7 @@ pub(super) fn resume(
         false => again(&row, &terms, place, environment, &Pacer::default())?,
     };
     let settings = settings(place, environment, models, terms);
-    let code = block_on(drive(how(run.clone()), settings, voice))??;
+    let code = block_on(drive(how, settings, voice))??;
     if is_over {
         let report = read_text(&store.folder(run).report(), LARGEST_REPORT).map_err(CliError::own)?.unwrap_or_default();
         for path in reports {

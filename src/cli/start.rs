@@ -173,7 +173,14 @@ fn start_or_resume(
                 let hint = "run `fledge runs resume` to continue with the original task, or use another run key";
                 return Err(CliError::input(error).hint(hint));
             }
-            let resumed = resume(AgentWork::ResumeOrEnd, run, &options.reports(), environment, &place, voice.clone());
+            let resumed = resume(
+                AgentWork::ResumeOrEnd(run.clone()),
+                run,
+                &options.reports(),
+                environment,
+                &place,
+                voice.clone(),
+            );
             let Some(lost) = resumed.as_ref().err().and_then(lost_gate) else {
                 let code = resumed?;
                 return taped(run).map(|()| code);

@@ -97,7 +97,6 @@ impl FoldedJournal {
         if record.kind == RESUMED {
             let again = RestartedEffects::parse(&record.data);
             self.go_back(again);
-            again.usd_micros.into_iter().for_each(|limit| self.run.may_cost(limit));
             self.seq = next_life(self.seq);
             // The resuming process sends these events again, and the state of the run.
             let emitted: Vec<AgentEvent> = self.emitted.iter().cloned().chain([taken_up(&self.run)]).collect();
@@ -282,7 +281,10 @@ impl FoldedJournal {
     /// - a passed gate that no report mentions, because the tree may have changed since;
     /// - a failed delivery;
     /// - the end as blocked, because a model asked for too long a pause;
-    /// - the end from outside, so that the run continues like a killed one.
+    /// - the end from outside, so that the run continues like a killed one;
+    /// - the end by a limit that is now higher.
+    ///
+    /// Sets the new limits.
     ///
     /// Returns what it took back.
     pub(super) fn go_back(&mut self, wanted: RestartedEffects) -> RestartedEffects {
@@ -299,16 +301,32 @@ impl FoldedJournal {
         if let Some(before) = &refused {
             self.sent.retain(|call| !before.open.contains_key(call));
         }
-        let taken_back = RestartedEffects {
+        let mut taken_back = RestartedEffects {
             gate: unproven.is_some(),
             delivery: undelivered.is_some(),
             request: refused.is_some(),
             stop: stopped.is_some(),
-            usd_micros: wanted.usd_micros,
+            limit: false,
+            limits: wanted.limits,
         };
         let all = unproven.into_iter().chain(undelivered).chain(refused).chain(stopped);
         all.for_each(|before| self.return_to(*before));
+        self.run.set_limits(wanted.limits);
+        taken_back.limit = wanted.limit && self.go_on();
         taken_back
+    }
+
+    /// Lets a run go on that a limit ended. Returns true if it does.
+    fn go_on(&mut self) -> bool {
+        let actions = self.run.go_on();
+        if actions.is_empty() {
+            return false;
+        }
+        self.emitted.pop(); // the event of its end
+        self.asked = Some(RequestedActions::from_actions(&actions));
+        self.open = actions.into_iter().filter_map(|action| Some((action.call()?, action))).collect();
+        self.stopped = None;
+        true
     }
 
     fn return_to(&mut self, before: FoldState) {

@@ -36,6 +36,7 @@ mod model_call;
 mod panicked;
 mod planning;
 mod preflight;
+mod raise;
 mod record;
 mod redactor;
 mod replay;
@@ -69,6 +70,7 @@ pub use hooks::RunHook;
 pub use lineage::whose;
 pub use memory::MemorySettings;
 pub use planning::lanes_at;
+pub use raise::{RunUse, check_limits, is_limited};
 pub use record::{RESUMED, RestartedEffects, RunTerms, forget_beside};
 pub use replay::{ReplayDifference, ReplayResult, replay};
 pub use resume::{ResumeError, is_for_now, must_be_ours, spent, terms};
@@ -81,6 +83,7 @@ pub(crate) use watcher::EventWatcher;
 pub use worktree::{base_at, commit_at, ground_at, project_of, worktrees};
 
 use crate::id::RunId;
+use crate::limits::NewLimits;
 use crate::mcp;
 use crate::process::cores;
 use crate::process::sandbox::{SandboxChoice, SandboxLimits};
@@ -239,8 +242,10 @@ pub struct Agent {
     bus: EventBus,
     run_key: Option<String>,
     run_id: Option<RunId>,
-    /// The limit on the cost of a resumed run, in millionths of a US dollar.
-    usd_micros: Option<u64>,
+    /// The new limits of a resumed run.
+    limits: NewLimits,
+    /// True if a run that a limit ended goes on with them.
+    is_raised: bool,
 }
 
 impl Agent {
@@ -252,7 +257,8 @@ impl Agent {
             bus: EventBus::default(),
             run_key: None,
             run_id: None,
-            usd_micros: None,
+            limits: NewLimits::default(),
+            is_raised: false,
         }
     }
 
@@ -324,9 +330,16 @@ impl Agent {
     /// Sets the limit on the total cost of a resumed run, in millionths of a US dollar. `None`
     /// keeps the limit that the run was started with.
     #[must_use]
-    pub fn with_bound(mut self, usd_micros: Option<u64>) -> Self {
-        self.usd_micros = usd_micros;
-        self
+    pub fn with_bound(self, usd_micros: Option<u64>) -> Self {
+        let limits = NewLimits { usd_micros, ..NewLimits::default() };
+        Self { limits, ..self }
+    }
+
+    /// Sets new limits of a resumed run. What it has used so far counts towards them. A run that a
+    /// limit ended goes on if that limit is now higher.
+    #[must_use]
+    pub fn with_limits(self, limits: NewLimits) -> Self {
+        Self { limits, is_raised: true, ..self }
     }
 
     /// Runs a task to its end.

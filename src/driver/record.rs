@@ -5,6 +5,7 @@ use super::lineage::whose;
 use super::{DriverSettings, JOURNAL_SCHEMA_VERSION, MemorySettings};
 use crate::gate::forget_bases;
 use crate::id::CallId;
+use crate::limits::NewLimits;
 use crate::process::sandbox::SandboxChoice;
 use crate::run::{Action, AgentEvent, Event, RunSpec, TaskResult};
 use crate::store::{
@@ -41,7 +42,6 @@ impl SentRecord {
     }
 }
 
-/// Returns true if a record of this kind is an event of a run or a sub-agent.
 /// The kind of record of what watchers got in pieces and no event repeats. It is not an event.
 pub(super) const SHOWN: &str = "Shown";
 
@@ -62,6 +62,7 @@ impl ShownRecord {
     }
 }
 
+/// Returns true if a record of this kind is an event of a run or a sub-agent.
 pub(super) fn is_event(kind: &str) -> bool {
     !matches!(whose(kind).1, RESUMED | SENT | SHOWN)
 }
@@ -86,15 +87,18 @@ pub(super) struct ResumedRecord {
     /// True if the end from outside is taken back, so that the run continues.
     #[serde(default, skip_serializing_if = "is_false")]
     stop_again: bool,
-    /// The new limit on the total cost of the run, in millionths of a US dollar. `None`: as before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    usd_micros: Option<u64>,
+    /// True if the run goes on after the limit that ended it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    limit_again: bool,
+    /// The new limits of the run.
+    #[serde(default, skip_serializing_if = "NewLimits::is_empty")]
+    limits: NewLimits,
 }
 
 impl ResumedRecord {
     /// Creates the data of a resume by this process, now.
     pub(super) fn now(again: RestartedEffects) -> Self {
-        let RestartedEffects { gate, delivery, request, stop, usd_micros } = again;
+        let RestartedEffects { gate, delivery, request, stop, limit, limits } = again;
         let (at, process) = (super::timestamp(), std::process::id());
         Self {
             kind: "resumed".into(),
@@ -104,7 +108,8 @@ impl ResumedRecord {
             delivery_again: delivery,
             request_again: request,
             stop_again: stop,
-            usd_micros,
+            limit_again: limit,
+            limits,
         }
     }
 
@@ -118,7 +123,7 @@ fn is_false(is: &bool) -> bool {
     !is
 }
 
-/// The steps that a resume repeats, whose earlier answers no longer count, and the changed limit.
+/// The steps that a resume repeats, whose earlier answers no longer count, and the changed limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RestartedEffects {
     /// The newest gate run.
@@ -129,14 +134,16 @@ pub struct RestartedEffects {
     pub request: bool,
     /// The work under way when the run was ended from outside.
     pub stop: bool,
-    /// The new limit on the total cost of the run, in millionths of a US dollar. `None`: as before.
-    pub usd_micros: Option<u64>,
+    /// The end by a limit that is now higher.
+    pub limit: bool,
+    /// The new limits. What the run has used so far counts towards them.
+    pub limits: NewLimits,
 }
 
 impl RestartedEffects {
-    /// Repeats every step that can be, with this limit on the cost, if any.
-    pub(super) fn all(usd_micros: Option<u64>) -> Self {
-        Self { gate: true, delivery: true, request: true, stop: true, usd_micros }
+    /// Repeats every step that can be, with these limits.
+    pub(super) fn all(limits: NewLimits) -> Self {
+        Self { gate: true, delivery: true, request: true, stop: true, limit: true, limits }
     }
 
     /// Reads the data of a [`RESUMED`] record. Invalid data repeats nothing.
@@ -146,7 +153,8 @@ impl RestartedEffects {
             delivery: resumed.delivery_again,
             request: resumed.request_again,
             stop: resumed.stop_again,
-            usd_micros: resumed.usd_micros,
+            limit: resumed.limit_again,
+            limits: resumed.limits,
         };
         serde_json::from_str(data).map_or_else(|_| Self::default(), said)
     }

@@ -8,6 +8,7 @@ use super::drive::{DriveStart, RunDrive};
 use super::effects::EffectRunner;
 use super::effects::NotReadyReason;
 use super::fold::FoldedJournal;
+use super::raise::{check_limits, is_limited};
 use super::record::{RESUMED, RestartedEffects, ResumedRecord, RunTerms};
 use super::{Agent, EventRecord, JOURNAL_SCHEMA_VERSION, RunError, SETTLE};
 use crate::id::RunId;
@@ -34,6 +35,9 @@ pub enum ResumeError {
          start another run with its conversation: `fledge runs continue`"
     )]
     Over { run: RunId, reason: String },
+    /// The new limits do not let the run go on.
+    #[error("{why}")]
+    Limits { why: String },
     /// The run has not ended yet.
     #[error("run {run} has not ended: continue it with `fledge runs resume`")]
     NotOver { run: RunId },
@@ -77,9 +81,8 @@ impl ResumeError {
             Self::Store(StoreError::Unknown { .. } | StoreError::Ambiguous { .. } | StoreError::Elsewhere { .. }) => {
                 Reason::BadInput
             }
-            Self::Over { .. } | Self::NotOver { .. } | Self::Elsewhere { .. } | Self::OtherModels { .. } => {
-                Reason::BadInput
-            }
+            Self::Over { .. } | Self::NotOver { .. } | Self::Limits { .. } => Reason::BadInput,
+            Self::Elsewhere { .. } | Self::OtherModels { .. } => Reason::BadInput,
             Self::Stopped { .. } => Reason::Cancelled,
             Self::Gate { .. } | Self::NotReady { .. } => Reason::GateErrored,
             Self::Store(_) | Self::Newer { .. } | Self::Unclear { .. } => Reason::IoError,
@@ -182,11 +185,15 @@ impl Agent {
         self.find_outlets(&[terms.reports.as_slice(), terms.patch.as_slice()].concat())?;
         let settings = &self.settings_in(worktree.as_ref());
         let mut task = Task { source: row.head.source.clone(), ..terms.task };
-        task.budget.usd_micros = self.usd_micros.or(task.budget.usd_micros);
+        task.budget.usd_micros = self.limits.usd_micros.or(task.budget.usd_micros);
         settings.outlets().iter().for_each(AtomicOutput::tidy);
+        let goes_on = is_for_now(&row.state) || self.is_raised(&row.state);
+        if self.is_raised {
+            check_limits(&store, &row, self.limits)?;
+        }
         if let StoredRunState::Ended(outcome) = &row.state
             && outcome.reason != Reason::NotDelivered.to_string()
-            && !is_for_now(&row.state)
+            && !goes_on
         {
             let effects = EffectRunner::new(settings.clone(), Arc::new(task), store.folder(run), self.stop.clone());
             return self.give_again(&store, run, outcome, effects).await;
@@ -194,8 +201,7 @@ impl Agent {
         let mut folded = FoldedJournal::default();
         let mut journal = Journal::reopen(&store, run, |record| fold_record(&mut folded, run, &record))?;
         worktree.iter().for_each(Worktree::tidy);
-        let again = folded.go_back(RestartedEffects::all(self.usd_micros));
-        self.usd_micros.into_iter().for_each(|limit| folded.run.may_cost(limit));
+        let again = folded.go_back(RestartedEffects { limit: self.is_raised, ..RestartedEffects::all(self.limits) });
         let (title, state) = (task.title.clone(), folded.run.state());
         let mut beginning = match folded.asked {
             None => DriveStart::Task(Box::new(self.spec(&task, run.clone()))),
@@ -222,7 +228,7 @@ impl Agent {
         if lost.is_some() {
             beginning = DriveStart::End(Reason::GateErrored, folded.open());
         }
-        if state == StateName::Idle && !again.stop {
+        if state == StateName::Idle && !again.stop && !again.limit {
             effects.correct_report(&folded.run).map_err(|why| ResumeError::Report { run: run.clone(), why })?;
         } else {
             let appended = journal.append(folded.at.0, RESUMED, &ResumedRecord::now(again).to_json());
@@ -268,6 +274,11 @@ impl Agent {
         RunError::judge(folded.run.result().ok_or(RunError::NeverEnded)?)
     }
 
+    /// Returns true if a limit ended the run, and limits are to be raised.
+    fn is_raised(&self, state: &StoredRunState) -> bool {
+        is_limited(state) && self.is_raised
+    }
+
     /// Checks that the run belongs to this workspace and, if it is to continue, to these models.
     fn must_fit(&self, row: &RunRow, worktree: Option<&Worktree>) -> Result<(), ResumeError> {
         let RunRow { head, state, .. } = row;
@@ -277,7 +288,8 @@ impl Agent {
             return Err(ResumeError::Elsewhere { run: head.id.clone(), theirs: head.workspace.clone(), ours });
         }
         let models: Vec<String> = self.settings.models.iter().map(|model| model.provider.name()).collect();
-        if (is_for_now(state) || !matches!(state, StoredRunState::Ended(_))) && models != head.models {
+        let goes_on = is_for_now(state) || self.is_raised(state) || !matches!(state, StoredRunState::Ended(_));
+        if goes_on && models != head.models {
             let (theirs, ours) = (head.models.join(", "), models.join(", "));
             return Err(ResumeError::OtherModels { run: head.id.clone(), theirs, ours });
         }

@@ -45,8 +45,15 @@ fn read_story(story: &mut RunStory, store: &Store, row: &RunRow) -> Result<(), R
 }
 
 fn taken_up(again: RestartedEffects) -> Takeover {
-    let RestartedEffects { gate, delivery, request, stop, usd_micros } = again;
-    Takeover { gate_again: gate, delivery_again: delivery, request_again: request, stop_again: stop, usd_micros }
+    let RestartedEffects { gate, delivery, request, stop, limit, limits } = again;
+    Takeover {
+        gate_again: gate,
+        delivery_again: delivery,
+        request_again: request,
+        stop_again: stop,
+        limit_again: limit,
+        limits,
+    }
 }
 
 /// Collects the answers of a run so far. Leaves out the failure that led to another model, because

@@ -6,7 +6,7 @@ pub use super::course::{TimePart, TimeSpan};
 use crate::chat::{FileChange, OutcomeDetail, StopReason, Usage};
 use crate::elapsed::Elapsed;
 use crate::id::TreeId;
-use crate::limits::Limits;
+use crate::limits::{Limits, NewLimits};
 use crate::run::{Action, AgentEvent, Event, Run, StateName};
 use crate::verdict::{Reason, StopCause, Verdict};
 use serde::Serialize;
@@ -57,8 +57,10 @@ pub struct Takeover {
     pub request_again: bool,
     /// True if the work that was interrupted from outside continues.
     pub stop_again: bool,
-    /// The new cost limit, in millionths of a US dollar. `None` keeps the limit.
-    pub usd_micros: Option<u64>,
+    /// True if the run goes on after the limit that ended it.
+    pub limit_again: bool,
+    /// The new limits.
+    pub limits: NewLimits,
 }
 
 /// An entry of a story.
@@ -194,7 +196,7 @@ impl RunStory {
 
     /// Records that another process took up the run, with the changes.
     pub fn resumed(&mut self, at: Elapsed, taken_up: Takeover) {
-        let Takeover { gate_again, delivery_again, request_again, stop_again, usd_micros } = taken_up;
+        let Takeover { gate_again, delivery_again, request_again, stop_again, limit_again, limits } = taken_up;
         self.at = at.max(self.at);
         if let Some(run) = self.unreported.take() {
             self.run = *run;
@@ -210,7 +212,11 @@ impl RunStory {
             self.run = *run;
             self.scenes.retain(|scene| scene.of.is_some() || !matches!(scene.what, SceneKind::Ended { .. }));
         }
-        usd_micros.into_iter().for_each(|limit| self.run.may_cost(limit));
+        self.run.set_limits(limits);
+        if limit_again {
+            self.run.go_on();
+            self.scenes.retain(|scene| scene.of.is_some() || !matches!(scene.what, SceneKind::Ended { .. }));
+        }
         self.add_scene(SceneKind::Resumed);
     }
 

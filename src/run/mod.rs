@@ -28,6 +28,7 @@ mod ledger;
 mod loops;
 mod prompt;
 mod query;
+mod raise;
 mod result;
 mod run_spec;
 mod state;
@@ -90,12 +91,6 @@ impl Run {
             self.state = RunState::enter(next, &mut self.context);
         }
         self.context.take_actions()
-    }
-
-    /// Sets another money limit, in millionths of a US dollar. The whole cost of the run so far
-    /// counts towards it.
-    pub fn may_cost(&mut self, usd_micros: u64) {
-        self.context.spec.limits.usd_micros = Some(usd_micros);
     }
 
     /// Returns the earliest time at which [`Event::DeadlinePassed`] has an effect.

@@ -1,5 +1,5 @@
 //! The laws over events that no driver would send. Arbitrary events enter simulated worlds at
-//! arbitrary times. They carry awaited and unknown call ids, and charters have the largest and
+//! arbitrary times. They carry awaited and unknown call ids, and run specs have the largest and
 //! smallest numbers.
 
 #![expect(clippy::disallowed_methods, reason = "how many cases to try is asked from outside")]

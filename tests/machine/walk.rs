@@ -95,7 +95,7 @@ pub(crate) fn spec() -> RunSpec {
     RunSpec::new(RunId::new("run"), "title", "prompt")
 }
 
-/// Returns a charter of a run that commits.
+/// Returns a run spec of a run that commits.
 pub(crate) fn committing() -> RunSpec {
     RunSpec { commits: true, ..spec() }
 }

@@ -17,6 +17,7 @@ mod listing;
 mod logs;
 mod outlets;
 mod output;
+mod raising;
 mod replay;
 mod resume;
 mod resumed;

@@ -4,6 +4,7 @@ use super::super::configured;
 use super::super::connect::again;
 use super::super::drive::{AgentWork, OutputArguments, OutputOptions, drive};
 use super::super::failure::CliError;
+use super::super::limit_arguments::LimitArguments;
 use super::super::outlet::outlet;
 use super::super::results::{ResultFiles, RunFiles};
 use super::super::resume::{failed, settings, task_after};
@@ -31,6 +32,8 @@ pub(in crate::cli) struct ContinueArguments {
     /// Also write the report to FILE, as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    limits: LimitArguments,
     #[command(flatten)]
     voice: OutputArguments,
 }
@@ -70,7 +73,7 @@ fn continue_run(
     let set = configured::load(environment, &workspace).map_err(CliError::input)?;
     let place = ProjectContext { workspace: &workspace, state_dir: &shelf.state, set: &set };
     let models = again(&row, &terms, &place, environment, &Pacer::default())?;
-    let task = task_after(text, (&store, &row), &terms, is_there);
+    let task = arguments.limits.say(task_after(text, (&store, &row), &terms, is_there));
     let reports = arguments.report.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
     let terms = RunTerms { reports: reports.collect(), patch: None, earlier: Some(before), ..terms };
     let voice = OutputOptions::new(arguments.voice, &set, environment).with(results);

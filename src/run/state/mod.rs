@@ -11,6 +11,7 @@ mod reporting;
 mod verifying;
 
 pub(super) use reporting::EndedRun;
+pub(super) use verifying::retry;
 
 use super::bill::RunBill;
 use super::context::RunContext;

@@ -52,6 +52,9 @@ impl Verifying {
     }
 }
 
+/// The signature of a verdict on a final answer that does not fit the schema.
+const WRONG_ANSWER: &str = "output_schema";
+
 /// Sends back a final answer that does not fit the schema. This counts as an attempt, but the gate
 /// does not run.
 pub(super) fn reject(why: &str, cx: &mut RunContext) -> NextState {
@@ -62,7 +65,7 @@ pub(super) fn reject(why: &str, cx: &mut RunContext) -> NextState {
         findings: Vec::new(),
         duration_ms: 0,
         feedback: format!("The final answer does not have the required form: {why}"),
-        signature: "output_schema".into(),
+        signature: WRONG_ANSWER.into(),
         notes: Vec::new(),
         installed: None,
         failed_before: Vec::new(),
@@ -81,6 +84,20 @@ pub(super) fn reject(why: &str, cx: &mut RunContext) -> NextState {
     };
     close(attempt, verdict, &next, cx);
     next
+}
+
+/// Begins the attempt after the last one, which failed and was the last that the run might make.
+pub(in crate::run) fn retry(cx: &mut RunContext) -> NextState {
+    let Some(Attempt { verdict, .. }) = cx.ledger.attempts.last() else { return NextState::CallModel };
+    let retries_left = cx.spec.max_retries.saturating_sub(cx.attempt);
+    let told = match verdict.signature.as_str() {
+        WRONG_ANSWER => prompt::wrong_answer(&verdict.feedback, retries_left),
+        _ => prompt::gate_failed(verdict, retries_left),
+    };
+    cx.transcript.say(told);
+    cx.attempt += 1;
+    cx.loops.forget();
+    NextState::Begin
 }
 
 /// Takes the verdict on the base as the first attempt. The driver sends only a pass; any other

@@ -1,5 +1,5 @@
 //! 3. Within a turn, calls are started, shown and answered in the model's order. Only adjacent
-//!    reads (if the charter allows it) and adjacent sub-agents overlap; a mutating call never
+//!    reads (if the run spec allows it) and adjacent sub-agents overlap; a mutating call never
 //!    overlaps another call.
 
 use super::{Action, AgentEvent, CallId, Checked, Event, Law, Step, law};

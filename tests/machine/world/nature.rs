@@ -1,4 +1,4 @@
-//! Generators for the simulated world: charters, plans, and all answers of models, tools, gates and
+//! Generators for the simulated world: run specs, plans, and all answers of models, tools, gates and
 //! people.
 
 use crate::support::Dice;
