@@ -66,7 +66,7 @@ pub(super) struct RunDrive<'a> {
     pub(super) lost: BTreeMap<CallId, RunBill>,
     /// The text of the answer under way, kept in case the run is cancelled before its end.
     partial_text: String,
-    /// What watchers got in pieces since the last record that repeats them.
+    /// The pieces that watchers got since the last record that repeats them.
     shown: ShownPieces,
     stop_told: bool,
     /// Calls that should end before a rest, because they may have changed something.

@@ -159,8 +159,8 @@ impl FoldedJournal {
         LastRecord { seq: self.seq, from: None, of: None, event }
     }
 
-    /// Returns whole events for the pieces sent up to number `event_count`. They get the last numbers of
-    /// the pieces.
+    /// Returns whole events for the pieces sent up to number `event_count`. They get the last
+    /// numbers of the pieces.
     fn say_whole(&mut self, whole: Vec<AgentEvent>, event_count: u64) -> Vec<LastRecord> {
         let first = self.pieces_from.clamp(1, self.seq + 1);
         self.seq = event_count.max(self.seq + whole.len() as u64);

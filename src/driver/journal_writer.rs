@@ -75,8 +75,8 @@ impl JournalWriter {
     }
 }
 
-/// Writes the journal for the effect of an agent. It does not keep the journal open, so that another
-/// process can resume the run once its drive is gone.
+/// Writes the journal for the effect of an agent. It does not keep the journal open, so that
+/// another process can resume the run once its drive is gone.
 #[derive(Debug, Clone)]
 pub(super) struct WeakJournalWriter {
     journal: Weak<Mutex<Journal>>,

@@ -14,7 +14,7 @@ pub fn is_limited(state: &StoredRunState) -> bool {
     matches!(state, StoredRunState::Ended(outcome) if reasons.iter().any(|reason| outcome.reason == reason.to_string()))
 }
 
-/// What a run has used, and what it may use in all.
+/// The use of a run so far, and its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunUse {
     /// The use so far.

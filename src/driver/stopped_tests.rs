@@ -223,7 +223,7 @@ async fn a_run_rests_although_a_call_waits_for_its_turn_and_is_not_charged_for_i
 }
 
 #[tokio::test]
-async fn a_call_that_waited_for_its_turn_when_the_run_was_ended_is_not_charged_to_who_goes_on() {
+async fn a_call_that_still_waited_at_the_end_of_a_run_is_not_charged_after_resume() {
     let home = crate::test_support::temp_dir();
     let stop = StopToken::default();
     let mut agent = agent_in_line(home.path()).with_stop(stop.clone());

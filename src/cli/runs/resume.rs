@@ -68,7 +68,7 @@ pub(super) fn run(
     let work = AgentWork::Resume(row.head.id.clone(), limits);
     let resumed = resume(work, &row.head.id, &[], environment, &place, voice);
     match is_limited(&row.state) && limits.is_empty() {
-        true => resumed.map_err(|failure| failure.hint("to go on with a higher limit, add it, e.g. --max-turns 200")),
+        true => resumed.map_err(|failure| failure.hint("to resume with a higher limit, add it, e.g. --max-turns 200")),
         false => resumed,
     }
 }

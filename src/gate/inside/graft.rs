@@ -47,7 +47,8 @@ pub(in crate::gate) fn graft(
         let examples = was.get(path).into_iter().flat_map(|outline| &outline.examples);
         examples.filter(|example| !shown.contains(example.key.as_str())).collect()
     };
-    // The tests of other languages are compared here, and those of Rust that `changed` does not see.
+    // The tests of other languages are compared here, and those of Rust that `changed` does not
+    // see.
     let counts = |path: &str, part: &TestPart| !is_rust(path) || part.is_hidden();
     let lacks = |path: &str| {
         let mut parts = was[path].parts.iter();

@@ -98,7 +98,8 @@ impl Scope {
 pub(super) struct TestPart {
     /// The headers of the modules and `impl` blocks around the part, outermost first.
     pub(super) around: Vec<String>,
-    /// The keyword and the name. Two parts with the same name at the same place are versions of one.
+    /// The keyword and the name. Two parts with the same name at the same place are versions of
+    /// one.
     pub(super) name: String,
     /// All tokens, regardless of formatting.
     pub(super) words: String,
@@ -111,7 +112,7 @@ pub(super) struct TestPart {
 /// An example in documentation that runs as a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Example {
-    /// What the example says, regardless of where it is.
+    /// The code and the output of the example, regardless of its place.
     pub(super) key: String,
     /// The code that adds the example to the end of a file. `{number}` is a number in the file.
     pub(super) text: String,

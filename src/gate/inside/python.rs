@@ -23,7 +23,7 @@ struct Line {
     begins: bool,
 }
 
-/// What the lines of a module are made of.
+/// The lines of a module, with their kinds.
 #[derive(Default)]
 struct Layout {
     lines: Vec<Line>,
@@ -146,9 +146,8 @@ impl Layout {
                 && !["else", "elif", "except", "finally"].iter().any(|word| line.starts_with(word));
             match blocks.last_mut() {
                 Some(last) if !is_new || is_decorated => {
-                    if !line.trim().is_empty() && (!line.starts_with('#') || !begins) {
-                        last.end = range.end;
-                    }
+                    let is_code = !line.trim().is_empty() && (!line.starts_with('#') || !begins);
+                    last.end = if is_code { range.end } else { last.end };
                 }
                 _ if is_new => blocks.push(range.clone()),
                 _ => {}

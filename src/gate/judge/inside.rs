@@ -1,7 +1,7 @@
 //! The check of the work by the base's own tests inside product files.
 //!
-//! The path of such a test is that of the product, so the work may change it. If it did, the lanes
-//! run once more, on the work with the tests of the base.
+//! Such tests share the path of the product, so the work may change them. If it did, the lanes run
+//! once more, on the work with the tests of the base.
 
 use super::{EarlyEnd, GateRun, JudgeRecord};
 use crate::gate::base;
@@ -112,6 +112,9 @@ impl GateRun<'_> {
         record.installed = installed;
         if let Some(room) = ran.room {
             room.close().await;
+        }
+        if !ran.written.is_empty() {
+            return Err(self.written(ran.written));
         }
         let outcome = ran.outcome;
         let mut evidence = Evidence::default();

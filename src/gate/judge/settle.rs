@@ -98,7 +98,7 @@ impl GateRun<'_> {
 
     /// Returns the verdict for steps that wrote protected paths, in their room or in the tree that
     /// they left.
-    fn written(&self, findings: Vec<TamperFinding>) -> EarlyEnd {
+    pub(super) fn written(&self, findings: Vec<TamperFinding>) -> EarlyEnd {
         let names: Vec<String> = findings.iter().map(|finding| finding.path.clone()).collect();
         let note = format!(
             "steps of the gate wrote protected paths: {}; if they must write there, let git ignore the paths or open them with `allow_edit`",

@@ -168,7 +168,7 @@ fn must_be_told_alike(about: &str, live: &[Heard], after: &[Heard]) {
 }
 
 #[tokio::test]
-async fn who_comes_later_hears_of_every_kind_of_run_what_a_live_client_heard() {
+async fn a_late_client_gets_the_events_that_a_live_client_got_of_every_kind_of_run() {
     long_test!();
     let spawn = call("subagent-spawn", json!({ "task": "Write `done`.", "title": "Write" }));
     let runs: [(&str, &str, Vec<Turn>, &str); 6] = [

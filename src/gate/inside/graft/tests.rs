@@ -144,8 +144,8 @@ fn new_conditions_on_tests_in_product_code_are_found() {
     assert_eq!(moved.switches, [], "a condition that moved");
 }
 
-/// Returns files of crates that nobody here wrote: one in sixteen of those that Cargo downloaded to
-/// build this program. Empty if Cargo keeps its downloads elsewhere.
+/// Returns files of public crates: one in sixteen of those that Cargo downloaded to build this
+/// program. Empty if Cargo keeps its downloads elsewhere.
 fn public_files() -> Vec<PathBuf> {
     let own = option_env!("CARGO_HOME").map(PathBuf::from);
     let home = own.or_else(|| Some(Path::new(option_env!("HOME")?).join(".cargo"))).unwrap_or_default();
