@@ -1,5 +1,6 @@
 //! The flags that set new limits for an earlier run.
 
+use super::numbers::whole_number;
 use super::options::dollars;
 use crate::duration::parse_duration;
 use crate::limits::NewLimits;
@@ -7,18 +8,21 @@ use crate::task::Task;
 use clap::Args;
 use std::time::Duration;
 
+/// The largest number of turns and tokens.
+const ANY: i64 = u32::MAX as i64;
+
 // New limits for an earlier run.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(super) struct LimitArguments {
     /// Allow N further attempts in all if the gate fails, 0 to 100
-    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
+    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(0..=100))]
     max_retries: Option<u32>,
     /// Allow N model calls in all
-    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
-    max_turns: Option<u64>,
+    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(1..=ANY))]
+    max_turns: Option<u32>,
     /// Allow N tokens in all, input and output together
-    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
-    max_tokens: Option<u64>,
+    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(1..=ANY))]
+    max_tokens: Option<u32>,
     /// Allow this cost in all, in US dollars, e.g. 2.50
     #[arg(help_heading = "Limits", long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
     max_usd: Option<u64>,
@@ -32,8 +36,8 @@ impl LimitArguments {
     pub(super) fn limits(&self) -> NewLimits {
         NewLimits {
             max_retries: self.max_retries,
-            turns: self.max_turns,
-            tokens: self.max_tokens,
+            turns: self.max_turns.map(u64::from),
+            tokens: self.max_tokens.map(u64::from),
             usd_micros: self.max_usd,
             time_ms: self.max_time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         }

@@ -51,9 +51,9 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// the reply is passed exactly once.
     ///
     /// All deltas before an error are void, except [`Delta::Spent`]. A provider that costs money
-    /// passes it before its request goes out, and again when it learns the token counts. A turn that
-    /// is dropped later is therefore paid for. After the first one, the provider yields once: the
-    /// caller may drop the turn there, so that no request goes out.
+    /// passes it before its request goes out, and again when it learns the token counts. A turn
+    /// that is dropped later is therefore paid for. After the first one, the provider yields once:
+    /// the caller may drop the turn there, so that no request goes out.
     ///
     /// # Errors
     /// If the turn did not end properly. The kind of the error decides what may help.

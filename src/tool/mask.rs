@@ -28,7 +28,7 @@ const FORMS: &[(&str, &str)] = &[
     (r"(?-u:\b)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*", MASKED),
     (r"://[^/ \t\r\n:@]*:[^/ \t\r\n@]+@", "://***@"),
     (r#"((?i-u:passw(or)?d|secret|token|api[_-]?key)[A-Za-z0-9_]*["`']?=)[^ \t\r\n]{6,}"#, "${1}***"),
-    // After a colon or in code, a word without digits is more likely to be prose: `token: expected`.
+    // After a colon or in code, a word without digits is more likely prose: `token: expected`.
     (
         concat!(
             r#"((?i-u:passw(or)?d|secret|token|api[_-]?key)[A-Za-z0-9_]*["`']?[ \t]*[:=][ \t]*)"#,

@@ -20,7 +20,8 @@ pub struct Verdict {
     pub ruling: Ruling,
     /// Every examined step, in the order of the lanes.
     pub steps: Vec<StepReport>,
-    /// Protected paths that had changed, sorted. `PATH#tests` means the tests inside a product file.
+    /// Protected paths that had changed, sorted. `PATH#tests` means the tests inside a product
+    /// file.
     pub findings: Vec<TamperFinding>,
     /// The duration of the gate run, in milliseconds.
     pub duration_ms: u64,

@@ -22,11 +22,11 @@ fn a_run_that_the_limit_of_turns_ended_goes_on_with_a_higher_one() {
     let mut ended = Fledge::simple(&model).task(&format!("---\nbudget: {{ turns: 1 }}\n---\n{ASK}")).run();
     ended.must_be(4, "max_turns");
     for (flags, says) in [
-        (&[][..], "hint: to go on with a higher limit, add it"),
+        (&[][..], "hint: to resume with a higher limit, add it"),
         (&["--max-turns=1"], "cannot go on: the turn limit was reached; raise --max-turns"),
         (&["--max-tokens=5", "--max-turns=9"], "--max-tokens 5 is too low: 110 are used by run "),
         (&["--max-time=3h"], "cannot go on: the turn limit was reached; raise --max-turns"),
-        (&["--max-turns=0"], "0 is not in 1.."),
+        (&["--max-turns=0"], "expected a whole number of at least 1"),
         (&["--max-tokens=5", "--dry-run"], "--max-tokens 5 is too low"),
     ] {
         ended = resumed(ended, &model, flags);

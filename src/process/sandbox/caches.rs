@@ -28,8 +28,8 @@ const CACHES: &[(&str, &str, &[&str])] = &[
     ("", ".m2/repository", &["mvn"]),
 ];
 
-/// The variables of those caches without which their tools do not start: Go and uv end with an error
-/// if they cannot write the folder.
+/// The variables of those caches without which their tools do not start: Go and uv end with an
+/// error if they cannot write the folder.
 const NEEDED: [&str; 2] = ["GOCACHE", "UV_CACHE_DIR"];
 
 /// Returns the variables of an environment that name a cache which its tool must write, each with

@@ -1,5 +1,5 @@
-//! Generators for the simulated world: run specs, plans, and all answers of models, tools, gates and
-//! people.
+//! Generators for the simulated world: run specs, plans, and all answers of models, tools, gates
+//! and people.
 
 use crate::support::Dice;
 use fledge::chat::{
