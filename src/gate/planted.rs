@@ -159,7 +159,7 @@ impl CanaryRun<'_> {
         // The pins are those of the room in which the lane judged. Otherwise the judged code could
         // tell the two rooms apart.
         let kept = gate.kept(site, lane, tree, stop).await?;
-        let files = files.iter().map(|(path, text)| (*path, text.as_str()));
+        let files = files.iter().map(|(path, text)| (*path, text.as_str(), false));
         let planted = &site.trees.with_files(tree, files, stop).await.map_err(CanaryError::Unplanted)?;
         let wanted = RoomRequest { lane, tree: planted, base: gate.base(), caches, dependencies, kept: &kept, gate };
         let room = CleanRoom::make(site, wanted, stop).await?;

@@ -52,7 +52,9 @@ pub(in crate::gate) fn graft(
     let counts = |path: &str, part: &TestPart| !is_rust(path) || part.is_hidden();
     let lacks = |path: &str| {
         let mut parts = was[path].parts.iter();
-        parts.any(|part| counts(path, part) && !now.contains(part.words.as_str())) || !missing(path).is_empty()
+        let own = |part: &TestPart| is.get(path).is_some_and(|it| it.parts.iter().any(|own| own.words == part.words));
+        let has = |part: &TestPart| own(part) || (!part.is_declaration() && now.contains(part.words.as_str()));
+        parts.any(|part| counts(path, part) && !has(part)) || !missing(path).is_empty()
     };
     differ.extend(before.iter().map(|(path, _)| *path).filter(|path| is_whole(path) || lacks(path)));
     let opened = differ.iter().filter(|path| is_opened(path)).map(|path| (*path).to_owned()).collect();
@@ -110,10 +112,17 @@ impl Outline {
 }
 
 impl TestPart {
-    /// Returns whether the part is behind a macro or inside a type, where [`changed`] does not see
-    /// it as a test.
+    /// Returns whether [`changed`] does not see the part as a test: behind a macro, inside a type,
+    /// or in another file.
     fn is_hidden(&self) -> bool {
-        self.name.contains('!') || self.around.iter().any(|header| !header.starts_with("mod "))
+        let is_in_type = self.around.iter().any(|header| !header.starts_with("mod "));
+        self.name.contains('!') || is_in_type || self.is_declaration()
+    }
+
+    /// Returns whether the part only declares a module in another file. All declarations look
+    /// alike, so none counts as moved.
+    fn is_declaration(&self) -> bool {
+        self.name.starts_with("mod ") && self.words.ends_with("; ")
     }
 
     fn is_version_of(&self, other: &Self) -> bool {
@@ -125,7 +134,8 @@ impl TestPart {
 fn moved<'o>(was: &'o BTreeMap<&str, Outline>, is: &'o BTreeMap<&str, Outline>) -> BTreeSet<&'o str> {
     let beyond = |from: &'o BTreeMap<&str, Outline>, than: &'o BTreeMap<&str, Outline>| -> BTreeSet<&'o str> {
         let of = |all: &'o BTreeMap<&str, Outline>, path: &str| -> BTreeSet<&'o str> {
-            all.get(path).into_iter().flat_map(|it| &it.parts).map(|part| part.words.as_str()).collect()
+            let parts = all.get(path).into_iter().flat_map(|it| &it.parts);
+            parts.filter(|part| !part.is_declaration()).map(|part| part.words.as_str()).collect()
         };
         from.keys().flat_map(|path| &of(from, path) - &of(than, path)).collect()
     };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::str::FromStr as _;
 
-/// Macros of crates whose invocations hold tests, even without `#[test]` inside.
+/// Macros and attributes of crates that make tests, even without `#[test]` inside.
 const TEST_MACROS: [&str; 2] = ["proptest", "quickcheck"];
 /// Keywords that may come before the keyword of an item.
 const QUALIFIERS: [&str; 5] = ["pub", "default", "unsafe", "async", "extern"];
@@ -33,7 +33,9 @@ impl Attribute {
         if names.first().is_some_and(|name| name == "doc") {
             return Self::default();
         }
-        let is_test = names.last().is_some_and(|name| name.ends_with("test") || name.starts_with("test_"));
+        let is_test = names.last().is_some_and(|name| {
+            name.ends_with("test") || name.starts_with("test_") || TEST_MACROS.contains(&name.as_str())
+        });
         let (name, text) = (names.concat(), words(group.stream()));
         let is_cfg = name == "cfg" || name == "cfg_attr";
         let needs_test = name == "cfg" && inner(group.stream()).is_some_and(needs_test);

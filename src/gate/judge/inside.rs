@@ -20,6 +20,8 @@ use std::collections::BTreeSet;
 /// The maximum number of changed sources that are read, and the largest size of one, in bytes.
 const SOURCES: usize = 200;
 const LARGEST: u64 = 1024 * 1024;
+/// Git's mode of executable files.
+const EXECUTABLE: u32 = 0o100_755;
 /// The maximum number of files that a message names.
 const NAMED: usize = 5;
 /// Words of commands that lint, format or check types, and run no tests.
@@ -70,7 +72,10 @@ impl GateRun<'_> {
         if files.is_empty() {
             return Ok(());
         }
-        let texts = files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+        let changes = self.site.trees.changes(self.gate.base(), tree, self.stop).await?;
+        let executable: BTreeSet<&str> =
+            changes.iter().filter(|it| it.to_mode == EXECUTABLE).map(|it| it.path.as_str()).collect();
+        let texts = files.iter().map(|(path, text)| (path.as_str(), text.as_str(), executable.contains(path.as_str())));
         let grafted = self.site.trees.with_files(tree, texts, self.stop).await?;
         let changed: Vec<String> = match differ.is_empty() {
             true => files.into_iter().map(|(path, _)| path).collect(),

@@ -20,22 +20,24 @@ impl Trees {
         Ok(self.0.entries(tree, stop).await?.into_iter().map(|entry| entry.path).collect())
     }
 
-    /// Returns a tree with additional or replaced files; each is a path and a text.
+    /// Returns a tree with additional or replaced files; each is a path, a text, and whether the
+    /// file is executable.
     ///
     /// # Errors
     /// [`TreesError`] if git fails, or a path conflicts with a file of the tree.
     pub async fn with_files<'a>(
         &self,
         tree: &TreeId,
-        files: impl Iterator<Item = (&'a str, &'a str)>,
+        files: impl Iterator<Item = (&'a str, &'a str, bool)>,
         stop: &CancellationToken,
     ) -> Result<TreeId, TreesError> {
         let inner = &self.0;
         let git = inner.git.with("GIT_INDEX_FILE", &inner.scratch.path().join("composed"));
         let mut lines = Vec::new();
-        for (path, text) in files {
+        for (path, text, is_executable) in files {
             let blob = git.tell(&["hash-object", "-w", "--stdin"], text.as_bytes(), stop).await?;
-            lines.extend_from_slice(format!("100644 {}\t", String::from_utf8_lossy(&blob).trim()).as_bytes());
+            let mode = if is_executable { "100755" } else { "100644" };
+            lines.extend_from_slice(format!("{mode} {}\t", String::from_utf8_lossy(&blob).trim()).as_bytes());
             lines.extend(listed([path]));
         }
         let _one_at_a_time = inner.state.lock().await;

@@ -108,6 +108,16 @@ fn a_test_that_moves_with_its_module_stays_where_it_is() {
 }
 
 #[test]
+fn a_module_of_tests_in_another_file_stays_declared() {
+    let declared = "#[cfg(test)]\nmod tests;\n";
+    let base = format!("fn a() {{}}\n{declared}");
+    let work = [("src/a.rs", "fn a() {}\n"), ("src/b.rs", declared)];
+    let grafts = grafts_of(&[("src/a.rs", &base)], &work, "");
+    assert_eq!(grafts.files[0], ("src/a.rs".to_owned(), format!("fn a() {{}}\n\n{}\n", declared.trim_end())));
+    assert_eq!(grafts_of(&[("src/a.rs", &base)], &[("src/a.rs", &format!("fn b() {{}}\n{declared}"))], "").files, []);
+}
+
+#[test]
 fn an_example_of_the_base_comes_back() {
     for (from, to) in [("a::add(1, 2), 3", "a::add(1, 2), -1"), ("/// ```\n/// assert", "/// ```no_run\n/// assert")] {
         let work = BASE.replace(from, to);
