@@ -154,7 +154,7 @@ pub(super) fn choices(
 /// about missing keys.
 ///
 /// # Errors
-/// Those of [`connect_models`], but a missing key is none.
+/// Those of [`connect_models`], except for a missing key.
 pub(super) fn check_models(
     asked: &RequestedModels<'_>,
     set: &config::ProjectConfig,

@@ -244,7 +244,7 @@ pub struct Agent {
     run_id: Option<RunId>,
     /// The new limits of a resumed run.
     limits: NewLimits,
-    /// True if a run that a limit ended goes on with them.
+    /// True if these limits let a run continue that a limit had ended.
     is_raised: bool,
 }
 

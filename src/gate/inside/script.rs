@@ -16,7 +16,7 @@ const SWITCHES: [&str; 8] = [
     "NODE_ENV === 'test'",
     "NODE_ENV == 'test'",
 ];
-/// The same for Go, outside of test files.
+/// Texts by which Go code finds out that a test runs it.
 const SWITCHES_OF_GO: [&str; 2] = ["testing.Testing()", "flag.Lookup(\"test.v\")"];
 
 /// Returns the outline of a module. A block of tests begins and ends at the left margin, as
