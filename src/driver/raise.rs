@@ -10,8 +10,8 @@ use std::time::Duration;
 
 /// Returns true if a limit ended a run, so that a higher one lets it go on.
 pub fn is_limited(state: &StoredRunState) -> bool {
-    let reasons = [Reason::GateFailed, Reason::MaxTurns, Reason::BudgetTokens, Reason::BudgetMoney, Reason::BudgetTime];
-    matches!(state, StoredRunState::Ended(outcome) if reasons.iter().any(|reason| outcome.reason == reason.to_string()))
+    let is_word_of = |word: &str| Reason::ALL.into_iter().any(|reason| reason.is_limit() && reason.to_string() == word);
+    matches!(state, StoredRunState::Ended(outcome) if is_word_of(&outcome.reason))
 }
 
 /// The use of a run so far, and its limits.

@@ -48,12 +48,8 @@ impl Run {
     /// Returns the limit that ended the run, if a higher one lets the run go on.
     pub fn ended_by_limit(&self) -> Option<Reason> {
         let ended = self.state.ended().filter(|_| self.state() == StateName::Idle)?;
-        let is_limit = matches!(
-            ended.reason,
-            Reason::GateFailed | Reason::MaxTurns | Reason::BudgetTokens | Reason::BudgetMoney | Reason::BudgetTime
-        );
-        // A run whose time ended while it planned has nothing to go on with.
-        (is_limit && !self.conversation().is_empty()).then_some(ended.reason)
+        // A run whose time ended while it planned has nothing to continue with.
+        (ended.reason.is_limit() && !self.conversation().is_empty()).then_some(ended.reason)
     }
 
     /// Returns the limit because of which a run that a limit ended still cannot go on.

@@ -71,6 +71,12 @@ pub struct ReasonRow {
 }
 
 impl Reason {
+    /// Returns true if the run may continue with a higher limit: it had no attempts, turns, tokens,
+    /// money or time left.
+    pub fn is_limit(self) -> bool {
+        matches!(self, Self::GateFailed | Self::MaxTurns | Self::BudgetTokens | Self::BudgetMoney | Self::BudgetTime)
+    }
+
     /// Every reason, in the order of the table.
     pub const ALL: [Self; 23] = [
         Self::Verified,
