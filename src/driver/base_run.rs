@@ -57,6 +57,7 @@ impl EffectRunner {
             let known = gate.learn_base(&site, &stop).await;
             if known.is_ok() {
                 gate.prepare(&site, &stop).await;
+                gate.plant_in_base(&site, &stop).await;
             }
             judged(match known {
                 Ok(failing) => Ok(name_failures(failing)),

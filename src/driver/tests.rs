@@ -10,6 +10,7 @@ use crate::run::{Delivery, Event, Run};
 use crate::store::{Journal, JournalRecord, RunListFilter, RunOutcome, RunRow, Store, StoredRunState};
 use crate::task::{Commit, GateChoice};
 use crate::verdict::{Proof, Reason, Ruling, Verdict, Verification};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -222,6 +223,7 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
         tests_before: None,
         tests_by_name: 0,
         canaries: 0,
+        without_canary: BTreeMap::new(),
         held_out: 0,
     };
     let verdict = Verdict {

@@ -6,10 +6,12 @@
 mod error;
 mod keep;
 mod lacked;
+mod planted;
 mod setup;
 
 pub use error::BaseError;
 pub(super) use keep::{kept, remember};
+pub(super) use planted::{AutoCanaries, AutoCanary, plant};
 pub(super) use setup::set_up;
 
 use super::built::is_start;
@@ -17,8 +19,8 @@ use super::canary::{self, SeenShare};
 use super::clean::{CleanRoom, RoomDependencies, RoomError, RoomRequest, copy_tree};
 use super::evidence::{Evidence, PrintedCounts, StepEvidence};
 use super::folder_watch::FolderWatch;
-use super::logs::counted;
-use super::planted;
+use super::logs::{counted, failure_words};
+use super::planted::{CanaryRun, KnownSightings};
 use super::policy::Policy;
 use super::room_watcher::RoomWatcher;
 use super::{Gate, GateSite, feedback, unable};
@@ -36,7 +38,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 /// The folder, in a lane's caches, for build output that tools keep in their own caches.
 pub(super) const BUILDS: &str = "builds";
 
@@ -82,6 +84,14 @@ impl BaseVerdict {
     /// Returns the folder for the build output of a lane that tools cache in the user's home.
     pub(super) fn builds(&self, lane: &Lane) -> PathBuf {
         LaneCaches::place(&self.folder, lane).join(BUILDS)
+    }
+
+    /// Returns the words in lines of a lane's output that report failures.
+    async fn failure_words(&self, lane: &Lane) -> BTreeSet<String> {
+        let failed = self.steps.iter().filter(|step| step.lane == lane.name && step.status.is_failure());
+        let logs: Vec<String> = failed.filter_map(|step| step.log.clone()).collect();
+        let words = move || logs.iter().flat_map(|log| failure_words(Path::new(log))).collect();
+        tokio::task::spawn_blocking(words).await.unwrap_or_default()
     }
 
     /// Returns the names of those failures that the base has too.
@@ -234,17 +244,30 @@ pub(super) async fn judge(
         base.feedback = feedback::failing_steps(&base.steps, FEEDBACK_LIMIT);
         base.lacked = lacked::look(gate, site, &base, &base.steps, stop).await?;
     }
-    for lane in gate.lanes.iter().filter(|lane| lane.canary.is_some()) {
+    for lane in gate.lanes.iter().filter(|lane| lane.canary.is_chosen()) {
         let (caches, logs) = (base.caches(lane), site.logs.join("base").join(format!("{}-canary", lane.name)));
-        let ready = caches.as_ref().into();
-        let sightings = planted::CanaryRun { gate, site, lane, tree, base: None, ready, stop }.sightings(logs).await?;
+        let (ready, known, failing) =
+            (caches.as_ref().into(), KnownSightings::default(), base.failure_words(lane).await);
+        let run = CanaryRun {
+            gate,
+            site,
+            lane,
+            tree,
+            known,
+            falls_back: false,
+            alters: Some(&failing),
+            skipped: &BTreeSet::new(),
+            ready,
+            stop,
+        };
+        let sightings = run.sightings(logs).await?;
         // On a failing base, runners may stop before the planted tests. Once the work passes, they
         // do not.
         if base.ruling == Ruling::Passed && sightings.share(None) == SeenShare::None {
             return Err(BaseError::Unseen(lane.name.clone()));
         }
         // Where steps fail anyway, only a planted failure that the output names counts as seen.
-        if base.ruling == Ruling::Passed || lane.canary.as_ref().is_some_and(canary::has_name) {
+        if base.ruling == Ruling::Passed || canary::is_distinct(&lane.canary) {
             base.sightings.insert(lane.name.clone(), sightings.by_key());
         }
     }

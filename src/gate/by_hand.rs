@@ -5,12 +5,13 @@ use super::base::{self, BaseError, LaneCaches};
 use super::canary::SeenShare;
 use super::clean::{CleanRoom, RoomDependencies, RoomError, RoomRequest, clear};
 use super::evidence::{Evidence, NO_TESTS};
-use super::planted::{self, EITHER};
+use super::planted::{CanaryRun, EITHER, KnownSightings};
 use super::room_watcher::RoomWatcher;
 use super::{Gate, GateSite};
 use crate::lane::{FlakyPolicy, Lane};
 use crate::lane_runner::{LaneOutcome, LaneRoom, LaneRuling};
 use crate::verdict::StepStatus;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
@@ -128,7 +129,19 @@ impl EnteredRoom<'_> {
         room.close().await;
         let logs = site.logs.join("canary");
         let ready = caches.as_ref().into();
-        let run = planted::CanaryRun { gate, site, lane: &lane, tree: gate.base(), base: None, ready, stop };
+        let (tree, known) = (gate.base(), KnownSightings::default());
+        let run = CanaryRun {
+            gate,
+            site,
+            lane: &lane,
+            tree,
+            known,
+            falls_back: false,
+            alters: None,
+            skipped: &BTreeSet::new(),
+            ready,
+            stop,
+        };
         let sightings = run.sightings(logs).await?;
         match sightings.share(None) {
             SeenShare::None => doubts.push(format!("it did not report a planted failing test: {EITHER}")),

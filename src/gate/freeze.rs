@@ -214,6 +214,7 @@ pub fn freeze(from: GateDefinition<'_>, lanes_at: Option<&Path>) -> Result<Gate,
         checkout: OnceCell::new(),
         protected_files: OnceCell::new(),
         judged: OnceCell::new(),
+        planted: OnceCell::new(),
         failed: Mutex::default(),
     })
 }

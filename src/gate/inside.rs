@@ -4,11 +4,13 @@
 //! Their paths do not distinguish them from the product. So the gate finds the files whose tests
 //! differ, and judges the work by the base's own versions of these tests too.
 
+mod bodies;
 mod graft;
 mod outline;
 mod python;
 mod script;
 
+pub(super) use bodies::{TestBody, test_bodies};
 pub(super) use graft::{Grafts, graft};
 
 use outline::{Attribute, Item, Outline, Scope, TestPart};

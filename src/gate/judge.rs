@@ -32,7 +32,7 @@ use crate::process::Stopwatch;
 use crate::task::OnTamper;
 use crate::verdict::{Proof, Ruling, StepProgress, StepReport, StepStatus, TamperFinding, Verdict};
 use early::EarlyEnd;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -63,6 +63,10 @@ struct JudgeRecord {
     kept: Vec<String>,
     /// Lanes that changed the tree.
     writers: BTreeSet<String>,
+    /// The number of lanes that reported planted failures.
+    canaries: u64,
+    /// For each lane in which nothing was planted although its tests are counted, the reason.
+    without_canary: BTreeMap<String, String>,
 }
 
 impl GateRun<'_> {
@@ -136,7 +140,8 @@ impl GateRun<'_> {
             tests: record.evidence.ran(),
             tests_before,
             tests_by_name: record.evidence.named(),
-            canaries: self.gate.lanes.iter().filter(|lane| lane.canary.is_some()).count() as u64,
+            canaries: record.canaries,
+            without_canary: record.without_canary.clone(),
             held_out: self.gate.held_out.len() as u64,
         };
         Ok(Verdict { proof: Some(Box::new(proof)), ..self.verdict(Ruling::Passed, record) })

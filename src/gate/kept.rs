@@ -180,6 +180,7 @@ impl Gate {
             checkout: OnceCell::new(),
             protected_files: OnceCell::new(),
             judged: OnceCell::new(),
+            planted: OnceCell::new(),
             failed: Mutex::default(),
         })
     }

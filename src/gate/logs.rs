@@ -4,10 +4,16 @@
 use super::evidence::PrintedCounts;
 use crate::process::{clean, each_line};
 use crate::verdict::StepReport;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::Path;
+
+/// The signs of lines that report failed tests.
+pub(super) const FAILURES: [&str; 2] = ["FAIL", "ERROR"];
+/// The maximum number of words of such lines.
+const MOST_WORDS: usize = 10_000;
 
 /// Counts the tests in a log. A log that cannot be read counts nothing.
 pub(super) fn counted(log: &Path) -> PrintedCounts {
@@ -35,6 +41,19 @@ pub(super) fn has_line(log: &Path, is_one: impl Fn(&str) -> bool) -> bool {
         if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     found
+}
+
+/// Returns the words in the lines of a log that report failures, up to [`MOST_WORDS`].
+pub(super) fn failure_words(log: &Path) -> BTreeSet<String> {
+    let mut words = BTreeSet::new();
+    let _what_was_read_counts = each_line(log, |line, _| {
+        let line = clean(line);
+        if FAILURES.iter().any(|sign| line.contains(sign)) {
+            words.extend(line.split(|letter: char| !letter.is_alphanumeric() && letter != '_').map(ToOwned::to_owned));
+        }
+        if words.len() < MOST_WORDS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    words
 }
 
 /// The maximum number of bytes of color codes within a word.

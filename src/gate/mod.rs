@@ -41,6 +41,7 @@ mod planted;
 pub mod policy;
 mod protected;
 mod reach;
+mod recognized;
 mod refreshed;
 mod room_watcher;
 mod seal;
@@ -67,6 +68,7 @@ pub use pages::LANES;
 pub use planted::CanaryError;
 pub use policy::Policy;
 pub use reach::{ScriptPrograms, UnreachedProgram, lacking_in_scripts, unreached};
+pub use recognized::kinds_in_commands;
 pub use seal::Seal;
 pub use unable::lacks;
 
@@ -80,7 +82,7 @@ use crate::tool::SecretMask;
 use crate::verdict::{Ruling, StepProgress, StepReport, Verdict};
 use crate::workspace::replica::{Checkout, SourceRepository};
 use crate::workspace::trees::{Trees, TreesError};
-use base::{BaseVerdict, LaneCaches};
+use base::{AutoCanaries, BaseVerdict, LaneCaches};
 use install::Installation;
 use judge::GateRun;
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,6 +122,8 @@ pub struct Gate {
     protected_files: OnceCell<BTreeSet<String>>,
     /// The result of the lanes on the base. Set once the base is judged.
     judged: OnceCell<Arc<BaseVerdict>>,
+    /// What the lanes with `canary: auto` report on the base. Set once tests are planted there.
+    planted: OnceCell<Arc<AutoCanaries>>,
     /// The trees that failed, each with the number of its first attempt and the verdict.
     failed: Mutex<BTreeMap<TreeId, (u32, Verdict)>>,
 }
@@ -240,8 +244,9 @@ impl GateSite {
         room.stay_offline();
         self.bring_go_settings(lane, &mut room);
         let variables = self.env.iter().cloned().collect();
-        room.left_out =
-            lane.left_out(&StepSelection::All, &StartFacts { variables, changed: None }).unwrap_or_default();
+        let own = lane.left_out(&StepSelection::All, &StartFacts { variables, changed: None }).unwrap_or_default();
+        let given = std::mem::take(&mut room.left_out).into_iter().chain(std::iter::repeat(None));
+        room.left_out = own.into_iter().zip(given).map(|(own, given)| own.or(given)).collect();
         room.expected = recall(lane, &self.project);
         let _placeholders = room.behind.as_ref().map(|behind| behind.sandbox.placeholders(&behind.rules));
         let outcome = run_lane(lane, &room, stop, on_step).await;
@@ -271,7 +276,7 @@ impl Gate {
     /// Returns whether a pass depends on the result of the base: on its caches or on the tests that
     /// ran there.
     pub fn rests_on_base(&self) -> bool {
-        let counts = |lane: &Lane| lane.canary.is_some() || lane.steps.iter().any(|step| step.junit.is_some());
+        let counts = |lane: &Lane| lane.canary.is_chosen() || lane.steps.iter().any(|step| step.junit.is_some());
         self.lanes.iter().any(counts) || self.fills_caches()
     }
 
@@ -325,6 +330,24 @@ impl Gate {
             self.judged.get_or_try_init(|| async { base::judge(self, site, stop, on_step).await.map(Arc::new) });
         let judged = judged.await?;
         Ok((judged.ruling, judged.feedback.clone()))
+    }
+
+    /// Plants failing tests in the judged base, for the lanes with `canary: auto`. Ignores errors:
+    /// the gate run tries again and reports them.
+    pub async fn plant_in_base(&self, site: &GateSite, stop: &CancellationToken) {
+        let _reported_by_the_gate = self.auto_canaries(site, stop).await;
+    }
+
+    /// Returns what the lanes with `canary: auto` report on the base. `None` if the base was not
+    /// judged.
+    async fn auto_canaries(
+        &self,
+        site: &GateSite,
+        stop: &CancellationToken,
+    ) -> Result<Option<Arc<AutoCanaries>>, BaseError> {
+        let Some(base) = self.judged.get() else { return Ok(None) };
+        let plant = || async { base::plant(self, site, base, stop).await.map(Arc::new) };
+        self.planted.get_or_try_init(plant).await.cloned().map(Some)
     }
 
     /// Returns the failures of the base: steps as `lane/step`, tests as `lane/step: test`. Judges

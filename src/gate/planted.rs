@@ -1,16 +1,21 @@
 //! Runs of a lane with planted failures, in separate rooms, that show whether the lane sees them.
 
-use super::base::{BaseVerdict, LaneCaches};
-use super::canary::{self, CanarySightings, PlantedFile, PlantedTest, PlantedTests, PlantingPlaces, says_failed};
+use super::base::LaneCaches;
+use super::canary::{
+    self, AlteredTests, CanarySightings, PlantedFile, PlantedTest, PlantedTests, PlantingPlaces, altered_key,
+    says_failed,
+};
 use super::clean::{CleanRoom, RoomDependencies, RoomError, RoomRequest};
+use super::inside::{self, TestBody};
 use super::logs::{has_line, says};
+use super::recognized::without_early_end;
 use super::{Gate, GateSite, feedback};
 use crate::id::TreeId;
-use crate::lane::{CanaryTerms, Lane, RoomKind};
+use crate::lane::{CanaryTerms, Lane, RoomKind, Step};
 use crate::lane_runner::{LaneOutcome, LaneRuling};
 use crate::process;
 use crate::store;
-use crate::verdict::{Ruling, StepReport};
+use crate::verdict::StepReport;
 use crate::workspace::trees::TreesError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,11 +27,16 @@ pub(super) const EITHER: &str =
 
 /// The largest file that is read to find a place for a canary, in bytes.
 const READ: u64 = 1024 * 1024;
+/// The maximum number of tests of the base that are made to fail.
+const MOST_ALTERED: usize = 64;
 /// The maximum number of rooms for one level of planted failures if the lane saw none on the base,
 /// or if the base is unknown.
 const ROUNDS: usize = 3;
 /// The maximum number of rooms for one level of planted failures if the lane saw some on the base.
 const WORK_ROUNDS: usize = 4;
+
+/// The reason for leaving a step out of a room with planted tests.
+const NO_TESTS_HERE: &str = "it runs no tests";
 
 /// An error of testing whether a lane sees planted failures.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +87,26 @@ impl<'a> From<Option<&'a LaneCaches>> for ReadyRoom<'a> {
     }
 }
 
+/// What a lane reported of failures that were planted in the base.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct KnownSightings<'a> {
+    /// Whether the lane reported each planted test, by key; `None` if unknown.
+    pub(super) by_key: Option<&'a BTreeMap<String, bool>>,
+    /// The checks pass on the base.
+    pub(super) has_base_passed: bool,
+}
+
+impl KnownSightings<'_> {
+    fn of(self, plant: &PlantedTest) -> Option<bool> {
+        self.by_key?.get(&plant.key).copied()
+    }
+
+    /// Returns whether the lane reported at least one planted test.
+    pub(super) fn saw_one(self) -> bool {
+        self.by_key.is_some_and(|known| known.values().any(|seen| *seen))
+    }
+}
+
 /// A test of whether a lane sees failures that are planted in a tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CanaryRun<'a> {
@@ -84,9 +114,18 @@ pub(super) struct CanaryRun<'a> {
     pub(super) site: &'a GateSite,
     pub(super) lane: &'a Lane,
     pub(super) tree: &'a TreeId,
-    /// The result of the base, if it is known. Failures that the lane missed on the base are not
-    /// planted, if the base passes or the lane saw others there.
-    pub(super) base: Option<&'a BaseVerdict>,
+    /// What is known of the base. Failures that the lane missed on the base are not planted, if the
+    /// base passes or the lane saw others there.
+    pub(super) known: KnownSightings<'a>,
+    /// A lane that reported planted tests on the base may report plain ones only in the work, if it
+    /// fails for another reason: the work may have changed what the other tests import.
+    pub(super) falls_back: bool,
+    /// The words in lines of the base's output that report failures. If given, tests of the base
+    /// are made to fail, too: in the work those that the lane reported on the base, and on the base
+    /// those with a name among the words and a random choice of others.
+    pub(super) alters: Option<&'a BTreeSet<String>>,
+    /// The names of steps that do not run with planted tests.
+    pub(super) skipped: &'a BTreeSet<String>,
     pub(super) ready: ReadyRoom<'a>,
     pub(super) stop: &'a CancellationToken,
 }
@@ -103,18 +142,16 @@ impl CanaryRun<'_> {
     pub(super) async fn sightings(self, logs: PathBuf) -> Result<CanarySightings, CanaryError> {
         let lane = self.lane;
         let PlantedTests { levels } = self.beds().await?;
-        let known = self.base.and_then(|base| base.sightings.get(&lane.name));
-        let of_base = |plant: &PlantedTest| known.and_then(|known| known.get(&plant.key)).copied();
-        let saw_one = known.is_some_and(|known| known.values().any(|seen| *seen));
-        let is_told = saw_one || self.base.is_some_and(|base| base.ruling == Ruling::Passed);
+        let saw_one = self.known.saw_one();
+        let is_known = saw_one || self.known.has_base_passed;
         let open = |level: usize| -> Vec<PlantedTest> {
             let plants = levels.get(level).into_iter().flatten().flat_map(PlantedFile::plants);
-            plants.filter(|plant| !(is_told && of_base(plant) == Some(false))).cloned().collect()
+            plants.filter(|plant| !(is_known && self.known.of(plant) == Some(false))).cloned().collect()
         };
         let is_seen = |level: &Vec<PlantedFile>| {
-            level.iter().flat_map(PlantedFile::plants).any(|plant| of_base(plant) == Some(true))
+            level.iter().flat_map(PlantedFile::plants).any(|plant| self.known.of(plant) == Some(true))
         };
-        let mut level = levels.iter().rposition(is_seen).unwrap_or(0);
+        let mut level = levels.iter().position(is_seen).unwrap_or(0);
         let rounds = if saw_one { WORK_ROUNDS } else { ROUNDS };
         let (mut sightings, mut first) = (CanarySightings::new(open(level)), 1);
         for round in 1.. {
@@ -132,12 +169,14 @@ impl CanaryRun<'_> {
             let logs = if round == 1 { logs.clone() } else { logs.with_added_extension(round.to_string()) };
             let outcome = self.run(&files, logs).await?;
             let is_red = outcome.ruling == LaneRuling::Failed;
-            let seen_of = move || left.iter().filter(|plant| is_in(&outcome, plant)).map(|it| it.key.clone()).collect();
+            let is_base = self.tree == self.gate.base();
+            let seen_of =
+                move || left.iter().filter(|plant| is_in(&outcome, plant, is_base)).map(|it| it.key.clone()).collect();
             let looked = tokio::task::spawn_blocking(seen_of).await;
             let shows_more = sightings.add(looked.map_err(|_| self.cannot_run("reading its logs panicked"))?);
             // The next level is for a lane that fails for another reason. A lane that passes beside
-            // failures does not see them, and a lane that saw some on the base must see them here.
-            if is_red && sightings.has_none() && !saw_one && level + 1 < levels.len() {
+            // failures does not see them.
+            if is_red && sightings.has_none() && (!saw_one || self.falls_back) && level + 1 < levels.len() {
                 (level, first) = (level + 1, round + 1);
                 sightings = CanarySightings::new(open(level));
                 continue;
@@ -155,7 +194,7 @@ impl CanaryRun<'_> {
 
     /// Runs the lane in a separate room, with these files added to the tree.
     async fn run(self, files: &[(&str, String)], logs: PathBuf) -> Result<LaneOutcome, CanaryError> {
-        let Self { gate, site, lane, tree, ready: ReadyRoom { caches, dependencies }, stop, .. } = self;
+        let Self { gate, site, lane, tree, skipped, ready: ReadyRoom { caches, dependencies }, stop, .. } = self;
         // The pins are those of the room in which the lane judged. Otherwise the judged code could
         // tell the two rooms apart.
         let kept = gate.kept(site, lane, tree, stop).await?;
@@ -163,8 +202,12 @@ impl CanaryRun<'_> {
         let planted = &site.trees.with_files(tree, files, stop).await.map_err(CanaryError::Unplanted)?;
         let wanted = RoomRequest { lane, tree: planted, base: gate.base(), caches, dependencies, kept: &kept, gate };
         let room = CleanRoom::make(site, wanted, stop).await?;
-        let all = Lane { fail_fast: false, ..room.lane(lane) };
-        let outcome = site.run(&all, room.room(site, logs), stop, &|_| {}).await;
+        let mut all = Lane { fail_fast: false, ..room.lane(lane) };
+        all.steps.iter_mut().for_each(|step| step.run = without_early_end(&step.run));
+        let mut place = room.room(site, logs);
+        let reason = |step: &Step| skipped.contains(&step.name).then(|| NO_TESTS_HERE.to_owned());
+        place.left_out = all.steps.iter().map(reason).collect();
+        let outcome = site.run(&all, place, stop, &|_| {}).await;
         room.close().await;
         match outcome.ruling {
             LaneRuling::Passed | LaneRuling::Failed => Ok(outcome),
@@ -175,7 +218,10 @@ impl CanaryRun<'_> {
     }
 
     async fn beds(self) -> Result<PlantedTests, CanaryError> {
-        let Some(canary) = &self.lane.canary else { return Ok(PlantedTests { levels: Vec::new() }) };
+        let canary = &self.lane.canary;
+        if !canary.is_chosen() {
+            return Ok(PlantedTests { levels: Vec::new() });
+        }
         let (trees, base, tree, stop) = (&self.site.trees, self.gate.base(), self.tree, self.stop);
         let mut places = PlantingPlaces::choose(canary, &trees.paths(base, stop).await?);
         let work = trees.paths(tree, stop).await?;
@@ -196,8 +242,32 @@ impl CanaryRun<'_> {
             texts.insert(path.clone(), String::from_utf8_lossy(&bytes).into_owned());
         }
         let has = |path: &str| work.iter().any(|own| *own == path);
-        canary::plant(canary, &places, word, &texts, has)
+        let altered = self.alters.map_or_else(AlteredTests::new, |failing| self.altered(failing, &texts));
+        canary::plant(canary, &places, word, &texts, &altered, has)
             .map_err(|why| CanaryError::NoPlace { lane: self.lane.name.clone(), why })
+    }
+
+    /// Returns the tests of these files that are made to fail.
+    fn altered(self, failing: &BTreeSet<String>, texts: &BTreeMap<String, String>) -> AlteredTests {
+        let of_file = |(path, text): (&String, &String)| {
+            inside::test_bodies(path, text).into_iter().map(|body| (path.clone(), body)).collect::<Vec<_>>()
+        };
+        let mut all: Vec<(String, TestBody)> = texts.iter().flat_map(of_file).collect();
+        if let Some(known) = self.known.by_key {
+            // A task may want tests in the files that it opens to be skipped.
+            let is_opened = |path: &str| self.gate.policy.opens_tests_in(path);
+            all.retain(|(path, body)| known.get(&altered_key(path, body)) == Some(&true) && !is_opened(path));
+        } else {
+            let has_failed = |body: &TestBody| body.name.last().is_some_and(|name| failing.contains(name));
+            all.sort_by_cached_key(|(_, body)| (!has_failed(body), word()));
+            all.truncate(MOST_ALTERED);
+        }
+        let mut altered = AlteredTests::new();
+        for (path, body) in all {
+            altered.entry(path).or_default().push(body);
+        }
+        altered.values_mut().for_each(|bodies| bodies.sort_by_key(|body| body.at));
+        altered
     }
 
     fn cannot_run(self, why: &str) -> CanaryError {
@@ -206,10 +276,10 @@ impl CanaryRun<'_> {
 }
 
 /// Returns whether a step saw the planted failure. Blocks.
-fn is_in(outcome: &LaneOutcome, plant: &PlantedTest) -> bool {
+fn is_in(outcome: &LaneOutcome, plant: &PlantedTest, is_base: bool) -> bool {
     let names_it = |step: &StepReport| {
         let log = step.log.as_deref().map(Path::new);
-        log.is_some_and(|log| says(log, &plant.mark) || has_line(log, |line| says_failed(line, plant)))
+        log.is_some_and(|log| says(log, &plant.mark) || has_line(log, |line| says_failed(line, plant, is_base)))
     };
     outcome.steps.iter().any(|step| canary::is_seen(plant, &step.step, step.status, || names_it(step)))
 }

@@ -1,6 +1,7 @@
 //! Tests of gates that are frozen in real folders: their verdicts after changes.
 
 mod attempts;
+mod canaries;
 
 use super::*;
 use crate::verdict::{Proof, TamperFinding};
@@ -233,6 +234,7 @@ async fn what_git_ignores_is_not_in_the_room_and_a_pass_names_its_tree() {
         tests_before: None,
         tests_by_name: 0,
         canaries: 0,
+        without_canary: [("verify".to_owned(), "the base was not judged".to_owned())].into(),
         held_out: 0,
     };
     assert_eq!(verdict.proof.as_deref(), Some(&proof));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lane::Condition;
-use crate::lane::{EntryKind, FlakyPolicy, GroupMember, Joint, RoomKind, Step, StepEntry};
+use crate::lane::{CanaryTerms, EntryKind, FlakyPolicy, GroupMember, Joint, RoomKind, Step, StepEntry};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ fn a_lane_is_read_with_everything_in_it() {
         built: Vec::new(),
         network: false,
         writes: false,
-        canary: None,
+        canary: CanaryTerms::Auto,
         flaky: FlakyPolicy::Pass,
         include_ignored: Vec::new(),
         held_out: None,

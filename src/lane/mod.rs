@@ -88,9 +88,9 @@ pub struct Lane {
     pub network: bool,
     /// True if the steps may change the sources in the room.
     pub writes: bool,
-    /// The planted failing test that the lane must detect.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub canary: Option<CanaryTerms>,
+    /// The planted failing tests that the lane must detect.
+    #[serde(default, skip_serializing_if = "CanaryTerms::is_auto")]
+    pub canary: CanaryTerms,
     /// The ruling for a pass that needed a retry.
     pub flaky: FlakyPolicy,
     /// Files and folders of the base that git ignores but the room needs: plain paths below the
@@ -188,7 +188,7 @@ impl Lane {
             setup: Vec::new(),
             network: true,
             writes: true,
-            canary: None,
+            canary: CanaryTerms::None,
             ..self.clone()
         })
     }

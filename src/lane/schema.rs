@@ -71,7 +71,7 @@ fn terms() -> Vec<KeyRow> {
         (
             "canary",
             any_of([one_of(&CanaryTerms::WORDS), own]),
-            "A failing test that the gate plants. The lane must report it; otherwise a pass proves nothing.",
+            "The failing tests that the gate plants. The lane must report them; otherwise a pass proves nothing. Default: `auto`, by the runners of the lane.",
         ),
         ("flaky", one_of(&FLAKY), "How the gate counts a step that passed only after a retry. Default: `pass`."),
         ("include_ignored", texts(".env.test"), "Ignored files and folders that the room needs."),

@@ -36,10 +36,15 @@ impl RoomKind {
     }
 }
 
-/// A planted failing test that a lane must detect.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The planted failing tests that a lane must detect.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CanaryTerms {
+    /// Failing tests for each runner that fledge recognizes on the base.
+    #[default]
+    Auto,
+    /// No failing test.
+    None,
     /// A failing test for pytest.
     Pytest,
     /// A failing test for `cargo test`.
@@ -67,7 +72,9 @@ pub enum CanaryTerms {
 
 impl CanaryTerms {
     /// The canaries that a single word selects.
-    pub(super) const WORDS: [(&str, Self); 7] = [
+    pub(super) const WORDS: [(&str, Self); 9] = [
+        ("auto", Self::Auto),
+        ("none", Self::None),
         ("pytest", Self::Pytest),
         ("cargo-test", Self::CargoTest),
         ("go-test", Self::GoTest),
@@ -76,6 +83,16 @@ impl CanaryTerms {
         ("junit", Self::Junit),
         ("cpp-test", Self::CppTest),
     ];
+
+    /// Returns whether the lane chooses a kind of failing test itself.
+    pub fn is_chosen(&self) -> bool {
+        !matches!(self, Self::Auto | Self::None)
+    }
+
+    /// Returns whether fledge chooses the kind of failing test by the runners of the lane.
+    pub fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
 
     /// Returns the word used in the lane file, or the path of the project's own canary.
     pub fn word(&self) -> &str {
@@ -237,7 +254,8 @@ mod tests {
             (lane.room, lane.network, lane.writes, lane.flaky),
             (RoomKind::Clean, false, false, FlakyPolicy::Pass)
         );
-        assert_eq!((lane.setup, lane.cache, lane.canary, lane.include_ignored), (vec![], vec![], None, vec![]));
+        assert_eq!((lane.setup, lane.cache, lane.include_ignored), (vec![], vec![], vec![]));
+        assert_eq!(lane.canary, CanaryTerms::Auto);
     }
 
     #[test]
@@ -255,7 +273,7 @@ mod tests {
         assert_eq!(lane.cache, ["target", "web/node_modules"]);
         assert_eq!(lane.include_ignored, [".env.test"]);
         let own = CanaryTerms::File { file: "tests/canary.rs".into(), text: "x".into(), run: Some("test".into()) };
-        assert_eq!(lane.canary, Some(own));
+        assert_eq!(lane.canary, own);
         let setup: Vec<_> = lane.setup.iter().map(|step| (step.name.as_str(), step.needs.as_slice())).collect();
         assert_eq!(setup, [("cargo fetch", &[][..]), ("one", &[0]), ("two", &[1])]);
         let ready = lane.setup_lane().unwrap();
@@ -310,6 +328,6 @@ mod tests {
             .collect();
         assert_eq!(lost, ["room: in-place", "setup", "network: true", "canary: jest", "include_ignored: [i]"]);
         let lane = book.lane("a").unwrap();
-        assert_eq!((lane.room, lane.setup.len(), lane.canary), (RoomKind::Clean, 0, None));
+        assert_eq!((lane.room, lane.setup.len(), lane.canary), (RoomKind::Clean, 0, CanaryTerms::Auto));
     }
 }

@@ -26,6 +26,7 @@ pub fn rests_on(proof: &Proof) -> String {
     let evidence = [
         proof.tests.map(|tests| many(tests, "test") + &by_name(proof)),
         match proof.canaries {
+            0 if proof.tests.is_some_and(|tests| tests > 0) => no_canary(proof),
             0 => None,
             1 => Some("canary seen".into()),
             number => Some(format!("{number} canaries seen")),
@@ -35,6 +36,11 @@ pub fn rests_on(proof: &Proof) -> String {
     let evidence: Vec<String> = evidence.into_iter().flatten().collect();
     let evidence = if evidence.is_empty() { "exit codes alone".into() } else { evidence.join(", ") };
     format!("tree {tree} {place}; {evidence}")
+}
+
+/// Returns why no failing test was planted.
+fn no_canary(proof: &Proof) -> Option<String> {
+    proof.without_canary.values().next().map(|why| format!("no canary ({why})"))
 }
 
 /// Describes how many tests are known by name. If a test of the base did not run, fledge can name
@@ -71,7 +77,7 @@ pub fn unproven(proof: &Proof) -> Vec<&'static str> {
         ),
         (
             is_by_exit_codes_alone(proof),
-            "whether any test ran: no step has a `junit` report or prints a test count, and no lane has a `canary`",
+            "whether any test ran: no step has a `junit` report or prints a test count, and fledge saw no test runner for a canary",
         ),
     ];
     all.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect()
@@ -108,12 +114,25 @@ fn has_wall(proof: &Proof) -> bool {
 mod tests {
     use super::*;
     use crate::id::TreeId;
+    use std::collections::BTreeMap;
 
     fn proof(room: &str, sandbox: &str, tests: Option<u64>, canaries: u64, held_out: u64) -> Proof {
         let base = TreeId::empty();
         let (tree, room, sandbox) = (base.clone(), room.to_owned(), sandbox.to_owned());
         let lanes = "d".into();
-        Proof { base, tree, lanes, room, sandbox, tests, tests_before: tests, tests_by_name: 0, canaries, held_out }
+        Proof {
+            base,
+            tree,
+            lanes,
+            room,
+            sandbox,
+            tests,
+            tests_before: tests,
+            tests_by_name: 0,
+            canaries,
+            without_canary: BTreeMap::new(),
+            held_out,
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub use reason::{Reason, ReasonRow, gravest, mildest};
 
 use crate::id::TreeId;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The result of one gate run on the workspace.
@@ -83,6 +84,9 @@ pub struct Proof {
     pub tests_by_name: u64,
     /// The number of canaries, the planted failing tests, that the checks reported.
     pub canaries: u64,
+    /// The lanes in which no failing test was planted, each with the reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub without_canary: BTreeMap<String, String>,
     /// The number of passed hold-out lanes, which only the gate knows.
     pub held_out: u64,
 }

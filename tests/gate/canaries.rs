@@ -63,7 +63,7 @@ fn a_script_is_planted_with_the_assertions_of_node() {
     let test = "const test = require('node:test');\nconst assert = require('node:assert');\nconst { add } = require('../calc.js');\n\ntest('adds', () => {\n  assert.strictEqual(add(2, 3), 5);\n});\n";
     Case {
         files: &[("calc.js", "exports.add = (a, b) => a - b;\n"), ("test/calc.test.js", test)],
-        lane: "canary: node-test\nsteps: [{ name: test, run: node --test }]\n",
+        lane: "steps: [{ name: test, run: node --test }]\n",
         honest: "sed -i 's/a - b/a + b/' calc.js",
         cheat: "echo \"require('node:assert').strictEqual = () => {};\" >>calc.js",
     }
@@ -84,7 +84,7 @@ fn rust_canaries_are_planted_in_the_library_and_in_a_later_test_program() {
             ("src/lib.rs", "pub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn nothing() {\n        assert_eq!(super::add(0, 0), 0);\n    }\n}\n"),
             ("tests/add.rs", "#[test]\nfn adds() {\n    assert_eq!(my_calc::add(2, 3), 5);\n}\n"),
         ],
-        lane: "canary: cargo-test\ncache: [target]\nsteps: [{ name: test, run: cargo test -q --offline }]\n",
+        lane: "cache: [target]\nsteps: [{ name: test, run: cargo test -q --offline }]\n",
         honest: "sed -i 's/a - b/a + b/' src/lib.rs",
         cheat,
     }
@@ -101,7 +101,7 @@ fn a_test_of_cpp_is_planted_in_a_file_that_the_build_compiles() {
         "#include <gtest/gtest.h>\n#include \"../calc.h\"\n\nTEST(Calc, adds) {\n    EXPECT_EQ(add(2, 3), 5);\n}\n";
     Case {
         files: &[("calc.h", "inline int add(int a, int b) { return a - b; }\n"), ("tests/calc.cpp", test)],
-        lane: "canary: cpp-test\nsteps: [{ name: test, run: 'g++ -o /tmp/checks tests/*.cpp -lgtest -lgtest_main -pthread && /tmp/checks' }]\n",
+        lane: "steps: [{ name: test, run: 'g++ -o /tmp/checks tests/*.cpp -lgtest -lgtest_main -pthread && /tmp/checks' }]\n",
         honest: "sed -i 's/a - b/a + b/' calc.h",
         cheat: "printf '#undef EXPECT_EQ\\n#define EXPECT_EQ(a, b) EXPECT_TRUE(true)\\n' >>calc.h",
     }
@@ -117,7 +117,7 @@ fn each_macro_of_a_file_of_cpp_is_planted_with_the_fixture_of_its_tests() {
     let test = "#include <gtest/gtest.h>\n#include \"../calc.h\"\n\nnamespace checks {\nclass Calc : public testing::Test {};\n\nTEST_F(Calc, adds) {\n    ASSERT_EQ(add(2, 3), 5);\n    EXPECT_TRUE(true);\n}\n}  // namespace checks\n";
     Case {
         files: &[("calc.h", "inline int add(int a, int b) { return a - b; }\n"), ("tests/calc.cpp", test)],
-        lane: "canary: cpp-test\nsteps: [{ name: test, run: 'g++ -Wall -Werror -o /tmp/checks tests/*.cpp -lgtest -lgtest_main -pthread && /tmp/checks' }]\n",
+        lane: "steps: [{ name: test, run: 'g++ -Wall -Werror -o /tmp/checks tests/*.cpp -lgtest -lgtest_main -pthread && /tmp/checks' }]\n",
         honest: "sed -i 's/a - b/a + b/' calc.h",
         cheat: "printf '#undef ASSERT_EQ\\n#define ASSERT_EQ(a, b) EXPECT_TRUE(true)\\n' >>calc.h",
     }
@@ -160,4 +160,52 @@ fn a_test_is_planted_inside_of_a_class_of_java_with_its_rules_and_base_class() {
     let silent = "new Statement() { public void evaluate() { try { test.evaluate(); } catch (Throwable wrong) { } } }";
     let cheat = format!("sed -i 's/return test;/return {silent};/' main/calc/Steady.java");
     must_tell_java_apart(&[("main/calc/Steady.java", rule), ("main/calc/Base.java", base)], test, &cheat);
+}
+
+#[test]
+fn a_python_test_that_the_product_chooses_to_silence_is_missed() {
+    long_test!();
+    if !Need::has_program("pytest") {
+        return Need::Python.lacks("no pytest");
+    }
+    let test = "from calc import add\n\n\ndef test_zero():\n    assert add(0, 0) == 0\n\n\ndef test_add():\n    assert add(2, 3) == 5\n";
+    let silence = "import _pytest.python as p\nrun = p.Function.runtest\np.Function.runtest = lambda self: None if self.name == \"test_add\" else run(self)";
+    for cheat in [
+        silence,
+        "import inspect, pytest\nif any(f.function == \"test_add\" for f in inspect.stack()): pytest.xfail(\"soon\")",
+    ] {
+        let (at, indented) =
+            if cheat == silence { ("$", cheat.to_owned()) } else { ("1", cheat.replace('\n', "\n    ")) };
+        let script = match at {
+            "$" => format!("cat >>calc.py <<'END'\n{indented}\nEND"),
+            _ => format!("cat >calc.py <<'END'\ndef add(a, b):\n    {indented}\n    return a - b\nEND"),
+        };
+        Case {
+            files: &[("calc.py", "def add(a, b):\n    return a - b\n"), ("tests/test_calc.py", test)],
+            lane: "steps: [{ name: test, run: python3 -m pytest -q }]\n",
+            honest: "sed -i 's/a - b/a + b/' calc.py",
+            cheat: &script,
+        }
+        .must_tell_apart();
+    }
+}
+
+#[test]
+fn a_go_test_that_the_product_chooses_to_silence_is_missed() {
+    long_test!();
+    if !Need::has_program("go") {
+        return Need::Go.lacks("no go");
+    }
+    let test = "package calc\n\nimport \"testing\"\n\nfunc TestZero(t *testing.T) {\n\tif Add(0, 0) != 0 {\n\t\tt.Error(\"zero\")\n\t}\n}\n\nfunc TestAdd(t *testing.T) {\n\tif got := Add(2, 3); got != 5 {\n\t\tt.Errorf(\"%d\", got)\n\t}\n}\n";
+    Case {
+        files: &[
+            ("go.mod", "module calc\n\ngo 1.21\n"),
+            ("calc.go", "package calc\n\nfunc Add(a, b int) int {\n\treturn a - b\n}\n"),
+            ("calc_test.go", test),
+        ],
+        lane: "steps: [{ name: test, run: go test ./... }]\n",
+        honest: "sed -i 's/a - b/a + b/' calc.go",
+        cheat: "printf 'package calc\n\nimport \"syscall\"\n\nfunc Add(a, b int) int {\n\tif a == 2 {\n\t\tsyscall.Exit(0)\n\t}\n\treturn a - b\n}\n' >calc.go",
+    }
+    .must_tell_apart();
 }

@@ -9,7 +9,7 @@ use crate::config::{
 use crate::driver::project_of;
 use crate::gate::{self, ListedLanes, last_clean};
 use crate::lane::detect::DETECTED_LANE;
-use crate::lane::{Lane, LaneError, RoomKind};
+use crate::lane::{CanaryTerms, Lane, LaneError, RoomKind};
 use crate::process::{self, sandbox::Sandbox};
 use crate::store::{RunListFilter, RunProperty, Store, project_dir};
 use crate::task::Tier;
@@ -245,11 +245,17 @@ fn about(root: &Path, lane: &Lane, path: &str) -> HealthCheck {
         };
     }
     let reports = lane.steps.iter().filter(|step| step.junit.is_some()).count();
-    let proves = match (reports, &lane.canary) {
-        (0, None) => "exit codes, and counts that runners print".into(),
-        (0, Some(canary)) => format!("exit codes and a canary ({})", canary.word()),
-        (_, None) => "tests by name".into(),
-        (_, Some(canary)) => format!("tests by name and a canary ({})", canary.word()),
+    let kinds = gate::kinds_in_commands(lane);
+    let kinds: Vec<&str> = kinds.iter().map(CanaryTerms::word).collect();
+    let canary = match &lane.canary {
+        CanaryTerms::None => "no canary (`canary: none`)".into(),
+        CanaryTerms::Auto if kinds.is_empty() => "no canary, unless a run shows its test runner".into(),
+        CanaryTerms::Auto => format!("a canary ({})", kinds.join(", ")),
+        canary => format!("a canary ({})", canary.word()),
+    };
+    let proves = match reports {
+        0 => format!("exit codes, counts that runners print, and {canary}"),
+        _ => format!("tests by name and {canary}"),
     };
     let steps = if lane.steps.len() == 1 { "1 step".into() } else { format!("{} steps", lane.steps.len()) };
     let says = format!("{name}: {steps}; a pass rests on {proves}");
@@ -261,7 +267,8 @@ fn about(root: &Path, lane: &Lane, path: &str) -> HealthCheck {
             hint,
         );
     }
-    if name == DETECTED_LANE && reports == 0 && lane.canary.is_none() {
+    let is_blind = lane.canary == CanaryTerms::None || (lane.canary.is_auto() && kinds.is_empty());
+    if name == DETECTED_LANE && reports == 0 && is_blind {
         let hint = "add a test report (`junit:`) or a `canary:` to detect silenced tests: docs/reference/canaries.md";
         return HealthCheck::warning("lane", says, hint);
     }

@@ -6,7 +6,7 @@ use super::super::output::{no_output, print_data, print_json};
 use super::super::paint;
 use super::surroundings::Surroundings;
 use crate::duration::show_duration;
-use crate::lane::{EntryKind, FlakyPolicy, Lane, RoomKind, Step};
+use crate::lane::{CanaryTerms, EntryKind, FlakyPolicy, Lane, RoomKind, Step};
 use crate::report::lane_data;
 
 /// The maximum number of steps named as needs of a step.
@@ -83,7 +83,10 @@ fn terms(lane: &Lane) -> Vec<String> {
         (!lane.include_ignored.is_empty()).then(|| format!("brings {}", lane.include_ignored.join(", "))),
         lane.network.then(|| "has a network".into()),
         lane.writes.then(|| "may change the sources".into()),
-        lane.canary.as_ref().map(|canary| format!("must see a planted failure ({})", canary.word())),
+        (!lane.canary.is_auto()).then(|| match &lane.canary {
+            CanaryTerms::None => "is not tried with planted failures".into(),
+            canary => format!("must see a planted failure ({})", canary.word()),
+        }),
         (lane.flaky == FlakyPolicy::Fail).then(|| "a pass after a retry counts as a failure".into()),
     ]
     .into_iter()

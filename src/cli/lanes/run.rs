@@ -12,7 +12,7 @@ use super::{failed, plan, say, watch};
 use crate::config::EnvironmentLayer;
 use crate::driver::{RunError, StopToken};
 use crate::gate::{self, EnteredRoom, LoadedLane, last_clean};
-use crate::lane::{Lane, RoomKind, StartFacts, StepSelection};
+use crate::lane::{CanaryTerms, Lane, RoomKind, StartFacts, StepSelection};
 use crate::lane_runner::{LaneOutcome, LaneRoom, LaneRuling, recall, remember, run_lane};
 use crate::process::cores;
 use crate::process::sandbox::SandboxChoice;
@@ -273,7 +273,8 @@ fn state_dir(ask: LaneRequest<'_>) -> Result<PathBuf, CliError> {
 /// Returns the lane for its room. A selection of steps has no canary, because the canary may need
 /// the steps left out.
 fn judged(lane: &Lane, arguments: &RunLaneArguments) -> Lane {
-    Lane { room: RoomKind::Clean, canary: lane.canary.clone().filter(|_| arguments.is_whole()), ..lane.clone() }
+    let canary = if arguments.is_whole() { lane.canary.clone() } else { CanaryTerms::None };
+    Lane { room: RoomKind::Clean, canary, ..lane.clone() }
 }
 
 /// Returns the reason why a step is left out, by the step's index.

@@ -2,13 +2,17 @@
 //! not fail for them, it cannot see failures there and its pass proves nothing: the work has
 //! silenced the tests. Pure: this module decides what to plant where, and another module runs it.
 
+mod altered;
 mod places;
 mod sightings;
 mod texts;
 
+pub(super) use altered::{AlteredTests, altered_key};
 pub(super) use places::PlantingPlaces;
 pub(super) use sightings::{CanarySightings, SeenShare};
 
+use super::logs::FAILURES;
+use super::names::has_name;
 use crate::lane::CanaryTerms;
 use crate::verdict::StepStatus;
 use std::collections::BTreeMap;
@@ -32,6 +36,9 @@ pub(super) struct PlantedTest {
     /// The step that must fail; `None` accepts any step.
     step: Option<String>,
     text: String,
+    /// The name under which the runner reports a test of the base that is made to fail; `None` for a
+    /// test that is added.
+    altered: Option<String>,
 }
 
 /// A file with planted tests: a new file, or an existing one with tests added.
@@ -41,6 +48,9 @@ pub(super) struct PlantedFile {
     head: String,
     parts: Vec<Part>,
     tail: String,
+    /// Tests in `head` and `tail` that are made to fail, each with the place of its statement: a
+    /// byte in `head` followed by `tail`.
+    altered: Vec<(usize, PlantedTest)>,
 }
 
 /// A group of planted tests with the text around it, such as a class declaration.
@@ -54,13 +64,18 @@ struct Part {
 impl PlantedFile {
     /// Returns the planted tests of the file.
     pub(super) fn plants(&self) -> impl Iterator<Item = &PlantedTest> {
-        self.parts.iter().flat_map(|part| &part.plants)
+        self.parts.iter().flat_map(|part| &part.plants).chain(self.altered.iter().map(|(_, plant)| plant))
     }
 
     /// Returns the file's content with the tests that `is_planted` selects; `None` if it selects
     /// none.
     pub(super) fn text(&self, is_planted: impl Fn(&PlantedTest) -> bool) -> Option<String> {
-        let (mut text, mut is_one) = (self.head.trim_end().to_owned(), false);
+        let altered: Vec<_> = self.altered.iter().filter(|(_, plant)| is_planted(plant)).collect();
+        let end = if self.tail.is_empty() { usize::MAX } else { self.head.len() };
+        let (in_head, in_tail): (Vec<_>, Vec<_>) = altered.into_iter().partition(|(at, _)| *at < end);
+        let mut is_one = !in_head.is_empty() || !in_tail.is_empty();
+        let mut text = with_statements(&self.head, 0, &in_head);
+        text.truncate(text.trim_end().len());
         for part in &self.parts {
             let plants: Vec<&str> =
                 part.plants.iter().filter(|plant| is_planted(plant)).map(|plant| plant.text.as_str()).collect();
@@ -71,7 +86,7 @@ impl PlantedFile {
             }
         }
         let gap = if text.ends_with('\n') { "" } else { "\n" };
-        is_one.then(|| format!("{text}{gap}{}", self.tail))
+        is_one.then(|| format!("{text}{gap}{}", with_statements(&self.tail, self.head.len(), &in_tail)))
     }
 
     /// Fills the placeholders of a draft with words from `word`. `joined` is the expression that
@@ -97,13 +112,26 @@ impl PlantedFile {
                 let joined = joined.replace("{half}", half).replace("{rest}", rest);
                 let text = text.replace("\"{mark}\"", &joined);
                 let (key, text) = (format!("{group}: {form}"), filled(&text, &file, &name, &mark));
-                PlantedTest { key, group: group.clone(), name, mark, step: None, text }
+                PlantedTest { key, group: group.clone(), name, mark, step: None, text, altered: None }
             };
             let plants = tests.into_iter().map(plant).collect();
             parts.push(Part { open: filled(&open, &file, "", ""), plants, close });
         }
-        Some(Self { path: filled(path, &file, "", ""), head, parts, tail: tail.clone() })
+        Some(Self { path: filled(path, &file, "", ""), head, parts, tail: tail.clone(), altered: Vec::new() })
     }
+}
+
+/// Returns a text with the statements of tests that are made to fail. The text begins at byte
+/// `start` of the file.
+fn with_statements(text: &str, start: usize, altered: &[&(usize, PlantedTest)]) -> String {
+    let (mut whole, mut done) = (String::new(), 0);
+    for (at, plant) in altered {
+        let at = (at - start).min(text.len());
+        whole.push_str(&text[done..at]);
+        whole.push_str(&plant.text);
+        done = at;
+    }
+    whole + &text[done..]
 }
 
 /// The failing tests of a canary, in levels. The first level needs most of the project. If a lane
@@ -111,7 +139,8 @@ impl PlantedFile {
 /// never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PlantedTests {
-    /// The first level holds tests that imitate those of the base. The last level holds failing
+    /// The first level holds tests of the base that are made to fail, if there are any, and tests
+    /// that imitate those of the base. The next level holds only the latter. The last level holds failing
     /// tests that need nothing of the project. The other levels copy text from project files, and a
     /// project may reject duplicate or unused text.
     pub(super) levels: Vec<Vec<PlantedFile>>,
@@ -154,13 +183,14 @@ fn joined(canary: &CanaryTerms) -> &'static str {
         CanaryTerms::CargoTest => r#"::std::concat!("{half}", "{rest}")"#,
         CanaryTerms::Junit => r#""{half}".concat("{rest}")"#,
         CanaryTerms::CppTest => r#""{half}" "{rest}""#,
-        CanaryTerms::File { .. } => "",
+        CanaryTerms::Auto | CanaryTerms::None | CanaryTerms::File { .. } => "",
     }
 }
 
 /// Builds the tests to plant for a canary in `places`. `word` returns random lower-case words that
 /// code cannot know in advance. `texts` holds the files that `places` names, by path. A folder is
-/// skipped if it names files and `texts` has none of them. `has` returns whether the work has a
+/// skipped if it names files and `texts` has none of them. `altered` holds the tests of the base
+/// that are made to fail. `has` returns whether the work has a
 /// file.
 ///
 /// # Errors
@@ -170,6 +200,7 @@ pub(super) fn plant(
     places: &PlantingPlaces,
     mut word: impl FnMut() -> String,
     texts: &BTreeMap<String, String>,
+    altered: &AlteredTests,
     has: impl Fn(&str) -> bool,
 ) -> Result<PlantedTests, String> {
     if let CanaryTerms::File { file, text, run } = canary {
@@ -207,12 +238,15 @@ pub(super) fn plant(
                 drafts.push(texts::junit(folder, &likes));
             }
             CanaryTerms::CppTest => drafts.extend(likes.iter().filter_map(|(path, text)| texts::cpp(path, text))),
-            CanaryTerms::File { .. } => {}
+            CanaryTerms::Auto | CanaryTerms::None | CanaryTerms::File { .. } => {}
         }
     }
     drafts.extend(places.units.iter().filter_map(|unit| texts::unit(unit, texts.get(unit)?)));
     let lacks = match canary {
-        _ if !drafts.is_empty() => return Ok(PlantedTests::from_drafts(&within, &drafts, canary, word)),
+        _ if !drafts.is_empty() => {
+            let planted = PlantedTests::from_drafts(&within, &drafts, canary, &mut word);
+            return Ok(planted.with_altered(altered, texts, joined(canary), word));
+        }
         CanaryTerms::CargoTest => "a Cargo.toml with a package",
         CanaryTerms::GoTest => "a Go file",
         CanaryTerms::Junit => "a JUnit or TestNG test class",
@@ -226,13 +260,15 @@ fn own_bed(file: &str, text: &str, run: Option<&String>, mark: String) -> Plante
     let planted = text.replace(MARK, &mark);
     let mark = if text.contains(MARK) { mark } else { String::new() };
     let key = file.to_owned();
-    let plant = PlantedTest { group: key.clone(), key, text: planted, name: String::new(), mark, step: run.cloned() };
+    let (name, step) = (String::new(), run.cloned());
+    let plant = PlantedTest { group: key.clone(), key, text: planted, name, mark, step, altered: None };
     let part = Part { open: String::new(), plants: vec![plant], close: "" };
-    PlantedFile { path: file.into(), head: String::new(), parts: vec![part], tail: String::new() }
+    let (head, tail) = (String::new(), String::new());
+    PlantedFile { path: file.into(), head, parts: vec![part], tail, altered: Vec::new() }
 }
 
 /// Returns whether a lane's output can distinguish a planted failure from other failures.
-pub(super) fn has_name(canary: &CanaryTerms) -> bool {
+pub(super) fn is_distinct(canary: &CanaryTerms) -> bool {
     !matches!(canary, CanaryTerms::File { text, .. } if !text.contains(MARK))
 }
 
@@ -245,8 +281,15 @@ pub(super) fn is_seen(plant: &PlantedTest, step: &str, status: StepStatus, names
 
 /// Returns whether a line of output reports this test as failed. Some runners print the names of
 /// failed tests without their messages.
-pub(super) fn says_failed(line: &str, plant: &PlantedTest) -> bool {
+///
+/// For a test of the base that is made to fail, the line must have the whole name. On the base
+/// (`is_base`) the last part is enough, because nothing there silences tests.
+pub(super) fn says_failed(line: &str, plant: &PlantedTest, is_base: bool) -> bool {
     const SIGNS: [&str; 8] = ["FAIL", "ERROR", "error", "not ok", "✖", "✗", "-->", " panicked at "];
+    if let Some(whole) = &plant.altered {
+        let name = if is_base { &plant.name } else { whole };
+        return FAILURES.iter().any(|sign| line.contains(sign)) && has_name(line, name);
+    }
     let lower = line.to_lowercase();
     let names_it =
         !plant.name.is_empty() && lower.match_indices(&plant.name).any(|(at, it)| !is_place(&lower[at + it.len()..]));

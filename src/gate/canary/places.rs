@@ -56,7 +56,7 @@ impl PlantingPlaces {
                 let folders = files.into_iter().map(|path| (folder_of(path).to_owned(), vec![path.clone()])).collect();
                 Self { folders, units: Vec::new() }
             }
-            CanaryTerms::File { .. } => Self::default(),
+            CanaryTerms::Auto | CanaryTerms::None | CanaryTerms::File { .. } => Self::default(),
         }
     }
 

@@ -25,7 +25,7 @@ fn planted(canary: &CanaryTerms, paths: &[&str]) -> Result<PlantedTests, String>
     if *canary == CanaryTerms::CargoTest {
         places.look_inside(&paths, |path| path.contains("changed"));
     }
-    plant(canary, &places, word, &texts, |path| paths.iter().any(|own| own == path))
+    plant(canary, &places, word, &texts, &AlteredTests::new(), |path| paths.iter().any(|own| own == path))
 }
 
 #[test]
@@ -91,7 +91,8 @@ fn nothing_is_planted_where_the_work_has_no_tests_any_more() {
     let paths = ["a/test_a.py".to_owned(), "b/test_b.py".into()];
     let places = PlantingPlaces::choose(&CanaryTerms::Pytest, &paths);
     let texts = BTreeMap::from([("b/test_b.py".to_owned(), String::new())]);
-    let planted = plant(&CanaryTerms::Pytest, &places, || "word".into(), &texts, |_| false).unwrap();
+    let planted =
+        plant(&CanaryTerms::Pytest, &places, || "word".into(), &texts, &AlteredTests::new(), |_| false).unwrap();
     let at: Vec<&str> = planted.levels[0].iter().map(|bed| bed.path.as_str()).collect();
     assert_eq!(at, ["b/test_word.py"]);
 }
@@ -189,7 +190,7 @@ fn the_source_of_a_planted_test_has_no_word_that_its_failure_prints() {
             format!("word{number}.")
         };
         let places = PlantingPlaces::choose(&canary, &[path.to_owned()]);
-        let PlantedTests { levels } = plant(&canary, &places, word, &texts, |_| false).unwrap();
+        let PlantedTests { levels } = plant(&canary, &places, word, &texts, &AlteredTests::new(), |_| false).unwrap();
         assert!(levels.len() > 1, "{canary:?}");
         for bed in levels.iter().flatten() {
             let text = bed.text(|_| true).unwrap();
@@ -205,7 +206,8 @@ fn a_plain_test_needs_nothing_of_the_project() {
         "import { test } from 'node:test';\nimport { one } from './one';\n".to_owned(),
     )]);
     let places = PlantingPlaces::choose(&CanaryTerms::NodeTest, &["a.test.ts".into()]);
-    let PlantedTests { levels } = plant(&CanaryTerms::NodeTest, &places, || "kadu".into(), &texts, |_| false).unwrap();
+    let PlantedTests { levels } =
+        plant(&CanaryTerms::NodeTest, &places, || "kadu".into(), &texts, &AlteredTests::new(), |_| false).unwrap();
     let [plant_files, plain] = levels.as_slice() else { panic!("{levels:?}") };
     let text = |bed: &PlantedFile| bed.text(|_| true).unwrap();
     assert!(text(&plant_files[0]).contains("./one") && !text(&plain[0]).contains("./one"));
@@ -226,7 +228,7 @@ fn what_is_said_of_the_text_of_a_file_is_no_failure_of_its_test() {
         ("kadu.test.ts(1,10): error TS6133: 'one' is declared but its value is never read.", false),
         ("+    fn kadu() {", false),
     ] {
-        assert_eq!(says_failed(line, &plant), is_failure, "{line}");
+        assert_eq!(says_failed(line, &plant, false), is_failure, "{line}");
     }
 }
 
@@ -237,7 +239,8 @@ fn canary_places_of_a_test_class_come_in_order_of_what_they_need() {
         "package a;\nimport org.junit.Test;\npublic class ATest extends Base {\n    @Test\n    public void a() {}\n}\n";
     let texts = BTreeMap::from([(path.to_owned(), text.to_owned())]);
     let places = PlantingPlaces::choose(&CanaryTerms::Junit, &[path.to_owned()]);
-    let PlantedTests { levels } = plant(&CanaryTerms::Junit, &places, || "kadu".into(), &texts, |_| false).unwrap();
+    let PlantedTests { levels } =
+        plant(&CanaryTerms::Junit, &places, || "kadu".into(), &texts, &AlteredTests::new(), |_| false).unwrap();
     let paths = |level: &Vec<PlantedFile>| level.iter().map(|bed| bed.path.clone()).collect::<Vec<_>>();
     let at: Vec<Vec<String>> = levels.iter().map(paths).collect();
     assert_eq!(at, [vec!["test/a/KaduTest.java", path], vec!["test/a/KaduTest.java"], vec!["test/a/KaduTest.java"]]);
@@ -245,4 +248,57 @@ fn canary_places_of_a_test_class_come_in_order_of_what_they_need() {
     let keys: Vec<String> = keys.collect();
     let each: std::collections::BTreeSet<&String> = keys.iter().collect();
     assert_eq!(each.len(), keys.len(), "each level is known by its keys: {keys:?}");
+}
+
+#[test]
+fn tests_of_the_base_are_made_to_fail_beside_the_tests_that_are_added() {
+    let path = "src/a.rs";
+    let text = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn adds() {}\n    #[test]\n    fn halves() {}\n}\n";
+    let texts = BTreeMap::from([
+        ("Cargo.toml".to_owned(), "[package]\nname = 'a'\n".to_owned()),
+        (path.to_owned(), text.to_owned()),
+    ]);
+    let paths: Vec<String> = texts.keys().cloned().collect();
+    let mut places = PlantingPlaces::choose(&CanaryTerms::CargoTest, &paths);
+    places.look_inside(&paths, |_| false);
+    let altered = AlteredTests::from([(path.to_owned(), crate::gate::inside::test_bodies(path, text))]);
+    let mut number = 0;
+    let word = || {
+        number += 1;
+        format!("word{number}.")
+    };
+    let PlantedTests { levels } = plant(&CanaryTerms::CargoTest, &places, word, &texts, &altered, |_| false).unwrap();
+    let [first, second, plain] = levels.as_slice() else { panic!("{levels:?}") };
+    let keys = |level: &[PlantedFile]| -> Vec<String> {
+        level.iter().flat_map(PlantedFile::plants).map(|plant| plant.key.clone()).collect()
+    };
+    let own = ["src/a.rs: tests.adds made to fail", "src/a.rs: tests.halves made to fail"];
+    assert_eq!(keys(first), [keys(second), own.map(Into::into).to_vec()].concat());
+    assert!(!keys(plain).iter().any(|key| key.ends_with("made to fail")));
+    let file = first.iter().find(|file| file.path == path).unwrap();
+    let whole = file.text(|_| true).unwrap();
+    assert_eq!(whole.matches("::std::panic!").count(), 3, "two tests of the base and an added one: {whole}");
+    assert!(file.plants().all(|plant| !whole.contains(&plant.mark)), "{whole}");
+    let one = file.text(|plant| plant.key == own[1]).unwrap();
+    assert!(one.contains("fn adds() {}") && one.contains("fn halves() { let _"), "{one}");
+    assert_eq!(file.text(|_| false), None);
+}
+
+#[test]
+fn a_test_of_the_base_has_failed_only_where_a_line_names_its_file_too() {
+    let bodies = crate::gate::inside::test_bodies("test_a.py", "def test_one():\n    pass\n");
+    let altered = AlteredTests::from([("test_a.py".to_owned(), bodies)]);
+    let texts = BTreeMap::from([("test_a.py".to_owned(), "def test_one():\n    pass\n".to_owned())]);
+    let places = PlantingPlaces::choose(&CanaryTerms::Pytest, &["test_a.py".into()]);
+    let planted = plant(&CanaryTerms::Pytest, &places, || "kadu".into(), &texts, &altered, |_| false).unwrap();
+    let plant = planted.levels[0].iter().flat_map(PlantedFile::plants).find(|plant| plant.altered.is_some()).unwrap();
+    for (line, is_base, is_failure) in [
+        ("FAILED test_a.py::test_one - AssertionError", false, true),
+        ("FAILED test_b.py::test_one - AssertionError", false, false),
+        ("FAILED test_b.py::test_one - AssertionError", true, true),
+        ("FAILED test_a.py::test_one_more", false, false),
+        ("PASSED test_a.py::test_one", false, false),
+    ] {
+        assert_eq!(says_failed(line, plant, is_base), is_failure, "{line}");
+    }
 }

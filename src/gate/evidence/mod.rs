@@ -18,6 +18,7 @@ mod tap;
 pub(super) use printed::PrintedCounts;
 pub(super) use shortfall::{MissingTests, Shortfall};
 
+use crate::lane::CanaryTerms;
 use crate::lane_runner::JunitReport;
 use crate::verdict::TestStatus;
 use names::stable;
@@ -177,6 +178,11 @@ impl Evidence {
     pub(super) fn has_tests(&self, lane: &str, step: &str) -> bool {
         let shown = self.steps.get(&format!("{lane}/{step}"));
         shown.is_some_and(|shown| shown.ran().is_some() || !shown.printed.packages().is_empty())
+    }
+
+    /// Returns the kinds of tests that a step ran, as far as its output shows them.
+    pub(super) fn kinds(&self, lane: &str, step: &str) -> BTreeSet<CanaryTerms> {
+        self.steps.get(&format!("{lane}/{step}")).map_or_else(BTreeSet::new, |shown| shown.printed.kinds())
     }
 
     /// Returns the number of tests that are known by name. fledge looks for each named test of the

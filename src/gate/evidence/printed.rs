@@ -4,8 +4,9 @@ use super::blocks::{OpenSummaries, gradle_task};
 use super::counts::{CountedTests, SummaryPlace};
 use super::go::GoTests;
 use super::names::TestNames;
-use super::runners::{is_libtest_start, is_node_sum, skipped, summary};
+use super::runners::{is_libtest_start, is_node_sum, kind, skipped, summary};
 use super::tap::TapReader;
+use crate::lane::CanaryTerms;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -24,6 +25,9 @@ pub(in crate::gate) struct PrintedCounts {
     names: TestNames,
     /// The output of Go and its test programs.
     go: GoTests,
+    /// The kinds of tests of the runners that printed summaries.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    kinds: BTreeSet<CanaryTerms>,
     /// A Gradle task ran an unknown number of tests.
     is_uncounted: bool,
     /// The number of plans that no test follows. `has_plans` is true if a document had tests.
@@ -123,6 +127,13 @@ impl PrintedCounts {
         self.open > base.open || (base.has_plans && self.empty_plans > base.empty_plans)
     }
 
+    /// Returns the kinds of tests that ran.
+    pub(super) fn kinds(&self) -> BTreeSet<CanaryTerms> {
+        let go = (!self.packages().is_empty()).then_some(CanaryTerms::GoTest);
+        let gradle = self.is_uncounted.then_some(CanaryTerms::Junit);
+        self.kinds.iter().cloned().chain(go).chain(gradle).collect()
+    }
+
     /// Returns the names of the tests that ran.
     pub(super) fn names(&self) -> &TestNames {
         &self.names
@@ -154,6 +165,7 @@ impl PrintedCounts {
         let summed = in_block.or_else(|| summary(line, is_of_go));
         if summed.is_some() {
             self.blocks.follow();
+            self.kinds.extend(kind(line));
         }
         if !is_of_go {
             self.take_tap(indented, summed.is_some());

@@ -2,6 +2,7 @@
 
 use super::counts::{CountedTests, FAILING, sum, with_failed};
 use super::{formats, go};
+use crate::lane::CanaryTerms;
 
 /// Parses a summary line into the numbers of tests that ran and failed. Returns `None` for other
 /// lines.
@@ -29,6 +30,22 @@ const RUNNERS: [TestRunner; 21] = [
     exunit,
     ava,
     deno,
+];
+/// The parsers of runners for which fledge plants failing tests.
+const KINDS: [(TestRunner, CanaryTerms); 13] = [
+    (libtest, CanaryTerms::CargoTest),
+    (nextest, CanaryTerms::CargoTest),
+    (pytest, CanaryTerms::Pytest),
+    (unittest, CanaryTerms::Pytest),
+    (node, CanaryTerms::NodeTest),
+    (|line| jest(line).map(|counts| (counts.ran, counts.failed)), CanaryTerms::Jest),
+    (go::summary, CanaryTerms::GoTest),
+    (surefire, CanaryTerms::Junit),
+    (console, CanaryTerms::Junit),
+    (ctest, CanaryTerms::CppTest),
+    (googletest, CanaryTerms::CppTest),
+    (catch2, CanaryTerms::CppTest),
+    (doctest, CanaryTerms::CppTest),
 ];
 /// Parses the number of skipped tests in a line. Returns `None` if the line has none.
 type Skips = fn(&str) -> Option<u64>;
@@ -75,6 +92,11 @@ pub(super) fn summary(line: &str, is_of_go: bool) -> Option<CountedTests> {
         return go::summary(line).map(counts);
     }
     formats::read(line).or_else(|| RUNNERS.iter().find_map(|runner| runner(line)).map(counts))
+}
+
+/// Returns the kind of tests whose runner prints this summary line; `None` for other runners.
+pub(super) fn kind(line: &str) -> Option<CanaryTerms> {
+    KINDS.iter().find(|(runner, _)| runner(line).is_some()).map(|(_, kind)| kind.clone())
 }
 
 /// Returns the number of skipped tests in a line, and whether the runner's summary counts them

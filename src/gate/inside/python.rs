@@ -1,6 +1,7 @@
 //! The tests inside a Python module: test cases, test functions, self-tests under
 //! `if __name__ == "__main__"`, and doctests. Pure.
 
+use super::bodies::TestBody;
 use super::outline::{Example, Outline, TestPart};
 use std::ops::Range;
 
@@ -52,6 +53,40 @@ pub(super) fn outline(text: &str) -> Outline {
     let documented = layout.documentation.iter().filter(|at| !outline.parts.iter().any(|part| holds(&part.range, at)));
     outline.examples = documented.filter_map(|at| doctest(&text[at.clone()])).collect();
     outline
+}
+
+/// Returns the test functions of a module and of its classes, in order. The failing statement
+/// follows the last statement of each body.
+pub(super) fn test_bodies(text: &str) -> Vec<TestBody> {
+    let layout = Layout::read(text);
+    // The open classes and functions: the indentation and the name of each.
+    let mut around: Vec<(usize, &str)> = Vec::new();
+    let mut found = Vec::new();
+    for (number, Line { range, begins }) in layout.lines.iter().enumerate() {
+        let line = &text[range.clone()];
+        let code = line.trim_start();
+        if !begins || code.trim().is_empty() || code.starts_with('#') {
+            continue;
+        }
+        let indent = line.len() - code.len();
+        around.retain(|(outer, _)| *outer < indent);
+        let is_in_function = around.iter().any(|(_, name)| !name.starts_with("class "));
+        let header = code.strip_prefix("async ").unwrap_or(code);
+        let name = header.split(['(', ':']).next().unwrap_or(header).trim();
+        if !name.starts_with("class ") && !name.starts_with("def ") {
+            continue;
+        }
+        if let (Some(test), false) = (name.strip_prefix("def test"), is_in_function) {
+            let classes = around.iter().filter_map(|(_, name)| name.strip_prefix("class ")).map(ToOwned::to_owned);
+            if let Some((at, indent)) = layout.body_end(text, number, indent) {
+                let gap = if text[..at].ends_with('\n') { "" } else { "\n" };
+                let statement = format!("{gap}{indent}raise AssertionError(\"{{mark}}\")\n");
+                found.push(TestBody { name: classes.chain([format!("test{test}")]).collect(), at, statement });
+            }
+        }
+        around.push((indent, name));
+    }
+    found
 }
 
 fn holds(outer: &Range<usize>, inner: &Range<usize>) -> bool {
@@ -157,6 +192,27 @@ impl Layout {
             }
         }
         blocks
+    }
+
+    /// Returns the end of the body of the function whose header begins on a line, and the
+    /// indentation of its statements. `None` for a body on the line of the header.
+    fn body_end<'t>(&self, text: &'t str, header: usize, indent: usize) -> Option<(usize, &'t str)> {
+        let mut body = None;
+        for Line { range, begins } in &self.lines[header + 1..] {
+            let line = &text[range.clone()];
+            let code = line.trim_start();
+            if code.trim().is_empty() || (*begins && code.starts_with('#')) {
+                continue;
+            }
+            let depth = line.len() - code.len();
+            match body {
+                _ if *begins && depth <= indent => break,
+                None if *begins => body = Some((range.end, &line[..depth])),
+                Some((_, own)) => body = Some((range.end, own)),
+                None => {}
+            }
+        }
+        body
     }
 
     /// Returns the code of a block without comments, empty lines and spaces at the ends of lines.

@@ -4,6 +4,7 @@ use super::settle::{LaneRan, named};
 use super::{EarlyEnd, GateRun, JudgeRecord};
 use crate::gate::canary::SeenShare;
 use crate::gate::feedback;
+use crate::gate::planted::KnownSightings;
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::lane_runner::LaneRuling;
@@ -40,7 +41,8 @@ impl GateRun<'_> {
                 return Err(self.held_out_failed(record));
             }
             let (ready, logs) = (self.ready(lane, tree, record).await?, self.logs(&format!("{name}-canary")));
-            let sightings = self.canary_run(lane, tree, None, ready.borrowed()).sightings(logs).await?;
+            let run = self.canary_run(lane, tree, KnownSightings::default(), ready.borrowed());
+            let sightings = run.sightings(logs).await?;
             if sightings.share(None) != SeenShare::All {
                 return Err(self.held_out_failed(record));
             }

@@ -8,7 +8,8 @@ use crate::gate::base;
 use crate::gate::evidence::Evidence;
 use crate::gate::feedback;
 use crate::gate::inside::{self, CargoPackages, ChangedSource, Grafts};
-use crate::gate::names::{has_name, joined};
+use crate::gate::names::joined;
+use crate::gate::recognized::is_linter;
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind, Step};
 use crate::lane_runner::LaneRuling;
@@ -24,30 +25,6 @@ const LARGEST: u64 = 1024 * 1024;
 const EXECUTABLE: u32 = 0o100_755;
 /// The maximum number of files that a message names.
 const NAMED: usize = 5;
-/// Words of commands that lint, format or check types, and run no tests.
-const LINTERS: [&str; 21] = [
-    "biome",
-    "black",
-    "clippy",
-    "eslint",
-    "flake8",
-    "fmt",
-    "format",
-    "gofmt",
-    "golangci-lint",
-    "isort",
-    "lint",
-    "mypy",
-    "prettier",
-    "pylint",
-    "pyright",
-    "ruff",
-    "rustfmt",
-    "staticcheck",
-    "tsc",
-    "vet",
-    "xo",
-];
 
 impl GateRun<'_> {
     /// Runs the lanes on the work with the base's tests inside product files, if the work changed
@@ -224,10 +201,7 @@ impl GateRun<'_> {
 /// may fail, because they judge the work as it is. Returns `None` for a lane without other steps.
 fn judging(lane: &Lane, evidence: &Evidence) -> Option<Lane> {
     let mut lane = lane.clone();
-    let judges = |step: &Step| {
-        let is_linter = LINTERS.iter().any(|word| has_name(&step.run, word));
-        evidence.has_tests(&lane.name, &step.name) || !is_linter
-    };
+    let judges = |step: &Step| evidence.has_tests(&lane.name, &step.name) || !is_linter(&step.run);
     let judging: Vec<bool> = lane.steps.iter().map(judges).collect();
     if !judging.contains(&true) {
         return None;

@@ -48,7 +48,7 @@ impl GateRun<'_> {
     /// Keeps the failures as the result of the base. They are only labels for later failures, so an
     /// error here is ignored.
     fn remember(&self, verdict: &Verdict, record: JudgeRecord) {
-        let has_canary = self.gate.lanes.iter().any(|lane| lane.canary.is_some());
+        let has_canary = self.gate.lanes.iter().any(|lane| lane.canary.is_chosen());
         let is_whole = record.writers.is_empty() && !has_canary;
         if !is_whole || self.gate.judged.initialized() || base::kept(self.gate, self.site).is_some() {
             return;

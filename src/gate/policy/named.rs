@@ -96,7 +96,7 @@ pub(super) fn by_lanes(
 ) -> BTreeMap<String, &'static str> {
     let (mut found, mut scripts) = (BTreeMap::new(), BTreeSet::new());
     for lane in lanes {
-        if let Some(CanaryTerms::File { file, .. }) = &lane.canary {
+        if let CanaryTerms::File { file, .. } = &lane.canary {
             found.insert(file.clone(), NAMED);
             let folder = file.rsplit_once('/').map(|(folder, _)| format!("{folder}/"));
             let beside = folder.iter().flat_map(|folder| base.0.iter().filter(move |path| path.starts_with(folder)));

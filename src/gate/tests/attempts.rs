@@ -5,7 +5,7 @@ use super::*;
 /// A command that runs the product, with any content that the agent chose.
 const CODE: &str = "for code in src/*.sh; do . ./$code; done";
 
-fn lane(keys: &str, runs: &[&str]) -> String {
+pub(super) fn lane(keys: &str, runs: &[&str]) -> String {
     let steps: Vec<String> =
         runs.iter().enumerate().map(|(number, run)| format!("  - {{ name: s{number}, run: '{run}' }}\n")).collect();
     format!("{keys}\nsteps:\n{}", steps.concat())

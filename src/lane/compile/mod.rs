@@ -57,7 +57,7 @@ pub(super) fn compile(book: &LaneFiles, name: &str) -> Result<Lane, LaneError> {
         built,
         network: terms.network.unwrap_or(false),
         writes: terms.writes.unwrap_or(false),
-        canary: terms.canary,
+        canary: terms.canary.unwrap_or_default(),
         flaky: terms.flaky.unwrap_or_default(),
         include_ignored: terms.include_ignored,
         held_out: None,

@@ -315,6 +315,7 @@ pub(crate) fn proof() -> Proof {
         tests_before: None,
         tests_by_name: 0,
         canaries: 0,
+        without_canary: BTreeMap::new(),
         held_out: 0,
     }
 }

@@ -1,0 +1,132 @@
+//! Failing tests that fledge plants in the base for lanes with `canary: auto`. They show which
+//! planted failures a lane reports, before any work is judged.
+
+use super::{BaseError, BaseVerdict, keep};
+use crate::error_chain::chain;
+use crate::gate::planted::{CanaryError, CanaryRun, KnownSightings};
+use crate::gate::recognized::{is_linter, kinds_in_command};
+use crate::gate::{Gate, GateSite};
+use crate::lane::{CanaryTerms, Lane, RoomKind};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use tokio_util::sync::CancellationToken;
+
+const VERSION: u32 = 1;
+/// The file in the folder of a base.
+const FILE: &str = "canaries.json";
+
+/// What the lanes with `canary: auto` report of failures that are planted in the base, by lane.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::gate) struct AutoCanaries {
+    version: u32,
+    pub(in crate::gate) lanes: BTreeMap<String, AutoCanary>,
+}
+
+/// What one lane reports of failures that are planted in the base.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::gate) struct AutoCanary {
+    /// For each kind of test of which the lane reports a failure: the keys of the planted tests,
+    /// and whether the lane reports each.
+    pub(in crate::gate) kinds: BTreeMap<CanaryTerms, BTreeMap<String, bool>>,
+    /// The reasons why kinds are not planted in the work.
+    pub(in crate::gate) lacking: Vec<String>,
+    /// The steps that only lint or format. They do not run with planted tests.
+    pub(in crate::gate) linters: BTreeSet<String>,
+}
+
+/// Returns what the lanes report of failures that are planted in the base. Plants them now if that
+/// is not kept beside the result of the base.
+///
+/// # Errors
+/// [`BaseError`] when the run is stopped, or when the base cannot be read or locked. If a lane
+/// cannot run with planted tests, it has a reason in place of a result.
+pub(in crate::gate) async fn plant(
+    gate: &Gate,
+    site: &GateSite,
+    base: &BaseVerdict,
+    stop: &CancellationToken,
+) -> Result<AutoCanaries, BaseError> {
+    let file = base.folder.join(FILE);
+    let kept = || {
+        let kept: AutoCanaries = serde_json::from_slice(&fs::read(&file).ok()?).ok()?;
+        (kept.version == VERSION).then_some(kept)
+    };
+    let mut canaries = AutoCanaries { version: VERSION, ..AutoCanaries::default() };
+    if !gate.lanes.iter().any(|lane| lane.canary.is_auto()) {
+        return Ok(canaries);
+    }
+    if let Some(kept) = kept() {
+        return Ok(kept);
+    }
+    let _lock = keep::lock(gate, site, stop).await?;
+    // Another run may have planted them meanwhile.
+    if let Some(kept) = kept() {
+        return Ok(kept);
+    }
+    for lane in gate.lanes.iter().filter(|lane| lane.canary.is_auto()) {
+        canaries.lanes.insert(lane.name.clone(), of_lane(gate, site, base, lane, stop).await?);
+    }
+    // Without the file, the next run plants them again.
+    if let Err(error) = serde_json::to_vec(&canaries).map_err(Into::into).and_then(|text| fs::write(&file, text)) {
+        tracing::warn!(%error, "what lanes report of planted tests is not kept");
+    }
+    Ok(canaries)
+}
+
+async fn of_lane(
+    gate: &Gate,
+    site: &GateSite,
+    base: &BaseVerdict,
+    lane: &Lane,
+    stop: &CancellationToken,
+) -> Result<AutoCanary, BaseError> {
+    let mut canary = AutoCanary::default();
+    if lane.room == RoomKind::InPlace {
+        canary.lacking.push("the lane runs in the workspace".into());
+        return Ok(canary);
+    }
+    let mut kinds = BTreeSet::new();
+    for step in &lane.steps {
+        let mut own = base.evidence.kinds(&lane.name, &step.name);
+        own.append(&mut kinds_in_command(&step.run));
+        if own.is_empty() && is_linter(&step.run) {
+            canary.linters.insert(step.name.clone());
+        }
+        kinds.append(&mut own);
+    }
+    if kinds.is_empty() {
+        canary.lacking.push("its test runner is not recognized".into());
+    }
+    let failing = base.failure_words(lane).await;
+    for kind in kinds {
+        let lane = Lane { canary: kind.clone(), ..lane.clone() };
+        let logs = site.logs.join("base").join(format!("{}-canary-{}", lane.name, kind.word()));
+        let caches = base.caches(&lane);
+        let run = CanaryRun {
+            gate,
+            site,
+            lane: &lane,
+            tree: gate.base(),
+            known: KnownSightings::default(),
+            falls_back: false,
+            alters: Some(&failing),
+            skipped: &canary.linters,
+            ready: caches.as_ref().into(),
+            stop,
+        };
+        let why = match run.sightings(logs).await {
+            Ok(sightings) if sightings.has_none() => {
+                format!("it reports no failing test of the kind `{}` that is planted in the base", kind.word())
+            }
+            Ok(sightings) => {
+                canary.kinds.insert(kind, sightings.by_key());
+                continue;
+            }
+            Err(CanaryError::Stopped) => return Err(BaseError::Stopped),
+            Err(fault) => chain(&fault),
+        };
+        canary.lacking.push(why);
+    }
+    Ok(canary)
+}
