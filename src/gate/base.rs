@@ -11,7 +11,7 @@ mod setup;
 
 pub use error::BaseError;
 pub(super) use keep::{kept, remember};
-pub(super) use planted::{AutoCanaries, AutoCanary, plant};
+pub(super) use planted::{AutoCanaries, AutoCanary, KindCanary, plant};
 pub(super) use setup::set_up;
 
 use super::built::is_start;

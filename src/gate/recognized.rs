@@ -71,6 +71,17 @@ pub(super) fn without_early_end(command: &str) -> String {
     }
 }
 
+/// Returns whether tests of a kind need nothing of a step without tests: the step lints or formats,
+/// or it calls the tool that builds the tests itself.
+pub(super) fn is_needless(command: &str, kind: &CanaryTerms) -> bool {
+    let tool = match kind {
+        CanaryTerms::CargoTest => "cargo",
+        CanaryTerms::GoTest => "go",
+        _ => "",
+    };
+    is_linter(command) || has_name(command, tool)
+}
+
 /// Returns whether a command has the word of a linter.
 pub(super) fn is_linter(command: &str) -> bool {
     LINTERS.iter().any(|word| has_name(command, word))
@@ -117,5 +128,14 @@ mod tests {
     fn linters_are_recognized_by_whole_words_of_a_command() {
         assert!(["cargo fmt --check", "npm run lint", "ruff check"].iter().all(|command| is_linter(command)));
         assert!(!["python3 app.py", "npm run linting"].iter().any(|command| is_linter(command)));
+        for (command, kind, is) in [
+            ("cargo build --locked", CanaryTerms::CargoTest, true),
+            ("cargo build --locked", CanaryTerms::Pytest, false),
+            ("go generate ./...", CanaryTerms::GoTest, true),
+            ("make", CanaryTerms::CargoTest, false),
+            ("ruff check", CanaryTerms::Pytest, true),
+        ] {
+            assert_eq!(is_needless(command, &kind), is, "{command}");
+        }
     }
 }

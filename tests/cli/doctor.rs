@@ -39,7 +39,7 @@ fn where_all_is_there_a_run_can_begin() {
     let lane = about(&checks, "lane");
     assert_eq!(
         (lane.0.as_str(), lane.1.as_str()),
-        ("ok", "verify: 1 step; a pass rests on exit codes and a canary (pytest)")
+        ("ok", "verify: 1 step; a pass rests on exit codes, counts that runners print, and a canary (pytest)")
     );
     assert!(about(&checks, "state").1.contains(" MiB free on "), "{}", ended.story());
     assert!(["ok", "warn"].contains(&about(&checks, "sandbox").0.as_str()), "{}", ended.story());

@@ -118,10 +118,15 @@ fn a_pass_says_its_tree_and_room_and_what_it_does_not_prove() {
     let ended = Fledge::simple(&counted).lane("verify", &tests).arg("--baseline=never").run();
     let proof = ended.must_be(0, "verified")["attempts"][0]["verdict"]["proof"].clone();
     let said = format!("proof    tree {} in a clean room behind ", &proof["tree"].as_str().unwrap()[..12]);
-    assert!(ended.stderr.contains(&said) && ended.stderr.contains("; 3 tests\n"), "{}", ended.story());
+    assert!(
+        ended.stderr.contains(&said) && ended.stderr.contains("; 3 tests, no canary (the base was not judged)\n"),
+        "{}",
+        ended.story()
+    );
     assert!(ended.stderr.contains("unproven whether as many tests ran as on the base"), "{}", ended.story());
     let ended = Fledge::simple(&compared).lane("verify", &tests).run();
-    assert!(ended.stderr.contains("; 3 tests\n") && !ended.stderr.contains("unproven"), "{}", ended.story());
+    let counted = "; 3 tests, no canary (the base does not have a Cargo.toml with a package)\n";
+    assert!(ended.stderr.contains(counted) && !ended.stderr.contains("unproven"), "{}", ended.story());
     let ended = Fledge::simple(&bare).arg("--sandbox=off").run();
     for said in [
         "in a clean room without a sandbox; exit codes alone",

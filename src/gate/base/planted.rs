@@ -4,9 +4,9 @@
 use super::{BaseError, BaseVerdict, keep};
 use crate::error_chain::chain;
 use crate::gate::planted::{CanaryError, CanaryRun, KnownSightings};
-use crate::gate::recognized::{is_linter, kinds_in_command};
+use crate::gate::recognized::{is_needless, kinds_in_command};
 use crate::gate::{Gate, GateSite};
-use crate::lane::{CanaryTerms, Lane, RoomKind};
+use crate::lane::{CanaryTerms, Lane, RoomKind, Step};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,13 +26,19 @@ pub(in crate::gate) struct AutoCanaries {
 /// What one lane reports of failures that are planted in the base.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::gate) struct AutoCanary {
-    /// For each kind of test of which the lane reports a failure: the keys of the planted tests,
-    /// and whether the lane reports each.
-    pub(in crate::gate) kinds: BTreeMap<CanaryTerms, BTreeMap<String, bool>>,
+    /// The kinds of tests of which the lane reports failures.
+    pub(in crate::gate) kinds: BTreeMap<CanaryTerms, KindCanary>,
     /// The reasons why kinds are not planted in the work.
     pub(in crate::gate) lacking: Vec<String>,
-    /// The steps that only lint or format. They do not run with planted tests.
-    pub(in crate::gate) linters: BTreeSet<String>,
+}
+
+/// What one lane reports of planted failures of one kind.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::gate) struct KindCanary {
+    /// Whether the lane reports each planted test, by key.
+    pub(in crate::gate) by_key: BTreeMap<String, bool>,
+    /// The names of the steps that do not run with planted tests.
+    pub(in crate::gate) skipped: BTreeSet<String>,
 }
 
 /// Returns what the lanes report of failures that are planted in the base. Plants them now if that
@@ -86,15 +92,13 @@ async fn of_lane(
         canary.lacking.push("the lane runs in the workspace".into());
         return Ok(canary);
     }
-    let mut kinds = BTreeSet::new();
-    for step in &lane.steps {
-        let mut own = base.evidence.kinds(&lane.name, &step.name);
-        own.append(&mut kinds_in_command(&step.run));
-        if own.is_empty() && is_linter(&step.run) {
-            canary.linters.insert(step.name.clone());
-        }
-        kinds.append(&mut own);
-    }
+    let of_step = |step: &Step| {
+        let mut kinds = base.evidence.kinds(&lane.name, &step.name);
+        kinds.append(&mut kinds_in_command(&step.run));
+        kinds
+    };
+    let steps: Vec<(&Step, BTreeSet<CanaryTerms>)> = lane.steps.iter().map(|step| (step, of_step(step))).collect();
+    let kinds: BTreeSet<CanaryTerms> = steps.iter().flat_map(|(_, kinds)| kinds.iter().cloned()).collect();
     if kinds.is_empty() {
         canary.lacking.push("its test runner is not recognized".into());
     }
@@ -103,6 +107,10 @@ async fn of_lane(
         let lane = Lane { canary: kind.clone(), ..lane.clone() };
         let logs = site.logs.join("base").join(format!("{}-canary-{}", lane.name, kind.word()));
         let caches = base.caches(&lane);
+        let is_skipped = |(step, kinds): &&(&Step, BTreeSet<CanaryTerms>)| {
+            if kinds.is_empty() { is_needless(&step.run, &kind) } else { !kinds.contains(&kind) }
+        };
+        let skipped: BTreeSet<String> = steps.iter().filter(is_skipped).map(|(step, _)| step.name.clone()).collect();
         let run = CanaryRun {
             gate,
             site,
@@ -111,7 +119,7 @@ async fn of_lane(
             known: KnownSightings::default(),
             falls_back: false,
             alters: Some(&failing),
-            skipped: &canary.linters,
+            skipped: &skipped,
             ready: caches.as_ref().into(),
             stop,
         };
@@ -120,10 +128,11 @@ async fn of_lane(
                 format!("it reports no failing test of the kind `{}` that is planted in the base", kind.word())
             }
             Ok(sightings) => {
-                canary.kinds.insert(kind, sightings.by_key());
+                canary.kinds.insert(kind, KindCanary { by_key: sightings.by_key(), skipped });
                 continue;
             }
             Err(CanaryError::Stopped) => return Err(BaseError::Stopped),
+            Err(CanaryError::NoPlace { why, .. }) => why,
             Err(fault) => chain(&fault),
         };
         canary.lacking.push(why);

@@ -36,8 +36,8 @@ pub(super) struct PlantedTest {
     /// The step that must fail; `None` accepts any step.
     step: Option<String>,
     text: String,
-    /// The name under which the runner reports a test of the base that is made to fail; `None` for a
-    /// test that is added.
+    /// The name under which the runner reports a test of the base that is made to fail; `None` for
+    /// an added test.
     altered: Option<String>,
 }
 
@@ -140,9 +140,9 @@ fn with_statements(text: &str, start: usize, altered: &[&(usize, PlantedTest)]) 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PlantedTests {
     /// The first level holds tests of the base that are made to fail, if there are any, and tests
-    /// that imitate those of the base. The next level holds only the latter. The last level holds failing
-    /// tests that need nothing of the project. The other levels copy text from project files, and a
-    /// project may reject duplicate or unused text.
+    /// that imitate those of the base. The next level holds only the latter. The last level holds
+    /// failing tests that need nothing of the project. The other levels copy text from project
+    /// files, and a project may reject duplicate or unused text.
     pub(super) levels: Vec<Vec<PlantedFile>>,
 }
 

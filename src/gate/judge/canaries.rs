@@ -1,7 +1,7 @@
 //! The check that a lane sees planted failures in the work.
 
 use super::{EarlyEnd, GateRun, JudgeRecord};
-use crate::gate::base::{AutoCanary, BaseError, BaseVerdict};
+use crate::gate::base::{AutoCanary, BaseError, BaseVerdict, KindCanary};
 use crate::gate::canary::{CanarySightings, SeenShare};
 use crate::gate::planted::{CanaryRun, EITHER, KnownSightings, ReadyRoom};
 use crate::id::TreeId;
@@ -68,8 +68,7 @@ impl GateRun<'_> {
             return Ok(());
         }
         let planted = self.gate.auto_canaries(self.site, self.stop).await?;
-        let Some(AutoCanary { kinds, lacking, linters }) = planted.as_ref().and_then(|all| all.lanes.get(&lane.name))
-        else {
+        let Some(AutoCanary { kinds, lacking }) = planted.as_ref().and_then(|all| all.lanes.get(&lane.name)) else {
             record.without_canary.insert(lane.name.clone(), "the base was not judged".into());
             return Ok(());
         };
@@ -78,13 +77,12 @@ impl GateRun<'_> {
             return Ok(());
         }
         let base = self.gate.judged.get().map(|base| base.as_ref());
-        for (kind, by_key) in kinds.iter().filter(|_| tree != self.gate.base()) {
+        for (kind, KindCanary { by_key, skipped }) in kinds.iter().filter(|_| tree != self.gate.base()) {
             let lane = Lane { canary: kind.clone(), ..lane.clone() };
             let ready = self.ready(&lane, tree, record).await?;
             let logs = self.logs(&format!("{}-canary-{}", lane.name, kind.word()));
             let run = self.canary_run(&lane, tree, known(base, Some(by_key)), ready.borrowed());
-            let sightings =
-                CanaryRun { skipped: linters, falls_back: true, alters: Some(&NONE), ..run }.sightings(logs).await?;
+            let sightings = CanaryRun { skipped, falls_back: true, alters: Some(&NONE), ..run }.sightings(logs).await?;
             let missed = match sightings.share(Some(by_key)) {
                 SeenShare::All => None,
                 SeenShare::None => Some(format!("a planted failing test: {SILENCED}")),
