@@ -142,9 +142,15 @@ fn change(book: &Book, row: &Row, outcomes: &Outcomes) -> String {
     format!("| {id} | {title} | {project} | {} |\n", cell(&outcome.passage()))
 }
 
-/// Escapes text for a table cell.
+/// Escapes text for a table cell. Object ids of git, which differ from run to run, become `ID`.
 fn cell(text: &str) -> String {
-    text.replace('\n', " ").replace('|', "\\|")
+    let is_id = |word: &str| word.len() == 40 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let words = text.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric());
+    let masked = words.map(|part| match part.trim_end_matches(|letter: char| !letter.is_ascii_alphanumeric()) {
+        word if is_id(word) => part.replace(word, "ID"),
+        _ => part.to_owned(),
+    });
+    masked.collect::<String>().replace('\n', " ").replace('|', "\\|")
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::blocks::{OpenSummaries, gradle_task};
 use super::counts::{CountedTests, SummaryPlace};
 use super::go::GoTests;
 use super::names::TestNames;
-use super::runners::{is_libtest_start, is_node_sum, kind, skipped, summary};
+use super::runners::{is_libtest_start, is_node_sum, kind, kind_of_start, skipped, summary};
 use super::tap::TapReader;
 use crate::lane::CanaryTerms;
 use serde::{Deserialize, Serialize};
@@ -168,6 +168,7 @@ impl PrintedCounts {
             self.kinds.extend(kind(line));
         }
         if !is_of_go {
+            self.kinds.extend(kind_of_start(line));
             self.take_tap(indented, summed.is_some());
             self.take_gradle(line);
         }

@@ -94,6 +94,12 @@ pub(super) fn summary(line: &str, is_of_go: bool) -> Option<CountedTests> {
     formats::read(line).or_else(|| RUNNERS.iter().find_map(|runner| runner(line)).map(counts))
 }
 
+/// Returns the kind of tests whose runner begins with this line, as JUnit 4 with
+/// `JUnit version 4.13.2`.
+pub(super) fn kind_of_start(line: &str) -> Option<CanaryTerms> {
+    line.starts_with("JUnit version ").then_some(CanaryTerms::Junit)
+}
+
 /// Returns the kind of tests whose runner prints this summary line; `None` for other runners.
 pub(super) fn kind(line: &str) -> Option<CanaryTerms> {
     KINDS.iter().find(|(runner, _)| runner(line).is_some()).map(|(_, kind)| kind.clone())

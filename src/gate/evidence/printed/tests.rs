@@ -265,3 +265,24 @@ fn other_lines_count_nothing() {
     printed.end();
     assert_eq!((printed.ran(), printed.failed(), printed.breaks_off(&PrintedCounts::default())), (None, 0, false));
 }
+
+#[test]
+fn runners_show_the_kind_of_their_tests() {
+    for (text, kind) in [
+        ("test result: ok. 3 passed; 0 failed; 0 ignored", Some(CanaryTerms::CargoTest)),
+        ("==== 3 passed in 0.1s ====", Some(CanaryTerms::Pytest)),
+        ("Ran 3 tests in 0.1s", Some(CanaryTerms::Pytest)),
+        ("ok  \tm/a\t0.1s", Some(CanaryTerms::GoTest)),
+        ("ℹ pass 3", Some(CanaryTerms::NodeTest)),
+        ("Tests:       5 passed, 5 total", Some(CanaryTerms::Jest)),
+        ("JUnit version 4.13.2\n..\nOK (2 tests)", Some(CanaryTerms::Junit)),
+        ("[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 1", Some(CanaryTerms::Junit)),
+        ("[==========] 12 tests from 3 test suites ran. (5 ms total)", Some(CanaryTerms::CppTest)),
+        ("12 examples, 1 failure", None),
+        ("done", None),
+    ] {
+        let mut printed = PrintedCounts::default();
+        text.lines().for_each(|line| printed.read_line(line));
+        assert_eq!(printed.kinds().into_iter().collect::<Vec<_>>(), kind.into_iter().collect::<Vec<_>>(), "{text}");
+    }
+}
