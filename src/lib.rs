@@ -14,7 +14,7 @@
 //! | 5 | | [`driver`] |
 //! | 4 | [`report`] | [`gate`] |
 //! | 3c | | [`tool`] |
-//! | 3b | | [`provider`] · [`lane_runner`] · [`mcp`] · [`http`] |
+//! | 3b | | [`provider`] · [`lane_runner`] · [`lane_files`] · [`mcp`] · [`http`] |
 //! | 3a | [`run`] · [`lane`] · [`spec`] | |
 //! | 2 | [`chat`] · [`task`] · [`verdict`] · [`monitor`] | [`workspace`] · [`store`] · `file_watch` |
 //! | 1b | [`queue`] · [`yaml`] · [`schedule`] | [`process`] |
@@ -37,6 +37,7 @@ pub mod gate;
 pub mod http;
 pub mod id;
 pub mod lane;
+pub mod lane_files;
 pub mod lane_runner;
 pub mod limits;
 pub mod mcp;

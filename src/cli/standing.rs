@@ -8,7 +8,7 @@ use super::project::ProjectArguments;
 use super::tasks::unwritten;
 use crate::config::EnvironmentLayer;
 use crate::driver::project_of;
-use crate::gate;
+use crate::lane_files;
 use crate::report::runs::outcome;
 use crate::store::{RunListFilter, RunRow, Store, StoredRunState, read_text};
 use crate::verdict::shell_word;
@@ -47,7 +47,7 @@ pub(super) fn say(project: &ProjectArguments, environment: &EnvironmentLayer) ->
 /// Returns the names of the lanes; `None` if the project has none, not even a detected one.
 fn lanes(root: &Path, environment: &EnvironmentLayer) -> Option<String> {
     let env = environment.hand_env();
-    let listed = gate::list(root, env.get("PATH").map_or("", String::as_str)).ok()?;
+    let listed = lane_files::list(root, env.get("PATH").map_or("", String::as_str)).ok()?;
     let names: Vec<&str> = listed.lanes.iter().map(|lane| lane.name.as_str()).collect();
     let broken: Vec<&str> = listed.fault.files.keys().map(String::as_str).collect();
     let broken = if broken.is_empty() {

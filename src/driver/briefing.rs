@@ -11,6 +11,7 @@ use crate::error_chain::chain;
 use crate::gate::{Gate, GateDefinition, GateError, check_definition, freeze};
 use crate::id::TreeId;
 use crate::lane::LaneError;
+use crate::lane_files::LaneFilesError;
 use crate::limits::MAX_SOURCE;
 use crate::run::{self, RunPlan, ToolAccess, ToolRole, ToolRule};
 use crate::spec::{self, Spec, SpecError};
@@ -225,7 +226,9 @@ fn with_definition<T>(
     let definition =
         GateDefinition { root, origin, lanes, holdout, protect, allow_edit, path, base, paths, git, repository };
     call(definition, lanes_at).map_err(|fault| {
-        let has_none = matches!(&fault, GateError::UnknownLane { known, .. } if known.is_empty());
+        let is_empty =
+            |fault: &LaneFilesError| matches!(fault, LaneFilesError::UnknownLane { known, .. } if known.is_empty());
+        let has_none = matches!(&fault, GateError::Lanes(fault) if is_empty(fault));
         let way_out = if has_none { "\n  or skip verification with `lane: false` or --no-verify" } else { "" };
         let (mut problem, rev) = (chain(&fault), settings.lanes_from.as_deref().unwrap_or_default());
         if let Some(at) = lanes_at {
@@ -233,10 +236,10 @@ fn with_definition<T>(
         }
         let unplanned = PlanError::new(fault.reason(), format!("{problem}{way_out}"));
         let unplanned = match &fault {
-            GateError::UnknownLane { lane, .. } => unplanned.of_value("lane", lane),
+            GateError::Lanes(LaneFilesError::UnknownLane { lane, .. }) => unplanned.of_value("lane", lane),
             _ => unplanned,
         };
-        let lane = if let GateError::Lane(fault) = fault { Some(fault) } else { None };
+        let lane = if let GateError::Lanes(LaneFilesError::Invalid(fault)) = fault { Some(fault) } else { None };
         // Name the files of another commit as `git show` does.
         PlanError { lane, ..unplanned }.renamed(|path| match lanes_at {
             Some(at) if Path::new(path).is_relative() && at.join(path).is_file() => format!("{rev}:{path}"),

@@ -3,7 +3,7 @@
 use super::DriverSettings;
 use super::briefing::PlanError;
 use super::ground::DependencyFolders;
-use crate::gate::CONFIGURATION;
+use crate::lane_files::CONFIGURATION;
 use crate::process;
 use crate::process::sandbox::{PathRules, Sandbox, SandboxKind};
 use crate::run::RunPlan;

@@ -4,7 +4,8 @@
 use super::DriverSettings;
 use super::briefing::{INSTRUCTION_FILES, PlanError, StartingPoint, patterns_of, prepare};
 use super::worktree::{imagined, unplanned};
-use crate::gate::{CONFIGURATION, Gate, LANES, Policy};
+use crate::gate::{Gate, Policy};
+use crate::lane_files::{CONFIGURATION, LANES};
 use crate::task::{GateChoice, Isolation, Task};
 use crate::workspace::worktree::CheckoutChanges as Found;
 use std::path::Path;

@@ -14,7 +14,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("1b", &["process", "queue", "schedule", "yaml"]),
     ("2", &["chat", "file_watch", "monitor", "store", "task", "verdict", "workspace"]),
     ("3a", &["lane", "run", "spec"]),
-    ("3b", &["http", "lane_runner", "mcp", "provider"]),
+    ("3b", &["http", "lane_files", "lane_runner", "mcp", "provider"]),
     ("3c", &["tool"]),
     ("4", &["gate", "report"]),
     ("5", &["driver"]),

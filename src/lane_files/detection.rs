@@ -26,7 +26,7 @@ const MOST_FOLDERS: usize = 50;
 
 /// An error of writing a detected lane.
 #[derive(Debug, thiserror::Error)]
-pub enum InitError {
+pub enum WriteLaneError {
     /// There is a lane already, or a file that may define one.
     #[error("cannot write the lane: {0} already exists")]
     AlreadyThere(String),
@@ -48,7 +48,7 @@ pub(super) fn remarks(remarks: &[String]) -> String {
 
 /// Detects from the files of the project at `root` how it is checked. `path` is the search path of
 /// steps.
-pub fn look(root: &Path, path: &str) -> DetectedLane {
+pub fn detect_lane(root: &Path, path: &str) -> DetectedLane {
     detect(&facts(root, path))
 }
 
@@ -57,8 +57,8 @@ pub fn look(root: &Path, path: &str) -> DetectedLane {
 ///
 /// # Errors
 /// When it is unknown whether the project defines lanes. Lanes that cannot be read count as lanes.
-pub fn look_if_no_lanes(root: &Path, path: &str) -> Result<Option<DetectedLane>, StoreError> {
-    Ok((!defines_lanes(root)?).then(|| look(root, path)))
+pub fn detect_if_no_lanes(root: &Path, path: &str) -> Result<Option<DetectedLane>, StoreError> {
+    Ok((!defines_lanes(root)?).then(|| detect_lane(root, path)))
 }
 
 /// Returns whether a project has files that define lanes.
@@ -87,15 +87,15 @@ fn holds(folder: &Path, kinds: &[&str]) -> Result<bool, StoreError> {
 ///
 /// # Errors
 /// When there is a lane already, or when nothing was detected.
-pub fn file_to_write(root: &Path, detected: &DetectedLane) -> Result<String, InitError> {
+pub fn file_to_write(root: &Path, detected: &DetectedLane) -> Result<String, WriteLaneError> {
     let file = format!("lanes/{DETECTED_LANE}.yaml");
     for taken in [&file, &format!("lanes/{DETECTED_LANE}.yml"), &"fledge.toml".to_owned()] {
         if !is_absent(&root.join(taken))? {
-            return Err(InitError::AlreadyThere(taken.clone()));
+            return Err(WriteLaneError::AlreadyThere(taken.clone()));
         }
     }
     if detected.is_empty() {
-        return Err(InitError::NothingFound(detected.remarks.clone()));
+        return Err(WriteLaneError::NothingFound(detected.remarks.clone()));
     }
     Ok(file)
 }
@@ -105,20 +105,20 @@ pub fn file_to_write(root: &Path, detected: &DetectedLane) -> Result<String, Ini
 ///
 /// # Errors
 /// When there is a lane already, when nothing was detected, or when the file cannot be written.
-pub fn write_detected(root: &Path, detected: &DetectedLane) -> Result<String, InitError> {
+pub fn write_detected(root: &Path, detected: &DetectedLane) -> Result<String, WriteLaneError> {
     let file = file_to_write(root, detected)?;
     let folder = root.join("lanes");
     let is_new = is_absent(&folder)?;
     if is_new {
         fs::create_dir(&folder).map_err(|error| StoreError::new("make the folder", &folder, error))?;
     } else if !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-        return Err(InitError::NoFolder);
+        return Err(WriteLaneError::NoFolder);
     }
     let written = store::write_new(&root.join(&file), detected.yaml().as_bytes());
     if is_new && !matches!(written, Ok(true)) {
         let _others_use_it = fs::remove_dir(&folder);
     }
-    if written? { Ok(file) } else { Err(InitError::AlreadyThere(file)) }
+    if written? { Ok(file) } else { Err(WriteLaneError::AlreadyThere(file)) }
 }
 
 /// Returns whether nothing exists at this path, not even a link that leads nowhere.
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn only_a_project_without_any_lanes_is_looked_at() {
-        let is_bare = |dir: &tempfile::TempDir| look_if_no_lanes(dir.path(), "").map(|found| found.is_some()).ok();
+        let is_bare = |dir: &tempfile::TempDir| detect_if_no_lanes(dir.path(), "").map(|found| found.is_some()).ok();
         assert_eq!(is_bare(&folder(&[])), Some(true));
         assert_eq!(is_bare(&folder(&[("lanes/README.md", "", 0o644)])), Some(true));
         assert_eq!(is_bare(&folder(&[("lanes/deploy.yml", "", 0o644)])), Some(false));

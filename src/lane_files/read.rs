@@ -2,6 +2,7 @@
 //! as a problem and does not affect the others. A file that only looks like a definition is
 //! reported too.
 
+use super::detection::defines_lanes;
 use crate::lane::{LaneFiles, LaneRemark};
 use crate::limits::MAX_SOURCE;
 use crate::store::{self, NotUtf8};
@@ -18,8 +19,17 @@ pub(super) const TOML: &str = "fledge.toml";
 pub(super) const TASKS: &str = "fledge.yaml";
 /// The folder of imported files in the format of `fledge.toml`.
 pub(super) const IMPORTED: &str = ".fledge/lanes";
+/// The files that configure runs, relative to the root of a workspace.
+pub const CONFIGURATION: [&str; 3] = ["fledge.yaml", "fledge.local.yaml", TOML];
+/// The folders that configure runs.
+pub const CONFIGURATION_FOLDERS: [&str; 2] = [LANES, ".fledge"];
 /// The maximum number of entries of a folder that are searched for nearly correct names.
 const MOST_ENTRIES: usize = 5_000;
+
+/// Returns whether a folder has lanes or a configuration, so that it is the root of a project.
+pub fn has_configuration(folder: &Path) -> bool {
+    CONFIGURATION.iter().any(|name| folder.join(name).is_file()) || defines_lanes(folder).unwrap_or(false)
+}
 
 /// Reads all definitions of lanes in the project: the tasks of `fledge.yaml`, `lanes/*.yaml`,
 /// `fledge.toml`, and the imports in `.fledge/lanes`. They count in this order.

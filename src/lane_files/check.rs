@@ -1,7 +1,7 @@
 //! The check of lane files, of a whole project or one by one. Runs nothing.
 
-use super::freeze::missing;
-use super::pages::{IMPORTED, LANES, TASKS, TOML, astray, lane_files, read, unlike};
+use super::read::{IMPORTED, LANES, TASKS, TOML, astray, lane_files, read, unlike};
+use super::runnable::missing;
 use crate::lane::{Lane, LaneFiles, LaneRemark};
 use crate::yaml::{Problem, listed};
 use std::collections::BTreeMap;
