@@ -4,13 +4,13 @@ use super::DriverSettings;
 use super::briefing::PlanError;
 use super::ground::DependencyFolders;
 use crate::lane_files::CONFIGURATION;
+use crate::pattern::Patterns;
 use crate::process;
 use crate::process::sandbox::{PathRules, Sandbox, SandboxKind};
 use crate::run::RunPlan;
 use crate::store::RunDir;
 use crate::task::Task;
 use crate::verdict::Reason;
-use crate::workspace::pattern::Patterns;
 use std::path::PathBuf;
 
 /// Builds the sandbox that the settings ask for.

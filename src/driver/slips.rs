@@ -1,7 +1,7 @@
 //! Likely mistakes in a valid task. The run begins with a warning for each.
 
+use crate::pattern::Patterns;
 use crate::task::Task;
-use crate::workspace::pattern::Patterns;
 use crate::yaml::nearest;
 use std::collections::BTreeSet;
 

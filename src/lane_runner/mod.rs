@@ -15,9 +15,9 @@ mod report;
 mod test_report;
 mod unrun;
 
-pub use crate::lane::LaneRuling;
+pub use crate::lane::{JunitReport, LaneOutcome, LaneRuling, StepSpan};
 pub use after_step::AfterStep;
-pub use junit::{JunitError, JunitReport};
+pub use junit::JunitError;
 pub use listen::OutputInterest;
 pub use recall::{recall, remember};
 pub use test_report::TestReportError;
@@ -33,7 +33,6 @@ use existing_reports::ExistingReports;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use listen::OutputSender;
-use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -121,37 +120,6 @@ const OFFLINE: [(&str, &str); 9] = [
     ("COREPACK_ENABLE_NETWORK", "0"),
     ("npm_config_offline", "true"),
 ];
-
-/// The result of a lane.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LaneOutcome {
-    /// The ruling of the lane.
-    pub ruling: LaneRuling,
-    /// All steps in the order of the lane, including those that were not started.
-    pub steps: Vec<StepReport>,
-    /// The time span of each step, in the same order; `None` for steps that did not run.
-    pub spans: Vec<Option<StepSpan>>,
-    /// The test report that each step wrote, in the same order. `None` if the lane names no report,
-    /// or the report cannot be read.
-    #[serde(skip)]
-    pub test_reports: Vec<Option<JunitReport>>,
-    /// The tests from the reports that Maven and Gradle write by default, in the same order. Only
-    /// for steps without a named report.
-    #[serde(skip)]
-    pub found_reports: Vec<Option<JunitReport>>,
-    /// The time from the first order to the end of the last step.
-    pub duration: Duration,
-}
-
-/// The time span of a step, from its first start to its last end, relative to the start of its
-/// lane.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct StepSpan {
-    /// The start.
-    pub begin: Duration,
-    /// The end of the last try.
-    pub end: Duration,
-}
 
 /// Runs a lane to its end. Needs a tokio runtime with I/O and time.
 pub async fn run_lane(

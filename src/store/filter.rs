@@ -1,6 +1,6 @@
 //! Filters for lists of runs: by state and by text.
 
-use super::runs::{RunRow, StoredRunState};
+use super::{RunRow, StoredRunState};
 use crate::id::RunId;
 
 /// The columns in which text is searched.

@@ -23,6 +23,7 @@ mod schema;
 mod unsent;
 mod words;
 
+pub use crate::run::{RunHead, RunOutcome, RunRow, StoredRunState};
 pub use durations::Durations;
 pub use error::StoreError;
 pub use events::{JournalEvents, JournalRecord};
@@ -38,7 +39,7 @@ pub use monitors::{CheckInRow, MonitorChange, MonitorRow, MonitorView, MonitorWr
 pub use prune::{Pruned, Retention};
 pub use queue::SqliteQueue;
 pub use received::{SyncDelivery, Untaken};
-pub use runs::{RunHead, RunOutcome, RunRow, StoredRunState, TaskCopy};
+pub use runs::TaskCopy;
 pub use unsent::{Unsent, WhichUnsent};
 
 use crate::id::RunId;

@@ -40,8 +40,8 @@ mod vendored;
 
 use crate::gate::names::{joined, name_of};
 use crate::lane::Lane;
+use crate::pattern::{PatternError, Patterns};
 use crate::verdict::tests_in;
-use crate::workspace::pattern::{PatternError, Patterns};
 use crate::workspace::{ProtectedRule, Protection};
 pub(super) use calls::rules_of_git;
 pub use change::{PathChange, PathChangeKind, TreeSide};
