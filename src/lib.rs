@@ -24,8 +24,6 @@
 //! Start with [`driver::Agent`] to run a task from a program, or with [`run::Run`] to drive the
 //! machine by hand.
 
-#![cfg_attr(test, expect(clippy::duplicate_mod, reason = "a server for tests, of which siblings have one each"))]
-
 pub mod batch;
 pub mod chat;
 pub mod config;

@@ -1,7 +1,7 @@
 //! A scripted HTTP server for tests: real sockets that send in pieces, stall, flood, disconnect and
 //! count.
 
-use crate::test_support::PATIENCE;
+use super::PATIENCE;
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// An action on a connection, after the server has read the request.
 #[derive(Debug, Clone)]
-pub(super) enum ServerAct {
+pub(crate) enum ServerAct {
     /// Sends these bytes, in one write.
     Send(String),
     /// Sends these bytes repeatedly until the client hangs up.
@@ -26,7 +26,7 @@ pub(super) enum ServerAct {
 
 /// A server that plays one script per connection, then refuses further connections.
 #[derive(Debug)]
-pub(super) struct ScriptedServer {
+pub(crate) struct ScriptedServer {
     address: SocketAddr,
     requests: UnboundedReceiver<String>,
     stalls: UnboundedReceiver<()>,
@@ -43,7 +43,7 @@ struct Reports {
 
 impl ScriptedServer {
     /// Starts the server.
-    pub(super) fn start(scripts: impl IntoIterator<Item = Vec<ServerAct>>) -> Self {
+    pub(crate) fn start(scripts: impl IntoIterator<Item = Vec<ServerAct>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let ((request, requests), (stall, stalls), (hang_up, hang_ups)) =
@@ -61,27 +61,27 @@ impl ScriptedServer {
     }
 
     /// Returns the server's URL.
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Returns the raw requests since the last call.
-    pub(super) fn requests(&mut self) -> Vec<String> {
+    pub(crate) fn requests(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.requests.try_recv().ok()).collect()
     }
 
-    /// Waits for a request.
-    pub(super) async fn asked(&mut self) {
-        self.requests.recv().await.unwrap();
+    /// Waits for a request and returns it.
+    pub(crate) async fn asked(&mut self) -> String {
+        self.requests.recv().await.unwrap()
     }
 
     /// Waits until a script stalls. Everything before the stall has been sent.
-    pub(super) async fn stalled(&mut self) {
+    pub(crate) async fn stalled(&mut self) {
         self.stalls.recv().await.unwrap();
     }
 
     /// Waits until a client has hung up on a stalled or flooding connection.
-    pub(super) async fn hung_up(&mut self) {
+    pub(crate) async fn hung_up(&mut self) {
         let gone = tokio::time::timeout(PATIENCE, self.hang_ups.recv()).await;
         assert_eq!(gone, Ok(Some(())), "the client holds on to the connection");
     }

@@ -1,14 +1,8 @@
 //! Tests of an endpoint's own certificates and proxy.
 
-use super::super::{
-    Endpoint, ModelRequest, ProviderError, Secret, WireFormat, connect,
-    scripted::{ScriptedServer, ServerAct},
-};
 use crate::chat::{Message, ModelErrorKind, Reply};
-use authority::Secured;
-
-#[path = "../../../tests/support/authority.rs"]
-mod authority;
+use crate::provider::{Endpoint, ModelRequest, ProviderError, Secret, WireFormat, connect};
+use crate::test_support::{ScriptedServer, Secured, ServerAct};
 
 const ANSWER: &str = concat!(
     "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n",
