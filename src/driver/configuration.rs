@@ -5,7 +5,7 @@
 
 use super::delivery::IN_LINE;
 use super::effects::EffectRunner;
-use super::resume::terms;
+use super::journal::terms;
 use super::worktree::project_of;
 use crate::error_chain::chain;
 use crate::gate::{self, Gate, RestoredConfiguration};

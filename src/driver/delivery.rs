@@ -4,9 +4,9 @@
 //! Planning checks what a commit needs before the run spends anything.
 
 use super::DriverSettings;
-use super::briefing::PlanError;
 use super::effects::EffectRunner;
 use super::enclosure::variable;
+use super::error::PlanError;
 use super::ground::{RunGround, no_trees, trees_of};
 use super::inbox::Inbox;
 use super::planning::Planner;

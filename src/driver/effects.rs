@@ -4,7 +4,7 @@ use super::base_run::BaseRun;
 use super::ground::RunGround;
 use super::hooks::{UnsavedPaths, only_looks};
 use super::inbox::{Inbox, InboxSender};
-use super::lineage::AgentLineage;
+use super::journal::AgentLineage;
 use super::stop::StopToken;
 use super::{DriverSettings, environment, interrupted, memory, report, servers};
 use crate::chat::ToolOutcome;

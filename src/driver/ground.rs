@@ -1,13 +1,15 @@
 //! The ground of a run: the sandbox around its programs, and the trees of its workspace. Built in
 //! Planning, and again on a resume.
 
-use super::briefing::{PlanError, StartingPoint};
+use super::briefing::StartingPoint;
+use super::enclosure::DependencyFolders;
+use super::error::PlanError;
 use super::{DriverSettings, enclosure, project_of};
 use crate::chat::ToolSpec;
 use crate::error_chain::chain;
 use crate::gate::{Gate, GateSite};
 use crate::id::{RunId, TreeId};
-use crate::process::sandbox::{Mount, MountView, Sandbox, SandboxKind, add_layers, tool_caches};
+use crate::process::sandbox::{MountView, Sandbox, SandboxKind, add_layers, tool_caches};
 use crate::store::{RunDir, Store, StoreError, clear, project_dir};
 use crate::task::{Baseline, Task};
 use crate::tool::LANE_LOG;
@@ -29,22 +31,6 @@ pub(super) struct RunGround {
     /// The user's checkout. For a run in place, it is the workspace.
     pub(super) origin: PathBuf,
     pub(super) dependencies: DependencyFolders,
-}
-
-/// The installed dependencies as the agent and the programs beside it see them.
-#[derive(Debug, Clone, Default)]
-pub(super) struct DependencyFolders {
-    /// Layers over the folders of dependencies. They take what is written, so that the folders do
-    /// not change.
-    pub(super) view: Option<MountView>,
-    /// Folders that virtual environments point to.
-    pub(super) interpreters: Vec<PathBuf>,
-    /// Layers over the caches of tools in the user's home.
-    pub(super) caches: Vec<Mount>,
-    /// Folders of the workspace that have a layer.
-    layered: Vec<String>,
-    /// True if rooms have layers and pins.
-    has_layers: bool,
 }
 
 /// The folder in a run's folder for the layers of its agent.

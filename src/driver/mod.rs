@@ -6,7 +6,6 @@
 //! then done.          perform(action)
 //! ```
 
-mod alike;
 mod asking;
 mod base_run;
 mod briefing;
@@ -15,69 +14,52 @@ mod configuration;
 mod delivery;
 mod difference;
 mod drive;
-mod earlier;
 mod effects;
 mod enclosure;
 mod environment;
-#[cfg(feature = "cli")]
-mod export;
-mod failure;
-mod fold;
+mod error;
 mod ground;
 mod hook_input;
 mod hooks;
 mod inbox;
 mod interrupted;
-mod journal_writer;
-mod lineage;
+mod journal;
 mod memory;
 mod meter;
 mod model_call;
-mod panicked;
 mod planning;
 mod preflight;
-mod raise;
-mod record;
 mod redactor;
-mod replay;
 mod report;
 mod resume;
-mod run_spec;
 mod servers;
-mod shown;
-mod slips;
 mod spawn;
 mod stop;
-mod story;
 mod sub_agent;
 mod summary;
-mod told;
-mod uncommitted;
+mod tool_lists;
 mod watcher;
 mod worktree;
 
 pub use asking::{Asker, Consent, Question};
-pub use briefing::{Briefing, PlanError, StartingPoint, prepare};
+pub use briefing::{Briefing, StartingPoint, prepare};
 pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
 pub use configuration::settle_configuration;
 pub use delivery::{commit_message, commit_trailers};
-pub use earlier::{EarlierRun, earlier};
-#[cfg(feature = "cli")]
-pub use export::export;
-pub use failure::RunError;
+pub use error::{PlanError, ResumeError, RunError};
 pub use ground::{ForgetError, forget_removed, kept_as, trees};
 pub use hooks::RunHook;
-pub use lineage::whose;
+#[cfg(feature = "cli")]
+pub use journal::export;
+pub use journal::{
+    EarlierRun, RESUMED, ReplayDifference, ReplayResult, RestartedEffects, RunEvents, RunTerms, cassette, earlier,
+    events_after, forget_beside, replay, spent, story, terms, whose,
+};
 pub use memory::MemorySettings;
 pub use planning::lanes_at;
-pub use raise::{RunUse, check_limits, is_limited};
-pub use record::{RESUMED, RestartedEffects, RunTerms, forget_beside};
-pub use replay::{ReplayDifference, ReplayResult, replay};
-pub use resume::{ResumeError, is_for_now, must_be_ours, spent, terms};
+pub use preflight::{UncommittedFiles, must_be_committed};
+pub use resume::{RunUse, check_limits, is_for_now, is_limited, must_be_ours};
 pub use stop::StopToken;
-pub use story::{cassette, story};
-pub use told::{ToldEvents, events_after};
-pub use uncommitted::{UncommittedFiles, must_be_committed};
 #[cfg(feature = "cli")]
 pub(crate) use watcher::EventWatcher;
 pub use worktree::{base_at, commit_at, ground_at, project_of, worktrees};
@@ -355,7 +337,7 @@ impl Agent {
         self.find_outlets(&[])?;
         let worktree = self.choose_worktree(&task, &spec).map_err(RunError::NotBegun)?;
         let settings = self.settings_in(worktree.as_ref());
-        let journal = record::begin_journal(&settings, &spec, &task, worktree.as_ref(), key, now_ms());
+        let journal = journal::begin_journal(&settings, &spec, &task, worktree.as_ref(), key, now_ms());
         let journal = journal.map_err(RunError::NotBegun)?;
         let effects = EffectRunner::new(settings, Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
         let drive = RunDrive::new(&self.bus, &self.stop, effects, journal, spec.run.clone());

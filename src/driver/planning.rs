@@ -3,9 +3,10 @@
 //!
 //! A resumed run repeats what it needs of this.
 
-use super::briefing::{Briefing, PlanError, prepare, tool_names};
+use super::briefing::{Briefing, prepare, tool_names};
 use super::effects::{EffectRunner, NotReadyReason, RunReady};
 use super::enclosure::variable;
+use super::error::PlanError;
 use super::ground::{IGNORED, RunGround, baseline};
 use super::hooks::UnsavedPaths;
 use super::inbox::{Inbox, InboxSender};

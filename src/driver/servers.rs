@@ -1,8 +1,9 @@
 //! The MCP servers of a run: the servers of its task, their tools, and the results of calls.
 
-use super::briefing::{PlanError, patterns};
+use super::error::PlanError;
 use super::ground::RunGround;
-use super::{DriverSettings, alike, enclosure};
+use super::tool_lists::{patterns, share_tools};
+use super::{DriverSettings, enclosure};
 use crate::chat::ToolOutcome;
 use crate::mcp::{McpAnswer, McpServers, ServerConfig, ServerPlace, ServerTransport};
 use crate::process::sandbox::{PathRules, SandboxKind};
@@ -99,7 +100,7 @@ pub(super) async fn offer(
             offered.push(tool);
         }
     }
-    plan.tools = alike::tools(&offered);
+    plan.tools = share_tools(&offered);
     plan.notes.extend(offer.warnings);
     let named = settings.mcp.iter().filter(|server| task.mcp.contains(&server.name));
     plan.notes.extend(named.flat_map(|server| cautions(server, plan.sandbox)));

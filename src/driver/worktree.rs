@@ -3,8 +3,8 @@
 //! fledge chooses it before it records the run, creates it in Planning, and leaves it before the
 //! report. Uncommitted work in it stays.
 
-use super::briefing::PlanError;
 use super::effects::EffectRunner;
+use super::error::PlanError;
 use super::{Agent, DriverSettings};
 use crate::error_chain::chain;
 use crate::id::RunId;

@@ -1,6 +1,6 @@
 //! The journal of a run as JSON lines that can be read back and verified.
 
-use super::resume::ResumeError;
+use crate::driver::ResumeError;
 use crate::report::runs::{RUNS_SCHEMA_VERSION, row as row_as_json};
 use crate::store::{JournalRecord, RunRow, Store, StoreError};
 use serde_json::Value;

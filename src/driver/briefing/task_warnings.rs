@@ -10,7 +10,7 @@ const LONGEST: usize = 64;
 
 /// Returns a warning for each pattern of `files` that fits none of these paths of the base. Also
 /// warns of the first name in double braces that nothing fills in.
-pub(super) fn slips(task: &Task, paths: &[String]) -> Vec<String> {
+pub(super) fn task_warnings(task: &Task, paths: &[String]) -> Vec<String> {
     let folders: BTreeSet<&str> = paths.iter().filter_map(|path| Some(path.split_once('/')?.0)).collect();
     let fits = |pattern: &str| Patterns::trees([pattern]).is_ok_and(|trees| paths.iter().any(|path| trees.fit(path)));
     let unfit = task.files.iter().filter(|pattern| !paths.is_empty() && !fits(pattern)).filter_map(|pattern| {
@@ -49,7 +49,7 @@ mod tests {
     fn warned(text: &str, files: &[&str]) -> String {
         let files = files.iter().map(|pattern| (*pattern).to_owned()).collect();
         let task = Task { source: "t.md".into(), files, ..Task::from_prompt(text) };
-        slips(&task, &["src/a.rs".to_owned(), "src/b/c.rs".to_owned(), "README.md".to_owned()]).join("\n")
+        task_warnings(&task, &["src/a.rs".to_owned(), "src/b/c.rs".to_owned(), "README.md".to_owned()]).join("\n")
     }
 
     #[test]

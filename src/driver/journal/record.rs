@@ -1,10 +1,10 @@
 //! Records of a run in the store: at its start what a resume needs, at its end the outcome.
 
-use super::earlier::EarlierRun;
 use super::lineage::whose;
-use super::{DriverSettings, JOURNAL_SCHEMA_VERSION, MemorySettings};
+use crate::chat::Message;
+use crate::driver::{DriverSettings, JOURNAL_SCHEMA_VERSION, MemorySettings, timestamp};
 use crate::gate::forget_bases;
-use crate::id::CallId;
+use crate::id::{CallId, RunId};
 use crate::limits::NewLimits;
 use crate::process::sandbox::SandboxChoice;
 use crate::run::{Action, AgentEvent, Event, RunSpec, TaskResult};
@@ -26,54 +26,54 @@ pub const RESUMED: &str = "Resumed";
 
 /// The kind of record of a request to a model, written before the request goes out. It is not an
 /// event.
-pub(super) const SENT: &str = "Sent";
+pub(in crate::driver) const SENT: &str = "Sent";
 
 /// The data of a [`SENT`] record. A call without one costs nothing, and a resume sends its request.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct SentRecord {
+pub(in crate::driver) struct SentRecord {
     #[serde(rename = "type")]
     kind: String,
-    pub(super) call: CallId,
+    pub(in crate::driver) call: CallId,
 }
 
 impl SentRecord {
-    pub(super) fn new(call: CallId) -> Self {
+    pub(in crate::driver) fn new(call: CallId) -> Self {
         Self { kind: "sent".into(), call }
     }
 }
 
 /// The kind of record of what watchers got in pieces and no event repeats. It is not an event.
-pub(super) const SHOWN: &str = "Shown";
+pub(in crate::driver) const SHOWN: &str = "Shown";
 
 /// The data of a [`SHOWN`] record.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct ShownRecord {
+pub(in crate::driver) struct ShownRecord {
     #[serde(rename = "type")]
     kind: String,
     /// The number of events sent to watchers before it, as in the record of an event.
-    pub(super) told: u64,
+    pub(in crate::driver) told: u64,
     /// The pieces, as whole events.
-    pub(super) events: Vec<AgentEvent>,
+    pub(in crate::driver) events: Vec<AgentEvent>,
 }
 
 impl ShownRecord {
-    pub(super) fn new(told: u64, events: Vec<AgentEvent>) -> Self {
+    pub(in crate::driver) fn new(told: u64, events: Vec<AgentEvent>) -> Self {
         Self { kind: "shown".into(), told, events }
     }
 }
 
 /// Returns true if a record of this kind is an event of a run or a sub-agent.
-pub(super) fn is_event(kind: &str) -> bool {
+pub(in crate::driver) fn is_event(kind: &str) -> bool {
     !matches!(whose(kind).1, RESUMED | SENT | SHOWN)
 }
 
 /// The data of a [`RESUMED`] record.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct ResumedRecord {
+pub(in crate::driver) struct ResumedRecord {
     #[serde(rename = "type")]
     kind: String,
     /// The time of the resume, as RFC 3339.
-    pub(super) at: String,
+    pub(in crate::driver) at: String,
     process: u32,
     /// True if a verdict that no report mentions is taken back, so that the gate judges again.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -97,9 +97,9 @@ pub(super) struct ResumedRecord {
 
 impl ResumedRecord {
     /// Creates the data of a resume by this process, now.
-    pub(super) fn now(again: RestartedEffects) -> Self {
+    pub(in crate::driver) fn now(again: RestartedEffects) -> Self {
         let RestartedEffects { gate, delivery, request, stop, limit, limits } = again;
-        let (at, process) = (super::timestamp(), std::process::id());
+        let (at, process) = (timestamp(), std::process::id());
         Self {
             kind: "resumed".into(),
             at,
@@ -113,7 +113,7 @@ impl ResumedRecord {
         }
     }
 
-    pub(super) fn to_json(&self) -> String {
+    pub(in crate::driver) fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
@@ -142,7 +142,7 @@ pub struct RestartedEffects {
 
 impl RestartedEffects {
     /// Repeats every step that can be, with these limits.
-    pub(super) fn all(limits: NewLimits) -> Self {
+    pub(in crate::driver) fn all(limits: NewLimits) -> Self {
         Self { gate: true, delivery: true, request: true, stop: true, limit: true, limits }
     }
 
@@ -193,24 +193,33 @@ pub struct RunTerms {
     pub sandbox: SandboxChoice,
     /// True if the agent can reach the network.
     pub network: bool,
-    /// The digests of the models' addresses, in order, as in [`super::DriverModel::place`].
+    /// The digests of the models' addresses, in order, as in [`crate::driver::DriverModel::place`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<String>,
+}
+
+/// The conversation that a run continues.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EarlierRun {
+    /// The run that had the conversation.
+    pub run: RunId,
+    /// The conversation, with a result for each tool use.
+    pub messages: Vec<Message>,
 }
 
 /// A short form of the actions after an event. The next record keeps it, so that a replay can
 /// compare.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct RequestedActions {
+pub(in crate::driver) struct RequestedActions {
     /// The names of the actions, in order.
-    pub(super) names: Vec<String>,
+    pub(in crate::driver) names: Vec<String>,
     /// A digest of the actions.
-    pub(super) digest: String,
+    pub(in crate::driver) digest: String,
 }
 
 impl RequestedActions {
     /// Leaves out events for watchers, whose wording may change.
-    pub(super) fn from_actions(actions: &[Action]) -> Self {
+    pub(in crate::driver) fn from_actions(actions: &[Action]) -> Self {
         let asked: Vec<&Action> = actions.iter().filter(|action| !matches!(action, Action::Emit { .. })).collect();
         let mut digest = sha256(&serde_json::to_vec(&asked).unwrap_or_default());
         digest.truncate(16);
@@ -232,11 +241,11 @@ struct Written<'e> {
 
 /// The fields of a record beside its event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct RecordExtras {
+pub(in crate::driver) struct RecordExtras {
     /// The actions after the event before it, if known.
-    pub(super) before: Option<RequestedActions>,
+    pub(in crate::driver) before: Option<RequestedActions>,
     /// The number of events sent to watchers before it.
-    pub(super) event_count: u64,
+    pub(in crate::driver) event_count: u64,
 }
 
 /// Reads a record in one pass.
@@ -282,7 +291,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Sieve<A> {
 }
 
 /// Creates the journal of a run, and removes runs that are too old.
-pub(super) fn begin_journal(
+pub(in crate::driver) fn begin_journal(
     settings: &DriverSettings,
     spec: &RunSpec,
     task: &Task,
@@ -346,7 +355,7 @@ pub fn forget_beside(project: &Path, keep: &Retention) -> u64 {
 }
 
 /// Returns the outcome for the row of a run.
-pub(super) fn outcome(result: &TaskResult, ended_at_ms: i64) -> RunOutcome {
+pub(in crate::driver) fn outcome(result: &TaskResult, ended_at_ms: i64) -> RunOutcome {
     let usage = &result.usage.total;
     let said = if result.summary.trim().is_empty() { &result.message } else { &result.summary };
     RunOutcome {
@@ -366,7 +375,7 @@ pub(super) fn outcome(result: &TaskResult, ended_at_ms: i64) -> RunOutcome {
 }
 
 /// Formats a record of an event.
-pub(super) fn to_json(
+pub(in crate::driver) fn to_json(
     event: &Event,
     before: Option<&RequestedActions>,
     event_count: u64,
@@ -376,7 +385,7 @@ pub(super) fn to_json(
 }
 
 /// Parses a record into its event and the fields beside it.
-pub(super) fn from_json(text: &str) -> Result<(Event, RecordExtras), serde_json::Error> {
+pub(in crate::driver) fn from_json(text: &str) -> Result<(Event, RecordExtras), serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let record = reader.deserialize_map(Reading)?;
     reader.end().map(|()| record)

@@ -3,10 +3,10 @@
 //! They equal the live events, but their time is that of the record, which is slightly earlier.
 //! Events that were sent in pieces come whole.
 
-use super::bus::{EVENT_SCHEMA_VERSION, EventRecord};
 use super::fold::{FoldedJournal, LastRecord};
+use super::read::readable;
 use super::record::{RESUMED, ResumedRecord};
-use super::resume::{ResumeError, readable};
+use crate::driver::{EVENT_SCHEMA_VERSION, EventRecord, ResumeError};
 use crate::id::RunId;
 use crate::store::{JournalEvents, JournalRecord, Store};
 use jiff::Timestamp;
@@ -16,12 +16,12 @@ use std::collections::VecDeque;
 ///
 /// # Errors
 /// [`ResumeError`] if the run does not exist or was started by a newer fledge.
-pub fn events_after<'s>(store: &'s Store, run: &RunId, after: u64) -> Result<ToldEvents<'s>, ResumeError> {
+pub fn events_after<'s>(store: &'s Store, run: &RunId, after: u64) -> Result<RunEvents<'s>, ResumeError> {
     let head = store.run(run)?.head;
     readable(&head)?;
     let records = store.events(run, 0)?;
     let (folded, ready) = (FoldedJournal::default(), VecDeque::new());
-    Ok(ToldEvents {
+    Ok(RunEvents {
         run: run.clone(),
         after,
         records,
@@ -35,7 +35,7 @@ pub fn events_after<'s>(store: &'s Store, run: &RunId, after: u64) -> Result<Tol
 
 /// The events of a run, in order; see [`events_after`]. An error ends them.
 #[derive(Debug)]
-pub struct ToldEvents<'s> {
+pub struct RunEvents<'s> {
     run: RunId,
     after: u64,
     records: JournalEvents<'s>,
@@ -48,7 +48,7 @@ pub struct ToldEvents<'s> {
     is_over: bool,
 }
 
-impl Iterator for ToldEvents<'_> {
+impl Iterator for RunEvents<'_> {
     type Item = Result<EventRecord, ResumeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -63,7 +63,7 @@ impl Iterator for ToldEvents<'_> {
     }
 }
 
-impl<'s> ToldEvents<'s> {
+impl<'s> RunEvents<'s> {
     /// Continues with records that the journal got since, once all earlier ones were read.
     ///
     /// # Errors
@@ -111,5 +111,5 @@ impl<'s> ToldEvents<'s> {
 }
 
 #[cfg(test)]
-#[path = "told_tests.rs"]
+#[path = "events_tests.rs"]
 mod tests;

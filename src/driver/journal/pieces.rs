@@ -1,9 +1,9 @@
 //! Events that watchers got in pieces and that no other record repeats: the text of an answer that
 //! was discarded or cut off, and the steps of a gate run without a verdict in the journal.
 
-use super::bus::EventCount;
-use super::journal_writer::JournalWriter;
 use super::record::{SHOWN, ShownRecord};
+use super::writer::JournalWriter;
+use crate::driver::bus::EventCount;
 use crate::elapsed::Elapsed;
 use crate::run::{AgentEvent, Event, StateName};
 use crate::store::StoreError;
@@ -11,11 +11,11 @@ use crate::verdict::StepProgress;
 
 /// The pieces since the last record that accounts for them, as whole events.
 #[derive(Debug, Default)]
-pub(super) struct ShownPieces(Vec<AgentEvent>);
+pub(in crate::driver) struct ShownPieces(Vec<AgentEvent>);
 
 impl ShownPieces {
     /// Adds a piece that watchers got. Leaves out what only shows progress.
-    pub(super) fn add(&mut self, event: &AgentEvent) {
+    pub(in crate::driver) fn add(&mut self, event: &AgentEvent) {
         match (self.0.last_mut(), event) {
             (Some(AgentEvent::Text(text)), AgentEvent::Text(more))
             | (Some(AgentEvent::Thinking(text)), AgentEvent::Thinking(more)) => text.push_str(more),
@@ -29,7 +29,7 @@ impl ShownPieces {
     ///
     /// # Errors
     /// As for [`JournalWriter::append`].
-    pub(super) fn flush(
+    pub(in crate::driver) fn flush(
         &mut self,
         state: StateName,
         event: &Event,
@@ -60,7 +60,7 @@ fn ends_pieces(state: StateName, event: &Event) -> bool {
         }
 }
 
-/// Returns true if the event itself repeats the pieces; see [`super::fold::whole`].
+/// Returns true if the event itself repeats the pieces; see [`super::fold::whole_events`].
 fn is_repeated(state: StateName, event: &Event) -> bool {
     match event {
         Event::ModelCompleted { .. } => state == StateName::Executing,

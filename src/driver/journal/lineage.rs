@@ -20,24 +20,24 @@ pub fn whose(kind: &str) -> (Option<&str>, &str) {
 }
 
 /// Returns the kind of a sub-agent's record.
-pub(super) fn kind_of(path: &str, kind: &str) -> String {
+pub(in crate::driver) fn kind_of(path: &str, kind: &str) -> String {
     format!("{path}{MARK}{kind}")
 }
 
 /// Splits a path into the number of its first sub-agent and the rest.
-pub(super) fn first(path: &str) -> (u64, Option<&str>) {
+pub(in crate::driver) fn first(path: &str) -> (u64, Option<&str>) {
     let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
     (first.parse().unwrap_or(0), rest)
 }
 
 /// The sub-agents of one agent, in the order in which the machine asked for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct AgentRoster(Vec<CallId>);
+pub(in crate::driver) struct AgentRoster(Vec<CallId>);
 
 impl AgentRoster {
     /// Returns the number of the sub-agent that this call asks for, from 1. An unknown call gets a
     /// new number.
-    pub(super) fn number(&mut self, call: CallId) -> u64 {
+    pub(in crate::driver) fn number(&mut self, call: CallId) -> u64 {
         let place = self.0.iter().position(|known| *known == call).unwrap_or_else(|| {
             self.0.push(call);
             self.0.len() - 1
@@ -48,7 +48,7 @@ impl AgentRoster {
 
 /// One agent of a run.
 #[derive(Debug, Clone, Default)]
-pub(super) struct AgentLineage {
+pub(in crate::driver) struct AgentLineage {
     /// The numbers from the run down to this agent. Empty for the run itself.
     numbers: Vec<u64>,
     /// The plan that a sub-agent begins with.
@@ -60,55 +60,55 @@ pub(super) struct AgentLineage {
 
 impl AgentLineage {
     /// Creates a sub-agent of this agent with this plan and tools of this tier.
-    pub(super) fn child(&self, number: u64, plan: RunPlan, tier: Tier) -> Self {
+    pub(in crate::driver) fn child(&self, number: u64, plan: RunPlan, tier: Tier) -> Self {
         let numbers = self.numbers.iter().copied().chain([number]).collect();
         Self { numbers, plan: Some(Arc::new(plan)), tier: Some(tier), children: Arc::default() }
     }
 
     /// Returns the number of agents above this one.
-    pub(super) fn depth(&self) -> u32 {
+    pub(in crate::driver) fn depth(&self) -> u32 {
         u32::try_from(self.numbers.len()).unwrap_or(u32::MAX)
     }
 
     /// Returns true if this is a sub-agent.
-    pub(super) fn is_child(&self) -> bool {
+    pub(in crate::driver) fn is_child(&self) -> bool {
         !self.numbers.is_empty()
     }
 
     /// Returns the plan that a sub-agent begins with.
-    pub(super) fn plan(&self) -> Option<&RunPlan> {
+    pub(in crate::driver) fn plan(&self) -> Option<&RunPlan> {
         self.plan.as_deref()
     }
 
     /// Returns the tier of a sub-agent's tools. `None`: the tier of the task.
-    pub(super) fn tier(&self) -> Option<Tier> {
+    pub(in crate::driver) fn tier(&self) -> Option<Tier> {
         self.tier
     }
 
     /// Returns the path, such as `1.2`. `None` for the run itself.
-    pub(super) fn path(&self) -> Option<String> {
+    pub(in crate::driver) fn path(&self) -> Option<String> {
         let numbers: Vec<String> = self.numbers.iter().map(u64::to_string).collect();
         self.is_child().then(|| numbers.join("."))
     }
 
     /// Returns the number of the sub-agent that a call of this agent asks for.
-    pub(super) fn number(&self, call: CallId) -> u64 {
+    pub(in crate::driver) fn number(&self, call: CallId) -> u64 {
         self.children.lock().unwrap_or_else(PoisonError::into_inner).number(call)
     }
 
     /// Returns the calls of this agent that asked for sub-agents, in order.
-    pub(super) fn asked_for(&self) -> Vec<CallId> {
+    pub(in crate::driver) fn asked_for(&self) -> Vec<CallId> {
         self.children.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 
     /// Takes over the sub-agents of an earlier process.
-    pub(super) fn recall(&self, roster: AgentRoster) {
+    pub(in crate::driver) fn recall(&self, roster: AgentRoster) {
         *self.children.lock().unwrap_or_else(PoisonError::into_inner) = roster;
     }
 
     /// Returns a number for a call of this agent that no other agent of the run uses: all agents
     /// share a tool host.
-    pub(super) fn outside(&self, call: CallId) -> CallId {
+    pub(in crate::driver) fn outside(&self, call: CallId) -> CallId {
         let above = |place: usize| self.numbers.get(place).copied().unwrap_or(0);
         let agent = above(0).saturating_mul(10_000).saturating_add(above(1));
         CallId(agent.saturating_mul(CallId::OF_ONE_AGENT).saturating_add(call.0))

@@ -1,50 +1,49 @@
 //! Folds a journal into its run: its progress, its unanswered actions, and where today's machine
 //! asks for other actions than the machine that wrote the journal.
 
-use super::bus::next_life;
-use super::drive::{costs, taken_up};
 use super::lineage::{AgentRoster, first, kind_of, whose};
 use super::record::{self, RESUMED, RequestedActions, RestartedEffects, SENT, SHOWN, SentRecord, ShownRecord};
-use super::replay::ReplayDifference;
 use crate::chat::{Block, FileChange, ModelError};
+use crate::driver::bus::next_life;
 use crate::elapsed::Elapsed;
 use crate::id::CallId;
 use crate::process::sandbox::SandboxKind;
 use crate::run::{Action, AgentEvent, Event, Run, RunBill, StateName};
 use crate::store::JournalRecord;
 use crate::verdict::{Reason, StepProgress, StopCause};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A run as its journal describes it, up to the newest record.
 #[derive(Debug, Default)]
-pub(super) struct FoldedJournal {
-    pub(super) run: Run,
+pub(in crate::driver) struct FoldedJournal {
+    pub(in crate::driver) run: Run,
     /// The smallest number that the first piece of the current answer or gate run can have.
     pieces_from: u64,
     /// The moment of the newest record.
-    pub(super) at: Elapsed,
+    pub(in crate::driver) at: Elapsed,
     /// A digest of the actions after the newest event.
-    pub(super) asked: Option<RequestedActions>,
+    pub(in crate::driver) asked: Option<RequestedActions>,
     /// The digest of the kept gate, once planning is over.
-    pub(super) gate_file: Option<String>,
+    pub(in crate::driver) gate_file: Option<String>,
     /// The kind of the agent's sandbox, if it was recorded.
-    pub(super) sandbox: Option<SandboxKind>,
+    pub(in crate::driver) sandbox: Option<SandboxKind>,
     /// The changes by file tools, in order.
-    pub(super) changes: Vec<FileChange>,
+    pub(in crate::driver) changes: Vec<FileChange>,
     /// The events for a watcher that joins late: the start of the run, and its end.
-    pub(super) emitted: Vec<AgentEvent>,
+    pub(in crate::driver) emitted: Vec<AgentEvent>,
     /// The number of events sent to watchers, up to those of the newest record.
-    pub(super) seq: u64,
+    pub(in crate::driver) seq: u64,
     /// The first place where the machine asks for other actions.
-    pub(super) difference: Option<ReplayDifference>,
+    pub(in crate::driver) difference: Option<ReplayDifference>,
     /// Its sub-agents, in the order in which the machine asked for them.
-    pub(super) roster: AgentRoster,
+    pub(in crate::driver) roster: AgentRoster,
     /// The sub-agents that began, by number.
     children: BTreeMap<u64, FoldedJournal>,
     /// The actions without an answer.
     open: BTreeMap<CallId, Action>,
     /// The model calls whose requests went out and may have to be paid for.
-    pub(super) sent: BTreeSet<CallId>,
+    pub(in crate::driver) sent: BTreeSet<CallId>,
     /// The run before its report failed, as long as that is the newest event.
     unreported: Option<Box<FoldState>>,
     /// The run before its gate passed, as long as no report says so.
@@ -61,14 +60,34 @@ pub(super) struct FoldedJournal {
 
 /// An event that was sent to watchers, as the journal has it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct LastRecord {
+pub(in crate::driver) struct LastRecord {
     /// The number of the event.
-    pub(super) seq: u64,
+    pub(in crate::driver) seq: u64,
     /// The smallest number that the first piece can have had, if the event replaces pieces.
-    pub(super) from: Option<u64>,
+    pub(in crate::driver) from: Option<u64>,
     /// The path of the sub-agent that the event belongs to.
-    pub(super) of: Option<String>,
-    pub(super) event: AgentEvent,
+    pub(in crate::driver) of: Option<String>,
+    pub(in crate::driver) event: AgentEvent,
+}
+
+/// The place where today's machine acts differently.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReplayDifference {
+    /// The number of the record after which it differs.
+    pub seq: u64,
+    /// The kind of that record.
+    pub event: String,
+    /// The actions in the journal. For the last record, the outcome of the run.
+    pub then: String,
+    /// The actions or the outcome now.
+    pub now: String,
+}
+
+impl ReplayDifference {
+    pub(in crate::driver) fn new(after: &(u64, String), then: RequestedActions, now: &RequestedActions) -> Self {
+        let of = |asked: &RequestedActions| format!("{} ({})", asked.names.join(", "), asked.digest);
+        Self { seq: after.0, event: after.1.clone(), then: of(&then), now: of(now) }
+    }
 }
 
 /// A run before an event that a resume takes back, with its unanswered actions.
@@ -81,7 +100,7 @@ struct FoldState {
 
 impl FoldedJournal {
     /// Folds the next record. Returns the events that were sent for it.
-    pub(super) fn push(&mut self, record: &JournalRecord) -> Result<Vec<LastRecord>, serde_json::Error> {
+    pub(in crate::driver) fn push(&mut self, record: &JournalRecord) -> Result<Vec<LastRecord>, serde_json::Error> {
         self.at = self.at.max(Elapsed(record.at_ms));
         if let (Some(path), kind) = whose(&record.kind) {
             return self.take_of(path, kind, record);
@@ -99,13 +118,13 @@ impl FoldedJournal {
             self.go_back(again);
             self.seq = next_life(self.seq);
             // The resuming process sends these events again, and the state of the run.
-            let emitted: Vec<AgentEvent> = self.emitted.iter().cloned().chain([taken_up(&self.run)]).collect();
+            let emitted: Vec<AgentEvent> = self.emitted.iter().cloned().chain([resumed_event(&self.run)]).collect();
             let records = emitted.into_iter().map(|event| self.say(event)).collect();
             self.begin_pieces(self.seq + 1);
             return Ok(records);
         }
         let (event, beside) = record::from_json(&record.data)?;
-        let mut records = self.say_whole(whole(self.run.state(), &event), beside.event_count);
+        let mut records = self.say_whole(whole_events(self.run.state(), &event), beside.event_count);
         if let (Some(then), Some(now), None) = (beside.before, &self.asked, &self.difference)
             && then != *now
         {
@@ -127,7 +146,7 @@ impl FoldedJournal {
                 }
                 // Stopped actions are not repeated. Model calls stay, because their cost is still
                 // to be charged.
-                (_, Action::AbortInFlight) => self.open.retain(|_, action| costs(action)),
+                (_, Action::AbortInFlight) => self.open.retain(|_, action| asks_model(action)),
                 (Some(call), action @ Action::RunChild { .. }) => {
                     self.roster.number(call);
                     self.open.insert(call, action);
@@ -195,7 +214,7 @@ impl FoldedJournal {
     }
 
     /// Returns the bills of the sub-agents under way that had begun and so cannot continue.
-    pub(super) fn lost(&self) -> BTreeMap<CallId, RunBill> {
+    pub(in crate::driver) fn lost(&self) -> BTreeMap<CallId, RunBill> {
         let mut bills = self.bills();
         bills.retain(|call, _| self.child(*call).is_some());
         bills
@@ -207,13 +226,13 @@ impl FoldedJournal {
         let calls = self.open.iter().filter(|(_, action)| matches!(action, Action::RunChild { .. }));
         let bill = |child: &Self| child.run.last_bill(&child.bills());
         let bills = calls.map(|(call, _)| (*call, self.child(*call).map(bill).unwrap_or_default()));
-        let unsent = self.open.iter().filter(|(call, action)| costs(action) && !self.sent.contains(call));
+        let unsent = self.open.iter().filter(|(call, action)| asks_model(action) && !self.sent.contains(call));
         bills.chain(unsent.map(|(call, _)| (*call, RunBill::default()))).collect()
     }
 
     /// Returns the cost of the run in millionths of a US dollar, including calls whose outcome is
     /// unknown.
-    pub(super) fn cost(&self) -> u64 {
+    pub(in crate::driver) fn cost(&self) -> u64 {
         self.run.last_bill(&self.bills()).usage.cost_micros.unwrap_or(0)
     }
 
@@ -287,7 +306,7 @@ impl FoldedJournal {
     /// Sets the new limits.
     ///
     /// Returns what it took back.
-    pub(super) fn go_back(&mut self, wanted: RestartedEffects) -> RestartedEffects {
+    pub(in crate::driver) fn go_back(&mut self, wanted: RestartedEffects) -> RestartedEffects {
         let ended_as = |reason| self.run.result().is_some_and(|result| result.reason == reason);
         let (is_blocked, is_cancelled) = (ended_as(Reason::Blocked), ended_as(Reason::Cancelled));
         if let Some(unreported) = self.unreported.take() {
@@ -340,14 +359,24 @@ impl FoldedJournal {
 
     /// Returns the actions that the run waits for, in the order in which the machine asked for
     /// them.
-    pub(super) fn open(&self) -> Vec<Action> {
+    pub(in crate::driver) fn open(&self) -> Vec<Action> {
         let awaited = self.run.awaited();
         self.open.iter().filter(|(call, _)| awaited.contains(call)).map(|(_, action)| action.clone()).collect()
     }
 }
 
+/// Returns the event that tells watchers of a resume.
+pub(in crate::driver) fn resumed_event(run: &Run) -> AgentEvent {
+    AgentEvent::Resumed { state: run.state(), attempt: run.attempt(), turn: run.turn() }
+}
+
+/// Returns true if the action asks a model. If interrupted, its outcome is unknown and paid for.
+pub(in crate::driver) fn asks_model(action: &Action) -> bool {
+    matches!(action, Action::CallModel { .. } | Action::Compact { .. })
+}
+
 /// Returns the events that replace the pieces before this event of a run in this state, in order.
-pub(super) fn whole(state: StateName, event: &Event) -> Vec<AgentEvent> {
+pub(in crate::driver) fn whole_events(state: StateName, event: &Event) -> Vec<AgentEvent> {
     match (state, event) {
         (StateName::Executing, Event::ModelCompleted { reply, .. }) => {
             reply.content.iter().filter_map(block_event).collect()

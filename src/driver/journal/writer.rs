@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Writes the journal for one agent.
 #[derive(Debug, Clone)]
-pub(super) struct JournalWriter {
+pub(in crate::driver) struct JournalWriter {
     journal: Arc<Mutex<Journal>>,
     /// The path of the sub-agent that writes. `None` for the run itself.
     of: Option<String>,
@@ -24,12 +24,12 @@ impl From<Journal> for JournalWriter {
 
 impl JournalWriter {
     /// Returns the writer of the sub-agent with this path.
-    pub(super) fn for_agent(&self, path: String) -> Self {
+    pub(in crate::driver) fn for_agent(&self, path: String) -> Self {
         Self { journal: Arc::clone(&self.journal), of: Some(path) }
     }
 
     /// Returns a writer that works only while this one or another full one exists.
-    pub(super) fn downgrade(&self) -> WeakJournalWriter {
+    pub(in crate::driver) fn downgrade(&self) -> WeakJournalWriter {
         WeakJournalWriter { journal: Arc::downgrade(&self.journal), of: self.of.clone() }
     }
 
@@ -38,7 +38,7 @@ impl JournalWriter {
     /// # Errors
     /// [`StoreError`] if the record cannot be written, or an earlier record of any agent could not
     /// be.
-    pub(super) fn append(&self, at_ms: u64, kind: &str, data: &str) -> Result<(), StoreError> {
+    pub(in crate::driver) fn append(&self, at_ms: u64, kind: &str, data: &str) -> Result<(), StoreError> {
         match &self.of {
             None => self.journal().append(at_ms, kind, data),
             Some(path) => self.journal().append(at_ms, &kind_of(path, kind), data),
@@ -49,7 +49,7 @@ impl JournalWriter {
     ///
     /// # Errors
     /// As for [`JournalWriter::append`]. The request must not go out then.
-    pub(super) fn sent(&self, at_ms: u64, call: CallId) -> Result<(), StoreError> {
+    pub(in crate::driver) fn sent(&self, at_ms: u64, call: CallId) -> Result<(), StoreError> {
         self.append(at_ms, SENT, &serde_json::to_string(&SentRecord::new(call)).unwrap_or_default())?;
         self.sync()
     }
@@ -58,7 +58,7 @@ impl JournalWriter {
     ///
     /// # Errors
     /// As for [`JournalWriter::append`].
-    pub(super) fn sync(&self) -> Result<(), StoreError> {
+    pub(in crate::driver) fn sync(&self) -> Result<(), StoreError> {
         self.journal().sync()
     }
 
@@ -66,7 +66,7 @@ impl JournalWriter {
     ///
     /// # Errors
     /// As for [`JournalWriter::append`].
-    pub(super) fn finish(&self, outcome: &RunOutcome) -> Result<(), StoreError> {
+    pub(in crate::driver) fn finish(&self, outcome: &RunOutcome) -> Result<(), StoreError> {
         self.journal().finish(outcome)
     }
 
@@ -78,14 +78,14 @@ impl JournalWriter {
 /// Writes the journal for the effect of an agent. It does not keep the journal open, so that
 /// another process can resume the run once its drive is gone.
 #[derive(Debug, Clone)]
-pub(super) struct WeakJournalWriter {
+pub(in crate::driver) struct WeakJournalWriter {
     journal: Weak<Mutex<Journal>>,
     of: Option<String>,
 }
 
 impl WeakJournalWriter {
     /// Returns the full writer, or `None` if the drive of the run is gone.
-    pub(super) fn upgrade(&self) -> Option<JournalWriter> {
+    pub(in crate::driver) fn upgrade(&self) -> Option<JournalWriter> {
         self.journal.upgrade().map(|journal| JournalWriter { journal, of: self.of.clone() })
     }
 }

@@ -1,8 +1,9 @@
 //! Replay: folds the journal of a run again and checks that the machine asks for the same actions.
 
-use super::fold::FoldedJournal;
-use super::record::{self, RequestedActions};
-use super::resume::{ResumeError, fold_record, readable};
+use super::fold::{FoldedJournal, ReplayDifference};
+use super::read::{fold_record, readable};
+use super::record;
+use crate::driver::ResumeError;
 use crate::id::RunId;
 use crate::store::{Store, StoredRunState};
 use serde::Serialize;
@@ -16,26 +17,6 @@ pub struct ReplayResult {
     pub records: u64,
     /// The first difference. `None` if none exists.
     pub difference: Option<ReplayDifference>,
-}
-
-/// The place where today's machine acts differently.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ReplayDifference {
-    /// The number of the record after which it differs.
-    pub seq: u64,
-    /// The kind of that record.
-    pub event: String,
-    /// The actions in the journal. For the last record, the outcome of the run.
-    pub then: String,
-    /// The actions or the outcome now.
-    pub now: String,
-}
-
-impl ReplayDifference {
-    pub(super) fn new(after: &(u64, String), then: RequestedActions, now: &RequestedActions) -> Self {
-        let of = |asked: &RequestedActions| format!("{} ({})", asked.names.join(", "), asked.digest);
-        Self { seq: after.0, event: after.1.clone(), then: of(&then), now: of(now) }
-    }
 }
 
 /// Folds the journal of a run and compares the actions after each record, and the outcome at the
