@@ -16,7 +16,7 @@ use crate::verdict::Reason;
 use crate::workspace::replica::SourceRepository;
 use crate::workspace::trees::GitPrograms;
 use crate::workspace::{ProtectedRule, Protection};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;

@@ -2,7 +2,6 @@
 //! this module executes them and reports the results. When [`run_lane`] returns or is dropped, no
 //! process of the lane is left.
 
-mod after_step;
 mod excerpt;
 mod existing_reports;
 mod explain;
@@ -16,7 +15,6 @@ mod test_report;
 mod unrun;
 
 pub use crate::lane::{JunitReport, LaneOutcome, LaneRuling, StepSpan};
-pub use after_step::AfterStep;
 pub use junit::JunitError;
 pub use listen::OutputInterest;
 pub use recall::{recall, remember};
@@ -31,10 +29,13 @@ use crate::process::{self, Backpressure, EndedProcess, Invocation, ProcessEnd, V
 use crate::verdict::{StepProgress, StepReport, StepStatus};
 use existing_reports::ExistingReports;
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use listen::OutputSender;
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use test_report::{ReportRoot, forget_junit, read_junit};
 use tokio_util::sync::CancellationToken;
@@ -65,6 +66,27 @@ pub struct LaneRoom {
     pub behind: Option<SandboxedSteps>,
     /// A callback that runs after each step.
     pub after_step: Option<AfterStep>,
+}
+
+/// A callback that runs after each try of a step, with the name of the step. The lane waits for it.
+#[derive(Clone)]
+pub struct AfterStep(Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>);
+
+impl AfterStep {
+    /// Creates the callback from a function.
+    pub fn new(look: impl Fn(String) -> BoxFuture<'static, ()> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(look))
+    }
+
+    async fn look(&self, step: &str) {
+        (self.0)(step.to_owned()).await;
+    }
+}
+
+impl fmt::Debug for AfterStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AfterStep")
+    }
 }
 
 /// The sandbox around the steps of a lane.

@@ -257,7 +257,7 @@ fn what_is_kept_and_every_effect_goes_by_fail_points() {
         ("store/files.rs", "reach(\"file\"", 3),
         ("store/memory.rs", "reach(", 1),
         ("store/prune.rs", "reach(", 1),
-        ("store/queue/ledger.rs", "reach(", 1),
+        ("store/queue/tables.rs", "reach(", 1),
         ("workspace/jail/folder.rs", "reach(work", 3),
         ("driver/inbox.rs", "reach(name", 2),
         ("driver/inbox.rs", "tasks.spawn(", 1),
