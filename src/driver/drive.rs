@@ -67,7 +67,7 @@ pub(super) struct RunDrive<'a> {
     partial_text: String,
     /// The pieces that watchers got since the last record that repeats them.
     shown: ShownPieces,
-    stop_told: bool,
+    is_stop_handled: bool,
     /// Calls that should end before a rest, because they may have changed something.
     grave: BTreeSet<CallId>,
     /// Model calls whose requests went out, in this process or an earlier one.
@@ -103,7 +103,7 @@ impl<'a> RunDrive<'a> {
             lost: BTreeMap::new(),
             partial_text: String::new(),
             shown: ShownPieces::default(),
-            stop_told: false,
+            is_stop_handled: false,
             grave: BTreeSet::new(),
             sent: SentCalls::default(),
             rests: false,
@@ -182,12 +182,12 @@ impl<'a> RunDrive<'a> {
     async fn next(&mut self) -> Option<Event> {
         let due = self.run.deadline().and_then(|moment| self.started.checked_add(moment.since(self.since)));
         loop {
-            let heed = Heed { stop: !self.stop_told, rest: self.may_rest() };
+            let heed = Heed { stop: !self.is_stop_handled, rest: self.may_rest() };
             return Some(match self.inbox.next(due, self.stop, heed).await {
                 InboxItem::Event(event) => event,
                 InboxItem::Deadline => Event::DeadlinePassed,
                 InboxItem::Stop => {
-                    self.stop_told = true;
+                    self.is_stop_handled = true;
                     Event::CancelRequested {
                         cause: self.stop.cause(),
                         partial_text: std::mem::take(&mut self.partial_text),

@@ -50,7 +50,7 @@ pub enum RunError {
     StateInside(PathBuf),
     /// The run never began: an agent could redirect the path of one of its output files.
     #[error(transparent)]
-    NoOutlet(OutputError),
+    BadOutputFile(OutputError),
     /// The run never began: its folder or journal could not be created.
     #[error("cannot store the state of a run")]
     NotBegun(#[source] StoreError),
@@ -112,7 +112,7 @@ impl RunError {
             | Self::Tampered(result)
             | Self::Blocked(result)
             | Self::Own(result) => Ok(result),
-            Self::StateInside(_) | Self::NoOutlet(_) => Err(Reason::BadInput),
+            Self::StateInside(_) | Self::BadOutputFile(_) => Err(Reason::BadInput),
             Self::NotBegun(StoreError::KeyTaken { .. }) => Err(Reason::BadInput),
             Self::NotBegun(_) => Err(Reason::IoError),
             Self::NotResumed(fault) => Err(fault.reason()),

@@ -8,7 +8,7 @@ use super::drive::{DriveStart, RunDrive};
 use super::effects::EffectRunner;
 use super::effects::NotReadyReason;
 use super::journal::{FoldedJournal, RESUMED, RestartedEffects, ResumedRecord, fold_record, folded, readable, terms};
-use super::{Agent, EventRecord, ResumeError, RunError, SETTLE};
+use super::{Agent, EventRecord, ResumeError, RunError, WATCHERS_WAIT};
 use crate::chat::money;
 use crate::duration::show_duration;
 use crate::id::RunId;
@@ -79,11 +79,11 @@ impl Agent {
         must_be_ours(&row).map_err(ResumeError::from)?;
         let worktree = terms.worktree.clone();
         self.must_fit(&row, worktree.as_ref())?;
-        self.find_outlets(&[terms.reports.as_slice(), terms.patch.as_slice()].concat())?;
+        self.find_output_files(&[terms.reports.as_slice(), terms.patch.as_slice()].concat())?;
         let settings = &self.settings_in(worktree.as_ref());
         let mut task = Task { source: row.head.source.clone(), ..terms.task };
         task.budget.usd_micros = self.limits.usd_micros.or(task.budget.usd_micros);
-        settings.outlets().iter().for_each(AtomicOutput::tidy);
+        settings.report_copies().iter().for_each(AtomicOutput::tidy);
         let goes_on = is_for_now(&row.state) || self.is_raised(&row.state);
         if self.is_raised {
             check_limits(&store, &row, self.limits)?;
@@ -93,7 +93,7 @@ impl Agent {
             && !goes_on
         {
             let effects = EffectRunner::new(settings.clone(), Arc::new(task), store.folder(run), self.stop.clone());
-            return self.give_again(&store, run, outcome, effects).await;
+            return self.return_result_again(&store, run, outcome, effects).await;
         }
         let mut folded = FoldedJournal::default();
         let mut journal = Journal::reopen(&store, run, |record| fold_record(&mut folded, run, &record))?;
@@ -132,7 +132,7 @@ impl Agent {
             appended.and_then(|()| journal.sync()).map_err(ResumeError::from)?;
         }
         let drive = RunDrive::new(&self.bus, &self.stop, effects, journal, run.clone()).go_on_from(folded);
-        match (self.see_through(drive, title, beginning).await, lost) {
+        match (self.drive_to_end(drive, title, beginning).await, lost) {
             (Err(RunError::Gate(result)), Some(why)) => Err(RunError::GateLost { result, why }),
             (ended, _) => ended,
         }
@@ -140,7 +140,7 @@ impl Agent {
 
     /// Corrects the report and the patch of an ended run, and returns its result if it was
     /// verified.
-    async fn give_again(
+    async fn return_result_again(
         &self,
         store: &Store,
         run: &RunId,
@@ -159,15 +159,15 @@ impl Agent {
             let written = effects.write_patch(path, &folded.run, self.stop.token()).await;
             written.map_err(|why| ResumeError::Patch { run: run.clone(), why })?;
         }
-        self.tell_again(run, folded).await
+        self.publish_again(run, folded).await
     }
 
     /// Sends the events of the start and the end of an ended run, and returns its result.
-    async fn tell_again(&self, run: &RunId, folded: FoldedJournal) -> Result<TaskResult, RunError> {
+    async fn publish_again(&self, run: &RunId, folded: FoldedJournal) -> Result<TaskResult, RunError> {
         for (event, seq) in folded.emitted.into_iter().zip(next_life(folded.seq) + 1..) {
             self.bus.publish(EventRecord::now(run, seq, event));
         }
-        self.bus.wait_for_watchers(SETTLE).await;
+        self.bus.wait_for_watchers(WATCHERS_WAIT).await;
         RunError::judge(folded.run.result().ok_or(RunError::NeverEnded)?)
     }
 

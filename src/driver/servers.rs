@@ -1,7 +1,7 @@
 //! The MCP servers of a run: the servers of its task, their tools, and the results of calls.
 
 use super::error::PlanError;
-use super::ground::RunGround;
+use super::prepared_workspace::PreparedWorkspace;
 use super::tool_lists::{patterns, share_tools};
 use super::{DriverSettings, enclosure};
 use crate::chat::ToolOutcome;
@@ -53,15 +53,15 @@ pub(super) fn task_servers(
     task: &Task,
     settings: &DriverSettings,
     run: &RunDir,
-    ground: &RunGround,
+    workspace: &PreparedWorkspace,
 ) -> Result<McpServers, PlanError> {
     let servers = named_servers(task, settings)?;
     // Computing the rules walks through the whole workspace.
     let mut rules = match servers.is_empty() {
         true => PathRules::default(),
-        false => enclosure::rules(settings, task, run, &ground.dependencies),
+        false => enclosure::rules(settings, task, run, &workspace.dependencies),
     };
-    let sandbox = ground.sandbox.clone();
+    let sandbox = workspace.sandbox.clone();
     rules.writable.retain(|path| *path != run.outputs()); // servers need no results of tools
     Ok(McpServers::new(
         servers,

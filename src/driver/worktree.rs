@@ -99,7 +99,7 @@ pub async fn base_at(
 ///
 /// # Errors
 /// As for [`base_at`].
-pub async fn ground_at(
+pub async fn export_commit(
     from: Option<&str>,
     settings: &DriverSettings,
     scratch: &Path,

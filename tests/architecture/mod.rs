@@ -53,7 +53,7 @@ const DOORS: &[(&str, &[&str])] = &[
         &["cli/internal.rs", "config/layers.rs", "fail_point.rs", "process/sandbox/seccomp.rs", "test_support.rs"],
     ),
     ("std::thread::spawn", &[]),
-    ("std::thread::Builder", &["cli/live.rs", "cli/spool.rs", "driver/watcher.rs", "serve/engine/mod.rs"]),
+    ("std::thread::Builder", &["cli/live.rs", "cli/output_buffer.rs", "driver/watcher.rs", "serve/engine/mod.rs"]),
     ("tokio::spawn", &[]),
     ("tokio::task::spawn", &[]),
     ("JoinSet::new", &["cli/signals.rs", "driver/inbox.rs", "scheduler/shared.rs", "serve/http/listener.rs"]),

@@ -111,7 +111,7 @@ impl FoldedJournal {
         }
         if record.kind == SHOWN {
             let shown: ShownRecord = serde_json::from_str(&record.data)?;
-            return Ok(self.say_whole(shown.events, shown.told));
+            return Ok(self.say_whole(shown.events, shown.event_count));
         }
         if record.kind == RESUMED {
             let again = RestartedEffects::parse(&record.data);

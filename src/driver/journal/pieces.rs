@@ -33,7 +33,7 @@ impl ShownPieces {
         &mut self,
         state: StateName,
         event: &Event,
-        (at, told): (Elapsed, &EventCount),
+        (at, count): (Elapsed, &EventCount),
         journal: &JournalWriter,
     ) -> Result<(), StoreError> {
         if !ends_pieces(state, event) {
@@ -43,8 +43,8 @@ impl ShownPieces {
         if events.is_empty() || is_repeated(state, event) {
             return Ok(());
         }
-        let told = told.record(events.len());
-        journal.append(at.0, SHOWN, &serde_json::to_string(&ShownRecord::new(told, events)).unwrap_or_default())
+        let event_count = count.record(events.len());
+        journal.append(at.0, SHOWN, &serde_json::to_string(&ShownRecord::new(event_count, events)).unwrap_or_default())
     }
 }
 

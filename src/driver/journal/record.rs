@@ -51,14 +51,14 @@ pub(in crate::driver) struct ShownRecord {
     #[serde(rename = "type")]
     kind: String,
     /// The number of events sent to watchers before it, as in the record of an event.
-    pub(in crate::driver) told: u64,
+    pub(in crate::driver) event_count: u64,
     /// The pieces, as whole events.
     pub(in crate::driver) events: Vec<AgentEvent>,
 }
 
 impl ShownRecord {
-    pub(in crate::driver) fn new(told: u64, events: Vec<AgentEvent>) -> Self {
-        Self { kind: "shown".into(), told, events }
+    pub(in crate::driver) fn new(event_count: u64, events: Vec<AgentEvent>) -> Self {
+        Self { kind: "shown".into(), event_count, events }
     }
 }
 
@@ -148,7 +148,7 @@ impl RestartedEffects {
 
     /// Reads the data of a [`RESUMED`] record. Invalid data repeats nothing.
     pub fn parse(data: &str) -> Self {
-        let said = |resumed: ResumedRecord| Self {
+        let restarted = |resumed: ResumedRecord| Self {
             gate: resumed.gate_again,
             delivery: resumed.delivery_again,
             request: resumed.request_again,
@@ -156,7 +156,7 @@ impl RestartedEffects {
             limit: resumed.limit_again,
             limits: resumed.limits,
         };
-        serde_json::from_str(data).map_or_else(|_| Self::default(), said)
+        serde_json::from_str(data).map_or_else(|_| Self::default(), restarted)
     }
 }
 
@@ -357,7 +357,7 @@ pub fn forget_beside(project: &Path, keep: &Retention) -> u64 {
 /// Returns the outcome for the row of a run.
 pub(in crate::driver) fn outcome(result: &TaskResult, ended_at_ms: i64) -> RunOutcome {
     let usage = &result.usage.total;
-    let said = if result.summary.trim().is_empty() { &result.message } else { &result.summary };
+    let text = if result.summary.trim().is_empty() { &result.message } else { &result.summary };
     RunOutcome {
         ended_at_ms,
         reason: result.reason.to_string(),
@@ -370,7 +370,7 @@ pub(in crate::driver) fn outcome(result: &TaskResult, ended_at_ms: i64) -> RunOu
         tokens_out: usage.output_tokens,
         tokens_cached: usage.cached_tokens,
         cost_micros: usage.cost_micros,
-        summary: said.trim().lines().next().unwrap_or_default().to_owned(),
+        summary: text.trim().lines().next().unwrap_or_default().to_owned(),
     }
 }
 

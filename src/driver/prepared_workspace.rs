@@ -1,5 +1,5 @@
-//! The ground of a run: the sandbox around its programs, and the trees of its workspace. Built in
-//! Planning, and again on a resume.
+//! The prepared workspace of a run: the sandbox around its programs, the trees of its files, and
+//! its installed dependencies. Built in Planning, and again on a resume.
 
 use super::briefing::StartingPoint;
 use super::enclosure::DependencyFolders;
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The sandbox, the trees and the dependencies of a run.
 #[derive(Debug, Clone)]
-pub(super) struct RunGround {
+pub(super) struct PreparedWorkspace {
     pub(super) sandbox: Sandbox,
     pub(super) trees: Trees,
     /// The user's checkout. For a run in place, it is the workspace.
@@ -141,7 +141,7 @@ pub fn kept_as(run: &RunId, what: &str) -> String {
     format!("{run}/{what}")
 }
 
-impl RunGround {
+impl PreparedWorkspace {
     /// Builds the sandbox and opens the trees.
     ///
     /// # Errors

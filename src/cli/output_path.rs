@@ -11,7 +11,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// When `path` is a folder, or its folder does not exist or cannot be written.
-pub(super) fn has_place(flag: &str, path: &Path) -> Result<(), CliError> {
+pub(super) fn check_writable(flag: &str, path: &Path) -> Result<(), CliError> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let shown = folder.display();
     let why = if path.is_dir() {
@@ -32,11 +32,11 @@ pub(super) fn has_place(flag: &str, path: &Path) -> Result<(), CliError> {
 }
 
 /// Finds the real path of a file that is written after an agent's work, and checks it like
-/// [`has_place`].
+/// [`check_writable`].
 ///
 /// # Errors
-/// Those of [`has_place`]; also when the path leads through a link in the workspace.
-pub(super) fn outlet(flag: &str, path: &Path, workspace: &Path) -> Result<AtomicOutput, CliError> {
+/// Those of [`check_writable`]; also when the path leads through a link in the workspace.
+pub(super) fn find_output(flag: &str, path: &Path, workspace: &Path) -> Result<AtomicOutput, CliError> {
     let found = AtomicOutput::find(path, workspace).map_err(|fault| CliError::input(anyhow!("{flag}: {fault}")))?;
-    has_place(flag, found.path()).map(|()| found)
+    check_writable(flag, found.path()).map(|()| found)
 }

@@ -37,7 +37,7 @@ const OTHER_FLAGS: [(&str, &str); 9] = [
 
 /// Returns the command line with the missing word of a verb like `fledge runs`, if the error may
 /// come from its absence.
-pub(super) fn completed(error: &Error, args: impl Iterator<Item = OsString>) -> Option<Vec<OsString>> {
+pub(super) fn complete_command(error: &Error, args: impl Iterator<Item = OsString>) -> Option<Vec<OsString>> {
     use ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand, UnknownArgument};
     if ![DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand, UnknownArgument].contains(&error.kind()) {
         return None;
@@ -52,7 +52,7 @@ pub(super) fn completed(error: &Error, args: impl Iterator<Item = OsString>) -> 
 }
 
 /// Adds a similar name to an error.
-pub(super) fn named(mut error: Error, mut command: Command) -> Error {
+pub(super) fn add_suggestion(mut error: Error, mut command: Command) -> Error {
     command.build();
     // The usage in the error names its verb.
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();

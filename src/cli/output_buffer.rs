@@ -15,7 +15,7 @@ const PIECE: usize = 64 * 1024;
 
 /// Lines that wait for the reader of standard output.
 #[derive(Debug, Clone, Default)]
-pub(super) struct OutputSpool(Arc<Shared>);
+pub(super) struct OutputBuffer(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -37,12 +37,12 @@ struct WaitingLines {
     has_printer: bool,
     is_printing: bool,
     /// True once standard output has failed, with its error until
-    /// [`OutputSpool::wait_until_written`] returns it.
+    /// [`OutputBuffer::wait_until_written`] returns it.
     is_broken: bool,
     error: Option<io::Error>,
 }
 
-impl OutputSpool {
+impl OutputBuffer {
     /// Adds a line and its line end. Waits for the reader only if the memory is full and no file
     /// can be written.
     pub(super) fn push(&self, line: &str) {
@@ -164,44 +164,44 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_stuck_reader_does_not_take_is_kept_in_order_beyond_the_memory() {
-        let spool = OutputSpool::default();
-        spool.lock().has_printer = true;
+        let buffer = OutputBuffer::default();
+        buffer.lock().has_printer = true;
         let line = |number: usize| format!("{number:09}{}", "x".repeat(1_000));
         let lines = 3 * MOST / 1_000;
-        (0..lines).for_each(|number| spool.push(&line(number)));
-        assert!(spool.lock().memory.len() <= MOST + 2_000 && spool.lock().written > MOST as u64);
+        (0..lines).for_each(|number| buffer.push(&line(number)));
+        assert!(buffer.lock().memory.len() <= MOST + 2_000 && buffer.lock().written > MOST as u64);
         let (say, heard) = channel();
-        let shared = spool.0.clone();
+        let shared = buffer.0.clone();
         std::thread::spawn(move || {
             shared.print(|bytes| {
                 say.send(bytes.to_vec()).ok();
                 Ok(())
             });
         });
-        spool.wait_until_written().await.unwrap();
+        buffer.wait_until_written().await.unwrap();
         let all = String::from_utf8(heard.try_iter().collect::<Vec<_>>().concat()).unwrap();
         assert_eq!(all.lines().count(), lines);
         assert!(all.lines().enumerate().all(|(number, said)| said == line(number)));
-        spool.push("and on");
-        spool.wait_until_written().await.unwrap();
+        buffer.push("and on");
+        buffer.wait_until_written().await.unwrap();
         assert_eq!(heard.try_iter().collect::<Vec<_>>().concat(), b"and on\n");
-        assert_eq!(spool.lock().written, 0, "the file is empty again");
+        assert_eq!(buffer.lock().written, 0, "the file is empty again");
     }
 
     #[tokio::test]
     async fn the_first_error_is_told_and_nothing_is_waited_for_after_it() {
-        let spool = OutputSpool::default();
-        spool.lock().has_printer = true;
-        spool.push("one");
-        let shared = spool.0.clone();
+        let buffer = OutputBuffer::default();
+        buffer.lock().has_printer = true;
+        buffer.push("one");
+        let shared = buffer.0.clone();
         std::thread::spawn(move || shared.print(|_| Err(io::Error::other("the disk is full"))));
         let until = async {
-            while spool.wait_until_written().await.is_ok() {
+            while buffer.wait_until_written().await.is_ok() {
                 tokio::task::yield_now().await;
             }
         };
         tokio::time::timeout(std::time::Duration::from_mins(5), until).await.unwrap();
-        spool.push("two");
-        spool.wait_until_written().await.unwrap();
+        buffer.push("two");
+        buffer.wait_until_written().await.unwrap();
     }
 }

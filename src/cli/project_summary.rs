@@ -21,7 +21,7 @@ const MOST: usize = 1 << 16;
 ///
 /// # Errors
 /// When the folder does not exist, or nothing can be printed.
-pub(super) fn say(project: &ProjectArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
+pub(super) fn print_summary(project: &ProjectArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let root = project.root(environment)?;
     configured::restore_configuration(environment, &root);
     let lines = match lanes(&root, environment) {
@@ -31,7 +31,7 @@ pub(super) fn say(project: &ProjectArguments, environment: &EnvironmentLayer) ->
                 "Last run: {}",
                 newest(&root, environment).map_or_else(|| "none yet".to_owned(), |row| ended(&row, &root))
             ),
-            format!("Next:     {}", next(&root, environment, None)),
+            format!("Next:     {}", next_command(&root, environment, None)),
         ],
         None => vec![
             "fledge lets an agent work on a task until the project's own checks pass".to_owned(),
@@ -87,7 +87,7 @@ fn from_here(root: &Path, path: &Path) -> PathBuf {
 
 /// Returns the next command, with its reason. `commit` is the command that commits what a run would
 /// refuse.
-pub(super) fn next(root: &Path, environment: &EnvironmentLayer, commit: Option<&str>) -> String {
+pub(super) fn next_command(root: &Path, environment: &EnvironmentLayer, commit: Option<&str>) -> String {
     if let Some(row) = newest(root, environment) {
         match &row.state {
             StoredRunState::Running { .. } => return format!("`fledge runs list --running{}`", elsewhere(root)),
