@@ -13,17 +13,16 @@
 //! | 6a | | [`batch`] · [`scheduler`] · [`sync`] |
 //! | 5 | | [`driver`] |
 //! | 4 | [`report`] | [`gate`] |
-//! | 3c | | [`tool`] |
-//! | 3b | | [`provider`] · [`lane_runner`] · [`mcp`] · [`http`] |
+//! | 3d | | [`tool`] |
+//! | 3c | | [`provider`] · [`lane_runner`] · [`lane_files`] · [`mcp`] |
+//! | 3b | | [`workspace`] · [`store`] |
 //! | 3a | [`run`] · [`lane`] · [`spec`] | |
-//! | 2 | [`chat`] · [`task`] · [`verdict`] · [`monitor`] | [`workspace`] · [`store`] · `file_watch` |
-//! | 1b | [`queue`] · [`yaml`] · [`schedule`] | [`process`] |
-//! | 1a | [`id`] · [`elapsed`] · [`limits`] · [`duration`] · [`error_chain`] | [`fail_point`] |
+//! | 2 | [`chat`] · [`task`] · [`verdict`] · [`monitor`] | `file_watch` |
+//! | 1b | [`queue`] · [`yaml`] · [`schedule`] | [`process`] · [`http`] |
+//! | 1a | [`id`] · [`elapsed`] · [`limits`] · [`duration`] · [`error_chain`] · [`pattern`] · [`sandbox_kind`] | [`fail_point`] |
 //!
 //! Start with [`driver::Agent`] to run a task from a program, or with [`run::Run`] to drive the
 //! machine by hand.
-
-#![cfg_attr(test, expect(clippy::duplicate_mod, reason = "a server for tests, of which siblings have one each"))]
 
 pub mod batch;
 pub mod chat;
@@ -37,15 +36,18 @@ pub mod gate;
 pub mod http;
 pub mod id;
 pub mod lane;
+pub mod lane_files;
 pub mod lane_runner;
 pub mod limits;
 pub mod mcp;
 pub mod monitor;
+pub mod pattern;
 pub mod process;
 pub mod provider;
 pub mod queue;
 pub mod report;
 pub mod run;
+pub mod sandbox_kind;
 pub mod schedule;
 pub mod scheduler;
 pub mod setup;

@@ -1,4 +1,12 @@
-//! Helpers for all unit tests: the timeout of waits, samples, temporary folders and a step report.
+//! Helpers for all unit tests: the timeout of waits, samples, temporary folders, HTTP servers and a
+//! step report.
+
+#[path = "../tests/support/authority.rs"]
+mod authority;
+mod scripted;
+
+pub(crate) use authority::Secured;
+pub(crate) use scripted::{ScriptedServer, ServerAct};
 
 use crate::verdict::{StepReport, StepStatus};
 use std::path::Path;

@@ -144,7 +144,8 @@ pub(super) fn lost<E: Into<anyhow::Error>>(stop: &StopToken) -> impl FnOnce(E) -
     }
 }
 
-/// Returns the failure for an error of the gate.
-pub(super) fn failed(fault: GateError) -> CliError {
+/// Returns the failure for an error of the gate or of its lanes.
+pub(super) fn failed(fault: impl Into<GateError>) -> CliError {
+    let fault = fault.into();
     CliError::because(fault.reason(), fault)
 }

@@ -3,7 +3,7 @@
 
 use super::paint::{self, Tone};
 use crate::config::{self, ConfigError, EnvironmentLayer, ProjectConfig};
-use crate::driver::settle_configuration;
+use crate::driver::restore_project_configuration;
 use std::path::Path;
 
 /// Restores the configuration with a note for each change, then reads all layers like
@@ -45,5 +45,5 @@ fn warn(note: &str) {
 
 /// Restores the configuration and returns notes for the user.
 pub(super) fn restored_notes(environment: &EnvironmentLayer, workspace: &Path) -> Vec<String> {
-    environment.state_dir().map_or_else(|_| Vec::new(), |state| settle_configuration(&state, workspace))
+    environment.state_dir().map_or_else(|_| Vec::new(), |state| restore_project_configuration(&state, workspace))
 }

@@ -4,10 +4,10 @@
 use super::display::{RunDisplay, closing, expected};
 use super::failure::CliError;
 use super::output::{hear_out, json_line, no_output};
+use super::output_buffer::OutputBuffer;
 use super::paint;
 use super::project::root_of;
 use super::results::ResultFiles;
-use super::spool::OutputSpool;
 use super::sync_target::{ServerArguments, SyncTarget};
 use super::{asking, live, signals};
 use crate::config::{self, EnvironmentLayer};
@@ -103,14 +103,14 @@ impl OutputOptions {
     }
 
     /// Connects the agent's questions and events to the terminal and to standard output.
-    fn listen_to(&self, agent: &mut Agent, spool: &OutputSpool, display: &Arc<Mutex<RunDisplay>>) {
+    fn listen_to(&self, agent: &mut Agent, buffer: &OutputBuffer, display: &Arc<Mutex<RunDisplay>>) {
         if let Some(can_move) = self.asks {
             let screen = asking::screen();
             agent.on_confirmation(move |question| asking::ask(question, can_move, screen.clone()));
         }
         if self.json {
-            let spool = spool.clone();
-            agent.on_record(move |record| spool.push(&json_line(&serde_json::to_string(record).unwrap_or_default())));
+            let buffer = buffer.clone();
+            agent.on_record(move |record| buffer.push(&json_line(&serde_json::to_string(record).unwrap_or_default())));
         }
         if !self.quiet {
             let display = display.clone();
@@ -150,11 +150,11 @@ pub(super) async fn driven(
     let (plan, workspace) = (plan(&voice, &settings)?, settings.project().to_owned());
     let state_dir = settings.state_dir.clone();
     let mut agent = Agent::new(settings).with_stop(stop.clone());
-    let spool = OutputSpool::default();
+    let buffer = OutputBuffer::default();
     let known = Store::existing(&state_dir, &workspace).ok().flatten().filter(|_| voice.is_live);
     let display = RunDisplay::new(voice.is_live, 0).expecting(known.as_ref().map(expected).unwrap_or_default());
     let display = Arc::new(Mutex::new(display));
-    voice.listen_to(&mut agent, &spool, &display);
+    voice.listen_to(&mut agent, &buffer, &display);
     if let AgentWork::Task(task, key) = &mut work {
         must_begin(&agent, task, &stop).await?;
         agent = agent.with_run_key(key.take());
@@ -179,7 +179,7 @@ pub(super) async fn driven(
     let mut unwritten = Ok(());
     let heard = async {
         agent.wait_for_watchers(Duration::MAX).await;
-        unwritten = spool.wait_until_written().await;
+        unwritten = buffer.wait_until_written().await;
     };
     // A terminal that accepts no output would block the removal of the live lines.
     let mut was_heard = hear_out(&stop, heard).await && hear_out(&stop, close_display(display)).await;

@@ -8,6 +8,7 @@ use crate::config::ConfigError;
 use crate::driver::PlanError;
 use crate::gate::GateError;
 use crate::lane::LaneError;
+use crate::lane_files::LaneFilesError;
 use crate::process::is_invisible;
 use crate::provider::ProviderError;
 use crate::spec::SpecError;
@@ -77,7 +78,7 @@ fn files<'e>(error: &'e (dyn Error + 'static)) -> Vec<(&'e str, &'e Problems)> {
         return lane(fault);
     }
     match (error.downcast_ref::<LaneError>(), error.downcast_ref::<GateError>()) {
-        (Some(fault), _) | (None, Some(GateError::Lane(fault))) => lane(fault),
+        (Some(fault), _) | (None, Some(GateError::Lanes(LaneFilesError::Invalid(fault)))) => lane(fault),
         (None, _) => Vec::new(),
     }
 }

@@ -12,8 +12,8 @@ use super::signals;
 use super::tasks::TASK_TEXT;
 use crate::config::EnvironmentLayer;
 use crate::driver::StopToken;
-use crate::gate::{self, InitError};
 use crate::lane::detect::{DetectedLane, YamlStyle};
+use crate::lane_files::{self, WriteLaneError};
 use crate::process::find_program;
 use crate::store::{StoreError, write_new};
 use anyhow::Context;
@@ -79,7 +79,7 @@ pub(super) fn run(arguments: &InitArguments, environment: &EnvironmentLayer) -> 
     let root = arguments.project.folder()?; // a new project may begin below another one
     let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);
-    let detected = gate::look(&root, path);
+    let detected = lane_files::detect_lane(&root, path);
     let mut texts = vec![(TASK, format!("{}\n{}\n", styled(TASK_FRONT, detected.style), TASK_TEXT.join("\n\n")))];
     texts.extend(arguments.config.then(|| (CONFIG, styled(CONFIG_TEXT, detected.style))));
     if arguments.print {
@@ -87,14 +87,14 @@ pub(super) fn run(arguments: &InitArguments, environment: &EnvironmentLayer) -> 
     }
     let missing: Vec<&str> = [LANE, TASK, CONFIG].into_iter().filter(|name| !root.join(name).exists()).collect();
     let is_kept = root.join(LANE).exists();
-    let has_failed = match gate::file_to_write(&root, &detected) {
+    let has_failed = match lane_files::file_to_write(&root, &detected) {
         Ok(_) if !arguments.no_check => try_and_write(&root, detected, &texts, environment)?,
         Ok(_) => {
             write(&root, &detected, &texts)?;
             paint::say(&detected.remarks);
             false
         }
-        Err(InitError::AlreadyThere(_)) => {
+        Err(WriteLaneError::AlreadyThere(_)) => {
             write(&root, &detected, &texts)?;
             false
         }
@@ -138,9 +138,9 @@ fn try_and_write(
 /// Writes the missing files, the lane first, and prints the outcome for each. Returns the names of
 /// the new files.
 fn write(root: &Path, detected: &DetectedLane, texts: &[(&str, String)]) -> Result<Vec<String>, CliError> {
-    let lane = match gate::write_detected(root, detected) {
+    let lane = match lane_files::write_detected(root, detected) {
         Ok(file) => WriteResult::New(file),
-        Err(InitError::AlreadyThere(file)) => WriteResult::Kept(file),
+        Err(WriteLaneError::AlreadyThere(file)) => WriteResult::Kept(file),
         Err(fault) => return Err(refused(fault)),
     };
     let mut written = vec![lane];
@@ -157,15 +157,15 @@ fn write(root: &Path, detected: &DetectedLane, texts: &[(&str, String)]) -> Resu
     Ok(written.into_iter().filter_map(new).collect())
 }
 
-fn refused(fault: InitError) -> CliError {
+fn refused(fault: WriteLaneError) -> CliError {
     match fault {
-        InitError::Store(_) => CliError::own(fault),
-        InitError::NoFolder | InitError::AlreadyThere(_) => CliError::input(fault),
-        InitError::NothingFound(_) => nothing_found(fault),
+        WriteLaneError::Store(_) => CliError::own(fault),
+        WriteLaneError::NoFolder | WriteLaneError::AlreadyThere(_) => CliError::input(fault),
+        WriteLaneError::NothingFound(_) => nothing_found(fault),
     }
 }
 
-fn nothing_found(fault: InitError) -> CliError {
+fn nothing_found(fault: WriteLaneError) -> CliError {
     CliError::input(fault)
         .hint("write lanes/verify.yaml by hand; one step is enough: `steps: [{ name: test, run: ./check.sh }]`")
 }
@@ -184,7 +184,7 @@ fn file(root: &Path, name: &str, text: &str) -> Result<WriteResult, CliError> {
 
 fn print(detected: &DetectedLane, texts: &[(&str, String)]) -> Result<u8, CliError> {
     if detected.is_empty() {
-        return Err(nothing_found(InitError::NothingFound(detected.remarks.clone())));
+        return Err(nothing_found(WriteLaneError::NothingFound(detected.remarks.clone())));
     }
     let lane = detected.yaml();
     let all = std::iter::once((LANE, lane.as_str())).chain(texts.iter().map(|(name, text)| (*name, text.as_str())));

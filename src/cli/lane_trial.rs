@@ -4,8 +4,9 @@ use super::clean_gate::{CleanGate, failed, lost};
 use super::failure::CliError;
 use crate::config::EnvironmentLayer;
 use crate::driver::StopToken;
-use crate::gate::{self, LoadedLane};
+use crate::gate;
 use crate::lane::{Lane, RoomKind};
+use crate::lane_files::{self, LoadedLane};
 use crate::lane_runner::{LaneRoom, run_lane};
 use crate::process::cores;
 use crate::store::{self, LaneDir};
@@ -75,7 +76,7 @@ impl<'t> LaneTrial<'t> {
     pub(super) async fn in_room(&self, name: &str) -> Result<RoomResult, CliError> {
         let env = self.environment.own_env();
         let path = env.get("PATH").map_or("", String::as_str);
-        let LoadedLane { lane, .. } = gate::load(self.root, name, path).map_err(failed)?;
+        let LoadedLane { lane, .. } = lane_files::load(self.root, name, path).map_err(failed)?;
         let ran = match store::is_inside(&self.state, self.root) {
             true => Err(format!("the state folder {} is inside the project", self.state.display())),
             false => self.clean(whole(lane)).await.map_err(|failure| failure.message()),

@@ -30,13 +30,15 @@ mod models;
 mod monitors;
 mod numbers;
 mod options;
-mod outlet;
 mod output;
+mod output_buffer;
+mod output_path;
 mod overview;
 mod pages;
 mod paint;
 mod past_batches;
 mod project;
+mod project_summary;
 mod record;
 mod results;
 mod resume;
@@ -47,18 +49,16 @@ mod schema;
 #[cfg(feature = "serve")]
 mod serve;
 mod signals;
-mod slips;
 mod specs;
-mod spool;
-mod standing;
 mod start;
 mod step_log;
 mod steps;
+mod suggestions;
 mod sync;
 mod sync_target;
 mod tasks;
 mod terminal;
-mod tone;
+mod text_style;
 mod verify_report;
 mod worktrees;
 
@@ -166,13 +166,13 @@ pub fn main() -> ExitCode {
         return ExitCode::from(internal::run());
     }
     let parsed = parse(internal::command_line()).or_else(|error| {
-        let completed = slips::completed(&error, internal::command_line());
+        let completed = suggestions::complete_command(&error, internal::command_line());
         completed.and_then(|args| parse(args.into_iter()).ok()).ok_or(error)
     });
     let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => {
-            let error = slips::named(error, Arguments::command());
+            let error = suggestions::add_suggestion(error, Arguments::command());
             let code = u8::try_from(error.exit_code()).unwrap_or(2);
             ColorWhen::of_line(internal::command_line()).apply(&EnvironmentLayer::capture());
             let _nobody_reads = error.print();
@@ -190,7 +190,7 @@ pub fn main() -> ExitCode {
     let project = project::ProjectArguments::new(arguments.workspace);
     let done = match arguments.verb {
         Some(verb) => done(verb, &project, &environment),
-        None => standing::say(&project, &environment),
+        None => project_summary::print_summary(&project, &environment),
     };
     crate::process::close();
     ExitCode::from(done.unwrap_or_else(|failure: CliError| failure.show()))

@@ -4,7 +4,7 @@
 use super::drive::OutputArguments;
 use super::failure::CliError;
 use super::numbers::whole_number;
-use super::outlet::outlet;
+use super::output_path::find_output;
 use super::project::ProjectArguments;
 use super::record;
 use super::results::{ResultArguments, RunFiles};
@@ -212,7 +212,8 @@ impl RunOptions {
     /// When the folder does not exist, or a file cannot be written to its place.
     pub(super) fn workspace(&self, environment: &EnvironmentLayer) -> Result<PathBuf, CliError> {
         let workspace = self.project.root(environment)?;
-        let found = |flag, path: &Option<PathBuf>| path.as_ref().map(|path| outlet(flag, path, &workspace)).transpose();
+        let found =
+            |flag, path: &Option<PathBuf>| path.as_ref().map(|path| find_output(flag, path, &workspace)).transpose();
         let (report, patch) = (found("--report", &self.report)?, found("--patch", &self.patch)?);
         if report.is_some() && report == patch {
             return Err(CliError::input(anyhow!("--report and --patch name the same file")).hint("name two files"));
@@ -228,7 +229,7 @@ impl RunOptions {
 
     /// Returns the places of the files that the driver writes, as far as they are valid.
     pub(super) fn beside(&self, workspace: &Path) -> RunFiles {
-        let find = |flag, path: &Option<PathBuf>| outlet(flag, path.as_ref()?, workspace).ok();
+        let find = |flag, path: &Option<PathBuf>| find_output(flag, path.as_ref()?, workspace).ok();
         let (report, patch) = (find("--report", &self.report), find("--patch", &self.patch));
         RunFiles { patch: patch.filter(|patch| report.as_ref() != Some(patch)), report }
     }

@@ -2,10 +2,10 @@
 //! off.
 
 pub(super) use super::terminal::can_draw;
-pub(super) use super::tone::{Tone, harmless, is_colourful, one_line, painted};
+pub(super) use super::text_style::{Tone, harmless, is_colourful, one_line, painted};
 
 use super::live::{self, cells};
-use super::tone::coloured;
+use super::text_style::coloured;
 use crate::config::EnvironmentLayer;
 use crate::report::lane::github;
 use anstream::ColorChoice;

@@ -4,7 +4,7 @@
 use super::failure::CliError;
 use super::paint::{self, Tone};
 use crate::config::EnvironmentLayer;
-use crate::gate;
+use crate::lane_files;
 use anyhow::{Context, anyhow};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::fs::Metadata;
@@ -101,7 +101,7 @@ pub(super) fn root_of(folder: &Path, home: Option<&Path>) -> PathBuf {
         *above == folder || (home.as_deref() != Some(*above) && above.metadata().is_ok_and(is_safe))
     };
     for above in folder.ancestors().take_while(is_own) {
-        if gate::has_configuration(above) || above.join(".git").symlink_metadata().is_ok() {
+        if lane_files::has_configuration(above) || above.join(".git").symlink_metadata().is_ok() {
             return above.to_owned();
         }
     }

@@ -2,7 +2,7 @@
 //! failed one.
 
 use super::failure::CliError;
-use super::outlet::outlet;
+use super::output_path::find_output;
 use crate::driver::{ResumeError, cassette};
 use crate::id::RunId;
 use crate::store::Store;
@@ -15,7 +15,7 @@ use std::path::{Component, Path};
 /// # Errors
 /// When the file exists, has no folder, or is in `.git`.
 pub(super) fn place(path: &Path, workspace: &Path) -> Result<AtomicOutput, CliError> {
-    let found = outlet_beside_git("--record", path, workspace)?;
+    let found = find_output_beside_git("--record", path, workspace)?;
     if found.path().symlink_metadata().is_ok() {
         let error = anyhow!("--record {}: the file exists already", path.display());
         return Err(CliError::input(error).hint("name another file, or remove the existing file"));
@@ -27,8 +27,8 @@ pub(super) fn place(path: &Path, workspace: &Path) -> Result<AtomicOutput, CliEr
 ///
 /// # Errors
 /// When the file has no folder, or is in `.git`.
-pub(super) fn outlet_beside_git(flag: &str, path: &Path, workspace: &Path) -> Result<AtomicOutput, CliError> {
-    let found = outlet(flag, path, workspace)?;
+pub(super) fn find_output_beside_git(flag: &str, path: &Path, workspace: &Path) -> Result<AtomicOutput, CliError> {
+    let found = find_output(flag, path, workspace)?;
     let is_git = |part: Component<'_>| matches!(part, Component::Normal(name) if name == ".git");
     if found.path().components().any(is_git) {
         let error = anyhow!("{flag} {}: cannot write inside `.git`, which belongs to git", path.display());

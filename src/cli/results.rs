@@ -3,7 +3,7 @@
 //! summary and outputs.
 
 use super::failure::CliError;
-use super::outlet::outlet;
+use super::output_path::find_output;
 use super::paint;
 use crate::batch::{BatchSummary, forms};
 use crate::config::EnvironmentLayer;
@@ -86,8 +86,10 @@ enum ResultFormat {
 impl ResultArguments {
     /// Returns the valid places, for a message that other places are not valid.
     pub(super) fn sound_places(&self, workspace: &Path, environment: &EnvironmentLayer) -> ResultFiles {
-        let found: Vec<(ResultFormat, AtomicOutput)> =
-            self.asked().filter_map(|(flag, form, path)| Some((form, outlet(flag, path, workspace).ok()?))).collect();
+        let found: Vec<(ResultFormat, AtomicOutput)> = self
+            .asked()
+            .filter_map(|(flag, form, path)| Some((form, find_output(flag, path, workspace).ok()?)))
+            .collect();
         let is_own = |place: &AtomicOutput| found.iter().filter(|(_, other)| other == place).count() == 1;
         let files = found.iter().filter(|(_, place)| is_own(place)).cloned().collect();
         ResultFiles { files, ..ResultFiles::of_job(workspace, environment) }
@@ -100,7 +102,7 @@ impl ResultArguments {
     pub(super) fn places(&self, workspace: &Path, environment: &EnvironmentLayer) -> Result<ResultFiles, CliError> {
         let mut files: Vec<(ResultFormat, AtomicOutput)> = Vec::new();
         for (flag, form, path) in self.asked() {
-            let place = outlet(flag, path, workspace)?;
+            let place = find_output(flag, path, workspace)?;
             if files.iter().any(|(_, taken)| *taken == place) {
                 return Err(CliError::input(anyhow!("{flag} {}: the file is in use for other output", path.display())));
             }
@@ -139,7 +141,7 @@ impl ResultArguments {
         }
         let mut results = self.places(workspace, environment)?;
         if let Some(path) = report {
-            let place = outlet("--report", path, workspace)?;
+            let place = find_output("--report", path, workspace)?;
             if results.files.iter().any(|(_, taken)| *taken == place) {
                 return Err(CliError::input(anyhow!(
                     "--report {}: the file is in use for other output",

@@ -50,8 +50,8 @@ pub(super) fn resume(
     if is_over {
         let report = read_text(&store.folder(run).report(), LARGEST_REPORT).map_err(CliError::own)?.unwrap_or_default();
         for path in reports {
-            let outlet = AtomicOutput::find(path, place.workspace).map_err(CliError::input)?;
-            outlet.write(report.as_bytes(), &|| false).map_err(CliError::own)?;
+            let output = AtomicOutput::find(path, place.workspace).map_err(CliError::input)?;
+            output.write(report.as_bytes(), &|| false).map_err(CliError::own)?;
         }
     }
     Ok(code)

@@ -204,7 +204,7 @@ fn is_asked_again(task: &Task, today: &DriverSettings, then: &RunTerms) -> bool 
         (&today.protect, &today.holdout, &today.lanes_from) == (&then.protect, &then.holdout, &then.lanes_from);
     let is_wall = (today.sandbox, today.network) == (then.sandbox, then.network);
     // The earlier run resolved its path through links and `..`.
-    let leads = |path: &Path| AtomicOutput::find(path, &today.workspace).ok().map(|outlet| outlet.path().to_owned());
+    let leads = |path: &Path| AtomicOutput::find(path, &today.workspace).ok().map(|output| output.path().to_owned());
     let is_patch = today.patch.as_deref().is_none_or(|path| then.patch.is_some() && leads(path) == then.patch);
     is_task && is_gate && is_wall && is_patch
 }

@@ -38,15 +38,15 @@ pub(super) struct StepHistory {
     ended: Vec<StepReport>,
     /// For each failed step with no other output after it, the part of its end that is on the
     /// screen.
-    standing: Vec<ShownTail>,
+    on_screen: Vec<ShownTail>,
 }
 
 impl StepHistory {
     /// Adds a step that has ended, with the part of its end that was just printed.
     pub(super) fn ended(&mut self, report: StepReport, told: ShownTail) {
         match told {
-            ShownTail::Result | ShownTail::Explained if report.status.is_failure() => self.standing.push(told),
-            ShownTail::Result | ShownTail::Explained | ShownTail::Folded => self.standing.clear(),
+            ShownTail::Result | ShownTail::Explained if report.status.is_failure() => self.on_screen.push(told),
+            ShownTail::Result | ShownTail::Explained | ShownTail::Folded => self.on_screen.clear(),
         }
         self.ended.push(report);
     }
@@ -58,7 +58,7 @@ impl StepHistory {
 
     /// Notes that something else was printed.
     pub(super) fn interrupted(&mut self) {
-        self.standing.clear();
+        self.on_screen.clear();
     }
 
     /// Returns the closing block of a lane: the first steps that failed by themselves, in the order
@@ -68,8 +68,8 @@ impl StepHistory {
         let causes = self.causes();
         let (explained, others) = causes.split_at(causes.len().min(EXPLAINED));
         // More failures than are explained do not fit a screen either.
-        let is_in_sight = others.is_empty() && self.standing.len() == causes.len();
-        let stands = |told| is_in_sight && self.standing.iter().all(|standing| *standing >= told);
+        let is_in_sight = others.is_empty() && self.on_screen.len() == causes.len();
+        let stands = |told| is_in_sight && self.on_screen.iter().all(|shown| *shown >= told);
         if stands(ShownTail::Explained) {
             return Vec::new();
         }

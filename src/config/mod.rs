@@ -13,7 +13,6 @@ mod prices;
 #[cfg(feature = "cli")]
 mod schema;
 mod servers;
-mod size;
 mod sync;
 mod trust;
 mod url;
@@ -21,12 +20,12 @@ mod url;
 pub use env_template::EnvTemplate;
 pub use headers::{Headers, SentHeader};
 pub use layers::EnvironmentLayer;
+pub(crate) use limits::parse_size;
 pub use model::{KeyPlace, ModelChoice, ModelSettings, ProviderKind, ToolsMode, auto_model, auto_name, resolve_model};
 pub use prices::{PRICES_READ, PublishedPrice, all_published, near_published, published};
 #[cfg(feature = "cli")]
 pub(crate) use schema::schema;
 pub use servers::{HookConfig, McpAt, McpServer};
-pub(crate) use size::parse_size;
 pub(crate) use sync::SYNC_VARIABLE;
 pub use sync::SyncConfig;
 #[cfg(feature = "cli")]

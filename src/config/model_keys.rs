@@ -1,8 +1,8 @@
 //! The parser of the models in a configuration file.
 
 use super::headers::headers;
+use super::limits::parse_size;
 use super::model::{KeyPlace, ModelSettings, ProviderKind, ToolsMode};
-use super::size::parse_size;
 use super::trust::{self, Owner};
 use super::url::{is_loopback, proxy_fault, url_fault};
 use crate::chat::Price;

@@ -3,9 +3,10 @@
 //! A call is denied, with the reason, if no person can be asked, no answer comes in time, or the
 //! run stops.
 
-use super::briefing::{PlanError, patterns};
 use super::effects::EffectRunner;
+use super::error::PlanError;
 use super::inbox::Inbox;
+use super::tool_lists::patterns;
 use crate::chat::ToolCall;
 use crate::id::{CallId, RunId};
 use crate::report::seconds;

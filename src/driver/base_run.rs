@@ -50,7 +50,7 @@ impl EffectRunner {
         if ready.base_run.set(BaseRun { stop: stop.clone(), ended: ended.clone() }).is_err() {
             return;
         }
-        let site = ready.ground.site(&self.settings, &self.task, &self.run_dir, run.tools());
+        let site = ready.workspace.site(&self.settings, &self.task, &self.run_dir, run.tools());
         let judged = |result| Event::BaseJudged { result };
         let effect = async move {
             let _ended = ended.drop_guard();

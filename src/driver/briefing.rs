@@ -1,16 +1,19 @@
 //! Planning: freezes the gate and assembles the prompt, the tools and the rules of a run. It reads
 //! the workspace and starts no program.
 
+mod task_warnings;
 pub(super) mod tool_names;
 
-use super::earlier::and_then;
-use super::slips::slips;
-use super::{DriverSettings, alike, memory, spawn};
+use super::error::PlanError;
+use super::journal::and_then;
+use super::spawn::INSTRUCTIONS;
+use super::tool_lists::{patterns, share_tools};
+use super::{DriverSettings, memory, spawn};
 use crate::chat::{Message, ToolSpec};
 use crate::error_chain::chain;
 use crate::gate::{Gate, GateDefinition, GateError, check_definition, freeze};
 use crate::id::TreeId;
-use crate::lane::LaneError;
+use crate::lane_files::LaneFilesError;
 use crate::limits::MAX_SOURCE;
 use crate::run::{self, RunPlan, ToolAccess, ToolRole, ToolRule};
 use crate::spec::{self, Spec, SpecError};
@@ -18,13 +21,12 @@ use crate::store;
 use crate::store::project_dir;
 use crate::task::{GateChoice, SpecChoice, Task};
 use crate::tool::{self, ToolEffect};
-use crate::verdict::Reason;
 use crate::workspace::jail::{FinalLink, Jail, JailError};
 use crate::workspace::replica::SourceRepository;
 use crate::workspace::trees::GitPrograms;
-use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use task_warnings::task_warnings;
 use walkdir::WalkDir;
 
 /// Bytes of project instructions in the system prompt.
@@ -34,8 +36,6 @@ const CONTEXT_LIMIT: u64 = 64 * 1024;
 
 /// The files with the project's instructions for agents. The first readable one is used.
 pub(super) const INSTRUCTION_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// The heading of the project's instructions, at the end of a system prompt.
-pub(super) const INSTRUCTIONS: &str = "\n\nThe project's instructions (";
 
 /// A project at the start of a run.
 #[derive(Debug, Clone)]
@@ -70,44 +70,6 @@ pub struct Briefing {
     pub gate: Gate,
 }
 
-/// An error that prevents the planning of a run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct PlanError {
-    /// The reason with which the run ends.
-    pub reason: Reason,
-    /// The message for people, of one or more lines.
-    pub message: String,
-    /// The faulty lane with the places in its files, if a lane is the cause.
-    pub lane: Option<LaneError>,
-    /// The key of the task with the faulty value, and that value, if one value is the cause.
-    pub value: Option<(&'static str, String)>,
-}
-
-impl PlanError {
-    pub(super) fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), lane: None, value: None }
-    }
-
-    /// Names the key of the task with the faulty value.
-    pub(super) fn of_value(self, key: &'static str, value: &str) -> Self {
-        Self { value: Some((key, value.to_owned())), ..self }
-    }
-
-    pub(super) fn bad(message: impl Into<String>) -> Self {
-        Self::new(Reason::BadInput, message)
-    }
-
-    /// Renames the files of the faulty lane by `name`.
-    #[must_use]
-    pub fn renamed(self, name: impl Fn(&str) -> String) -> Self {
-        match self.lane.clone().map(|lane| lane.renamed(name)) {
-            None => self,
-            Some(lane) => Self { message: lane.to_string(), lane: Some(lane), ..self },
-        }
-    }
-}
-
 /// Plans a run: the gate, the tools, the system prompt and the first message. Reads the lanes in
 /// `lanes_at` if that is set, else in the workspace.
 ///
@@ -128,7 +90,7 @@ pub fn prepare(
     let has_gate = task.gate != GateChoice::Skip;
     let (tools, rules) = tools_of(task, settings.memory.is_some(), has_gate)?;
     let mut notes = cautions(settings);
-    notes.extend(slips(task, &start.paths));
+    notes.extend(task_warnings(task, &start.paths));
     notes.extend(left_out);
     notes.extend(settings.lanes_from.iter().filter(|_| has_gate).map(|rev| format!("the lanes come from `{rev}`")));
     notes.extend(gate.notes.clone());
@@ -146,7 +108,7 @@ pub fn prepare(
             Some(earlier) => and_then(earlier, first),
             None => vec![Message::user(first)],
         },
-        tools: alike::tools(&tools),
+        tools: share_tools(&tools),
         rules,
         gate_digest: if has_gate { gate.digest.clone() } else { String::new() },
         gate_file: String::new(), // set once the gate is kept
@@ -225,7 +187,9 @@ fn with_definition<T>(
     let definition =
         GateDefinition { root, origin, lanes, holdout, protect, allow_edit, path, base, paths, git, repository };
     call(definition, lanes_at).map_err(|fault| {
-        let has_none = matches!(&fault, GateError::UnknownLane { known, .. } if known.is_empty());
+        let is_empty =
+            |fault: &LaneFilesError| matches!(fault, LaneFilesError::UnknownLane { known, .. } if known.is_empty());
+        let has_none = matches!(&fault, GateError::Lanes(fault) if is_empty(fault));
         let way_out = if has_none { "\n  or skip verification with `lane: false` or --no-verify" } else { "" };
         let (mut problem, rev) = (chain(&fault), settings.lanes_from.as_deref().unwrap_or_default());
         if let Some(at) = lanes_at {
@@ -233,10 +197,10 @@ fn with_definition<T>(
         }
         let unplanned = PlanError::new(fault.reason(), format!("{problem}{way_out}"));
         let unplanned = match &fault {
-            GateError::UnknownLane { lane, .. } => unplanned.of_value("lane", lane),
+            GateError::Lanes(LaneFilesError::UnknownLane { lane, .. }) => unplanned.of_value("lane", lane),
             _ => unplanned,
         };
-        let lane = if let GateError::Lane(fault) = fault { Some(fault) } else { None };
+        let lane = if let GateError::Lanes(LaneFilesError::Invalid(fault)) = fault { Some(fault) } else { None };
         // Name the files of another commit as `git show` does.
         PlanError { lane, ..unplanned }.renamed(|path| match lanes_at {
             Some(at) if Path::new(path).is_relative() && at.join(path).is_file() => format!("{rev}:{path}"),
@@ -272,17 +236,6 @@ fn tools_of(task: &Task, has_memory: bool, has_gate: bool) -> Result<(Vec<ToolSp
     let access = if may_spawn { ToolAccess::Allowed } else { ToolAccess::Denied };
     rules.push(ToolRule { name: spawn::NAME.into(), access, role: ToolRole::Child });
     Ok((offered, rules))
-}
-
-pub(super) fn patterns(globs: &[String]) -> Result<GlobSet, PlanError> {
-    let wrong = |pattern: &str, error: &globset::Error| {
-        PlanError::bad(format!("invalid pattern `{pattern}`: {}", error.kind()))
-    };
-    let mut set = GlobSetBuilder::new();
-    for pattern in globs {
-        set.add(Glob::new(pattern).map_err(|error| wrong(pattern, &error))?);
-    }
-    set.build().map_err(|error| wrong("tools", &error))
 }
 
 fn system_prompt(task: &Task, gate: &Gate, jail: &Jail, notes: &mut Vec<String>) -> String {

@@ -135,7 +135,7 @@ pub(super) struct EventBus {
 
 impl fmt::Debug for EventBus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bus({} watchers, {} ears)", self.watchers.len(), self.listeners.len())
+        write!(f, "EventBus({} watchers, {} listeners)", self.watchers.len(), self.listeners.len())
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::delivery::IN_LINE;
 use super::effects::EffectRunner;
-use super::resume::terms;
+use super::journal::terms;
 use super::worktree::project_of;
 use crate::error_chain::chain;
 use crate::gate::{self, Gate, RestoredConfiguration};
@@ -18,7 +18,7 @@ const MOST: u32 = 100;
 /// The maximum number of paths to name.
 const NAMED: usize = 10;
 /// Marks a killed run whose changes were checked. Later changes do not count as its own.
-const SETTLED: &str = "configuration-settled";
+const RESTORED: &str = "configuration-restored";
 /// The file with notes on what fledge restored while the run was not under way, one per line.
 const NOTES: &str = "configuration-notes";
 /// The prefix of the folders for copies. A number follows.
@@ -42,16 +42,16 @@ impl EffectRunner {
 ///
 /// Call this before reading any configuration. Returns notes for people. `workspace` is a canonical
 /// path.
-pub fn settle_configuration(state_dir: &Path, workspace: &Path) -> Vec<String> {
+pub fn restore_project_configuration(state_dir: &Path, workspace: &Path) -> Vec<String> {
     let Ok(Some(store)) = Store::existing(state_dir, &project_of(state_dir, workspace)) else { return Vec::new() };
     let mut notes = Vec::new();
     for only in [RunProperty::Interrupted, RunProperty::Running] {
         let filter = RunListFilter { limit: MOST, only: Some(only), ..RunListFilter::default() };
         for row in store.runs(&filter).unwrap_or_default() {
             let folder = store.folder(&row.head.id);
-            let wait_until_idle = folder.path().join(SETTLED);
+            let mark = folder.path().join(RESTORED);
             let is_here = row.head.workspace == workspace.display().to_string();
-            if !is_here || (only == RunProperty::Interrupted && wait_until_idle.exists()) {
+            if !is_here || (only == RunProperty::Interrupted && mark.exists()) {
                 continue;
             }
             let Ok((_, terms)) = terms(&store, &row.head.id) else { continue };
@@ -59,7 +59,7 @@ pub fn settle_configuration(state_dir: &Path, workspace: &Path) -> Vec<String> {
             keep(&folder, &put_back);
             notes.extend(put_back.into_iter().map(|note| format!("run {}: {note}", row.head.id)));
             if only == RunProperty::Interrupted {
-                let _it_is_looked_at_again = write_whole(&wait_until_idle, &[]);
+                let _it_is_looked_at_again = write_whole(&mark, &[]);
             }
         }
     }
@@ -67,8 +67,8 @@ pub fn settle_configuration(state_dir: &Path, workspace: &Path) -> Vec<String> {
 }
 
 /// Removes the mark that a run was checked, because the run continues.
-pub(super) fn unsettle(run: &RunDir) {
-    let _there_may_be_none = fs::remove_file(run.path().join(SETTLED));
+pub(super) fn forget_restored(run: &RunDir) {
+    let _there_may_be_none = fs::remove_file(run.path().join(RESTORED));
 }
 
 /// Keeps notes on restored files for the run's own report.

@@ -4,21 +4,21 @@
 //! Planning checks what a commit needs before the run spends anything.
 
 use super::DriverSettings;
-use super::briefing::PlanError;
 use super::effects::EffectRunner;
 use super::enclosure::variable;
-use super::ground::{RunGround, no_trees, trees_of};
+use super::error::PlanError;
 use super::inbox::Inbox;
 use super::planning::Planner;
+use super::prepared_workspace::{PreparedWorkspace, no_trees, trees_of};
 use super::report;
 use super::stop::IN_PEACE;
 use crate::error_chain::chain;
 use crate::id::{CallId, TreeId};
 use crate::report::patch::{MailPatch, body_of, subject_of};
-use crate::run::{Delivery, Event, Run, TaskResult};
+use crate::run::{Delivery, Event, RepositoryHead, Run, TaskResult};
 use crate::store::write_whole;
 use crate::task::{self, GateChoice, Isolation, Task};
-use crate::workspace::delivery::{CommitRequest, DeliveryError, MadeCommit, RepositoryHead, UserRepository};
+use crate::workspace::delivery::{CommitRequest, DeliveryError, MadeCommit, UserRepository};
 use crate::workspace::trees::Trees;
 use crate::workspace::{AtomicOutput, delivery};
 use std::path::Path;
@@ -44,11 +44,15 @@ impl Planner {
     /// # Errors
     /// [`PlanError`] if the work could not be committed: no gate, no repository, no commit yet, or
     /// uncommitted files.
-    pub(super) async fn head(&self, ground: &RunGround, base: &TreeId) -> Result<Option<RepositoryHead>, PlanError> {
+    pub(super) async fn head(
+        &self,
+        workspace: &PreparedWorkspace,
+        base: &TreeId,
+    ) -> Result<Option<RepositoryHead>, PlanError> {
         if self.task.commits() == task::Commit::None {
             return Ok(None);
         }
-        head_of(&self.task, &self.settings, (&ground.trees, base), &self.stop).await.map(Some)
+        head_of(&self.task, &self.settings, (&workspace.trees, base), &self.stop).await.map(Some)
     }
 }
 
@@ -192,9 +196,9 @@ impl EffectRunner {
     /// Writes a patch of the work if it is verified. Otherwise removes the patch of an earlier run,
     /// which would be mistaken for this one's.
     pub(super) async fn write_patch(&self, path: &Path, run: &Run, stop: &CancellationToken) -> Result<(), String> {
-        let outlet = AtomicOutput::found(path, &self.settings.workspace);
+        let output = AtomicOutput::found(path, &self.settings.workspace);
         let none = || {
-            let removed = outlet.remove();
+            let removed = output.remove();
             removed.map_err(|error| format!("cannot remove an old patch: {}: {error}", path.display()))
         };
         let Some(result) = run.result().filter(|result| result.verified) else { return none() };
@@ -209,7 +213,7 @@ impl EffectRunner {
         };
         let patch: Result<Vec<u8>, DeliveryError> = made.await;
         let patch = patch.map_err(|fault| format!("cannot create the patch: {}", chain(&fault)))?;
-        report::write_out(vec![outlet], patch, stop).await
+        report::write_out(vec![output], patch, stop).await
     }
 
     /// Reports changes to git directories that no gate has seen. If the task restores after
@@ -218,7 +222,7 @@ impl EffectRunner {
         let Some(ready) = self.ready.get() else { return };
         let aside = self.run_dir.path().join("set-aside/git");
         let aside = (self.task.on_tamper == task::OnTamper::Restore).then_some(aside);
-        for reported in ready.seal.clone().close_git(ready.ground.sandbox.kind(), aside).await {
+        for reported in ready.seal.clone().close_git(ready.workspace.sandbox.kind(), aside).await {
             tracing::warn!("{reported}");
         }
     }
@@ -237,7 +241,7 @@ impl EffectRunner {
         };
         tokio::select! {
             biased;
-            kept = ready.ground.keep_candidate(&run, None, &stop) => match kept {
+            kept = ready.workspace.keep_candidate(&run, None, &stop) => match kept {
                 Ok(tree) => Some(ready.left.get_or_init(|| tree).clone()),
                 Err(fault) => {
                     if !self.stop.token().is_cancelled() {
@@ -298,7 +302,7 @@ impl EffectRunner {
         let ready = self.ready.get()?;
         let (gate, result) = (ready.gate.as_ref()?, run.result().filter(|result| result.verified)?);
         let tree = result.tree.clone()?;
-        if ready.ground.origin != self.settings.workspace || self.has_left() {
+        if ready.workspace.origin != self.settings.workspace || self.has_left() {
             return None;
         }
         let marker = self.run_dir.path().join(IN_LINE);
@@ -306,7 +310,7 @@ impl EffectRunner {
             let made = write_whole(&marker, &[]);
             made.map_err(|fault| format!("your installed dependencies were not updated: {}", chain(&fault)))
         };
-        let site = ready.ground.site(&self.settings, &self.task, &self.run_dir, run.tools());
+        let site = ready.workspace.site(&self.settings, &self.task, &self.run_dir, run.tools());
         match self.see_out(stop, gate.bring_in_line(&site, &tree, begins, stop)).await {
             Some(Ok(note)) => note,
             Some(Err(why)) => Some(why),

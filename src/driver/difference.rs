@@ -6,8 +6,8 @@
 //! files before the agent starts. The user may have changed them, so fledge undoes nothing.
 
 use super::effects::EffectRunner;
-use super::ground::RunGround;
 use super::planning::Planner;
+use super::prepared_workspace::PreparedWorkspace;
 use crate::error_chain::chain;
 use crate::id::TreeId;
 use crate::process::sandbox::SandboxKind;
@@ -40,7 +40,7 @@ impl EffectRunner {
         let (ready, base, tree) = (self.ready.get()?, run.base()?, tree?);
         let compared = tokio::select! {
             biased;
-            compared = ready.ground.trees.difference(base, &tree, stop) => compared,
+            compared = ready.workspace.trees.difference(base, &tree, stop) => compared,
             () = self.stop.haste() => return None,
         };
         match compared {
@@ -79,7 +79,7 @@ impl EffectRunner {
         let stop = stop.child_token();
         let looked = tokio::select! {
             biased;
-            looked = ready.ground.outside(since, &written, &stop) => looked,
+            looked = ready.workspace.outside(since, &written, &stop) => looked,
             () = self.stop.haste() => {
                 stop.cancel();
                 return nothing(Some("changed ignored files are not listed: the run had to stop".into()));
@@ -108,19 +108,19 @@ fn to_tree(outside: OutsideFiles) -> OutsideTree {
 
 impl Planner {
     /// Records the state of the repository. A failure only loses the later report.
-    pub(super) async fn note_standing(&self, ground: &RunGround) {
-        if ground.sandbox.kind() == SandboxKind::Bubblewrap {
+    pub(super) async fn record_repository(&self, workspace: &PreparedWorkspace) {
+        if workspace.sandbox.kind() == SandboxKind::Bubblewrap {
             return;
         }
         let noted = async {
-            let repository = UserRepository::around(&ground.trees, &self.settings.env, &self.stop).await?;
+            let repository = UserRepository::around(&workspace.trees, &self.settings.env, &self.stop).await?;
             match repository {
                 Some(repository) => repository.standing(&self.stop).await.map(Some),
                 None => Ok::<_, DeliveryError>(None),
             }
         };
         let kept = match noted.await {
-            Ok(Some(standing)) => serde_json::to_vec(&standing).unwrap_or_default(),
+            Ok(Some(state)) => serde_json::to_vec(&state).unwrap_or_default(),
             Ok(None) => return,
             Err(fault) => return tracing::debug!(%fault, "cannot read the state of the repository"),
         };
@@ -138,7 +138,7 @@ impl EffectRunner {
         let before: Option<RepositoryState> = kept.and_then(|kept| serde_json::from_slice(&kept).ok());
         let (Some(before), Some(ready)) = (before, self.ready.get()) else { return Vec::new() };
         let now = async {
-            let repository = UserRepository::around(&ready.ground.trees, &self.settings.env, stop).await?;
+            let repository = UserRepository::around(&ready.workspace.trees, &self.settings.env, stop).await?;
             repository.ok_or(DeliveryError::NoRepository)?.standing(stop).await
         };
         let delivered = result.and_then(|result| Some((result.commit.as_deref()?, result.branch.as_deref())));

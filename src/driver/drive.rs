@@ -2,13 +2,12 @@
 
 use super::bus::{EventBus, EventCount, EventRecord, next_life};
 use super::effects::EffectRunner;
-use super::fold::{FoldedJournal, whole};
 use super::inbox::{Heed, Inbox, InboxItem};
-use super::journal_writer::JournalWriter;
+use super::journal::{
+    self, FoldedJournal, JournalWriter, RequestedActions, ShownPieces, asks_model, resumed_event, whole_events,
+};
 use super::model_call::{SendPermit, SentCalls};
-use super::record::{self, RequestedActions};
 use super::redactor::SecretRedactor;
-use super::shown::ShownPieces;
 use super::stop::StopToken;
 use super::{now, now_ms};
 use crate::elapsed::Elapsed;
@@ -38,7 +37,7 @@ pub(super) enum DriveStart {
 fn is_grave(action: &Action) -> bool {
     let again = matches!(action, Action::Plan { .. } | Action::RunGate { .. } | Action::AskConfirmation { .. });
     !again
-        && !costs(action)
+        && !asks_model(action)
         && !matches!(action, Action::AnswerQuery { .. } | Action::AbortInFlight | Action::Emit { .. })
 }
 
@@ -68,7 +67,7 @@ pub(super) struct RunDrive<'a> {
     partial_text: String,
     /// The pieces that watchers got since the last record that repeats them.
     shown: ShownPieces,
-    stop_told: bool,
+    is_stop_handled: bool,
     /// Calls that should end before a rest, because they may have changed something.
     grave: BTreeSet<CallId>,
     /// Model calls whose requests went out, in this process or an earlier one.
@@ -77,16 +76,6 @@ pub(super) struct RunDrive<'a> {
     pub(super) rests: bool,
     /// True if the journal says how the run ended, or that only its report is missing.
     is_ended: bool,
-}
-
-/// Returns the event that tells watchers of a resume.
-pub(super) fn taken_up(run: &Run) -> AgentEvent {
-    AgentEvent::Resumed { state: run.state(), attempt: run.attempt(), turn: run.turn() }
-}
-
-/// Returns true if the action asks a model. If interrupted, its outcome is unknown and paid for.
-pub(super) fn costs(action: &Action) -> bool {
-    matches!(action, Action::CallModel { .. } | Action::Compact { .. })
 }
 
 impl<'a> RunDrive<'a> {
@@ -114,7 +103,7 @@ impl<'a> RunDrive<'a> {
             lost: BTreeMap::new(),
             partial_text: String::new(),
             shown: ShownPieces::default(),
-            stop_told: false,
+            is_stop_handled: false,
             grave: BTreeSet::new(),
             sent: SentCalls::default(),
             rests: false,
@@ -135,7 +124,7 @@ impl<'a> RunDrive<'a> {
         let is_kept = drive.run.state() != StateName::Idle; // else the journal has no record of the resume
         folded.emitted.into_iter().for_each(|event| drive.emit(event, is_kept));
         if is_kept {
-            drive.emit(taken_up(&drive.run), true);
+            drive.emit(resumed_event(&drive.run), true);
         }
         drive
     }
@@ -155,7 +144,7 @@ impl<'a> RunDrive<'a> {
             }
             DriveStart::Task(spec) => self.handle_event(Event::TaskSubmitted { spec }).await,
             DriveStart::End(reason, actions) => {
-                let lost = actions.iter().filter(|action| costs(action)).filter_map(Action::call);
+                let lost = actions.iter().filter(|action| asks_model(action)).filter_map(Action::call);
                 for call in lost.filter(|call| self.sent.has(*call)) {
                     self.inbox.outbox().send(Event::Interrupted { call }); // charged while the run ends
                 }
@@ -164,7 +153,7 @@ impl<'a> RunDrive<'a> {
             DriveStart::Refused(actions) => self.perform(actions, false).await,
             DriveStart::Open(actions) => {
                 for action in actions {
-                    match (action.call().filter(|_| costs(&action)), action) {
+                    match (action.call().filter(|_| asks_model(&action)), action) {
                         (Some(call), action) if !self.sent.has(call) => self.perform(vec![action], false).await,
                         (Some(call), _) => self.handle_event(Event::Interrupted { call }).await,
                         (None, Action::RunChild { call, input, limits }) => self.run_child_again(call, &input, limits),
@@ -193,12 +182,12 @@ impl<'a> RunDrive<'a> {
     async fn next(&mut self) -> Option<Event> {
         let due = self.run.deadline().and_then(|moment| self.started.checked_add(moment.since(self.since)));
         loop {
-            let heed = Heed { stop: !self.stop_told, rest: self.may_rest() };
+            let heed = Heed { stop: !self.is_stop_handled, rest: self.may_rest() };
             return Some(match self.inbox.next(due, self.stop, heed).await {
                 InboxItem::Event(event) => event,
                 InboxItem::Deadline => Event::DeadlinePassed,
                 InboxItem::Stop => {
-                    self.stop_told = true;
+                    self.is_stop_handled = true;
                     Event::CancelRequested {
                         cause: self.stop.cause(),
                         partial_text: std::mem::take(&mut self.partial_text),
@@ -233,7 +222,7 @@ impl<'a> RunDrive<'a> {
         let has_hooks = !self.effects.settings.hooks.is_empty(); // without hooks, the rest can be repeated
         let is_done = |action: &Action| match action {
             Action::RunHooks { .. } => has_hooks,
-            action => action.is_irrevocable() && !costs(action), // a request is synced when it goes out
+            action => action.is_irrevocable() && !asks_model(action), // a request is synced when it goes out
         };
         if actions.iter().any(is_done) && self.broken.is_none() {
             self.broken = self.journal.sync().err();
@@ -283,8 +272,8 @@ impl<'a> RunDrive<'a> {
 
     fn write(&mut self, at: Elapsed, event: &Event) -> Result<(), StoreError> {
         self.shown.flush(self.run.state(), event, (at, &self.event_count), &self.journal)?;
-        let event_count = self.event_count.record(whole(self.run.state(), event).len());
-        self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref(), event_count)?)
+        let event_count = self.event_count.record(whole_events(self.run.state(), event).len());
+        self.journal.append(at.0, event.name(), &journal::to_json(event, self.asked.as_ref(), event_count)?)
     }
 
     /// Records the end of the run and syncs the journal. A run without its report has not ended: a
@@ -319,7 +308,7 @@ impl<'a> RunDrive<'a> {
         if self.effects.lineage.is_child() {
             return Ok(()); // only the run itself has an end in the store
         }
-        self.journal.finish(&record::outcome(result, now_ms()))?;
+        self.journal.finish(&journal::outcome(result, now_ms()))?;
         self.effects.remember(result);
         Ok(())
     }
@@ -351,7 +340,7 @@ impl<'a> RunDrive<'a> {
         self.emit_all(event_count, is_kept);
         for action in actions {
             let wants_rest = self.stop.rest().is_cancelled() && self.may_rest();
-            if !(wants_rest && costs(&action)) {
+            if !(wants_rest && asks_model(&action)) {
                 self.act(action).await; // else the loop ends before a request goes out
             }
         }
@@ -425,5 +414,50 @@ impl<'a> RunDrive<'a> {
 
     pub(super) fn moment(&self) -> Elapsed {
         self.since.plus(self.started.elapsed())
+    }
+
+    /// Kills all processes and ends the run with a report.
+    pub(super) async fn after_panic(&mut self) {
+        crate::process::kill_everything();
+        self.end_after_panic().await;
+    }
+
+    /// Ends the run. If it was already reporting, answers that had arrived count.
+    pub(super) async fn end_after_panic(&mut self) {
+        let late = self.inbox.abort().await;
+        if self.run.state() == StateName::Reporting {
+            for event in late.into_iter().flat_map(|event| self.redactor.redact_event(event)).collect::<Vec<_>>() {
+                self.decide_and_tell(event).await;
+            }
+            self.answer_lost().await;
+        } else {
+            self.decide_and_tell(Event::LimitReached { reason: Reason::Internal }).await;
+        }
+        while self.run.state() == StateName::Reporting {
+            let InboxItem::Event(event) = self.inbox.next(None, self.stop, Heed::default()).await else { return };
+            self.decide_and_tell(event).await;
+        }
+    }
+
+    /// Answers for a delivery or a report that was shut down.
+    async fn answer_lost(&mut self) {
+        let (lost, is_delivery) = (self.inbox.is_empty(), self.run.label() == "Delivering");
+        let message = || Reason::Internal.row().meaning.to_owned();
+        for call in self.run.awaited().into_iter().filter(|_| lost) {
+            self.decide_and_tell(match is_delivery {
+                true => Event::Delivered { call, result: Err(message()), ways: None },
+                false => Event::ReportFailed { call, message: message() },
+            })
+            .await;
+        }
+    }
+
+    /// Decides and acts without the journal.
+    async fn decide_and_tell(&mut self, event: Event) {
+        if let Event::ReportFailed { .. } = event {
+            self.effects.replace_report(&event, &self.run, true);
+        }
+        let actions = self.run.handle(self.moment(), event);
+        self.perform(actions, false).await;
     }
 }

@@ -1,10 +1,10 @@
 //! Performs the machine's actions: one action, one effect, one event. Decides nothing.
 
 use super::base_run::BaseRun;
-use super::ground::RunGround;
 use super::hooks::{UnsavedPaths, only_looks};
 use super::inbox::{Inbox, InboxSender};
-use super::lineage::AgentLineage;
+use super::journal::AgentLineage;
+use super::prepared_workspace::PreparedWorkspace;
 use super::stop::StopToken;
 use super::{DriverSettings, environment, interrupted, memory, report, servers};
 use crate::chat::ToolOutcome;
@@ -41,7 +41,7 @@ pub(super) struct EffectRunner {
 
 #[derive(Debug)]
 pub(super) struct RunReady {
-    pub(super) ground: RunGround,
+    pub(super) workspace: PreparedWorkspace,
     pub(super) gate: Option<Arc<Gate>>,
     /// Also present without a gate: the end of every run checks git directories.
     pub(super) seal: Arc<Seal>,
@@ -128,7 +128,7 @@ impl EffectRunner {
         let Some(ready) = self.ready.get() else {
             return inbox.outbox().send(finished(ToolOutcome::error(interrupted::UNKNOWN)));
         };
-        let (trees, began, stop) = (ready.ground.trees.clone(), run.base().cloned(), inbox.stop_token());
+        let (trees, began, stop) = (ready.workspace.trees.clone(), run.base().cloned(), inbox.stop_token());
         let effect = async move { finished(interrupted::outcome(&trees, began.as_ref(), &stop).await) };
         inbox.start("interrupted", effect, finished(ToolOutcome::error(interrupted::UNKNOWN)));
     }
@@ -201,8 +201,8 @@ impl EffectRunner {
         let Some((ready, gate)) = ready else {
             return inbox.outbox().send(finished(could_not_judge("there is no frozen gate")));
         };
-        let site = ready.ground.site(&self.settings, &self.task, &self.run_dir, run.tools());
-        let (ground, run, effects) = (ready.ground.clone(), self.run_dir.run(), self.clone());
+        let site = ready.workspace.site(&self.settings, &self.task, &self.run_dir, run.tools());
+        let (workspace, run, effects) = (ready.workspace.clone(), self.run_dir.run(), self.clone());
         let (outbox, stop): (InboxSender, CancellationToken) = (inbox.outbox(), inbox.stop_token());
         ready.unkept.anything();
         let effect = async move {
@@ -217,7 +217,7 @@ impl EffectRunner {
             }
             let mut verdict = gate.judge(&site, attempt, &stop, &on_step).await;
             let tree = verdict.proof.as_ref().map(|proof| proof.tree.clone());
-            if let Err(fault) = ground.keep_candidate(&run, tree, &stop).await
+            if let Err(fault) = workspace.keep_candidate(&run, tree, &stop).await
                 && !stop.is_cancelled()
             {
                 verdict.notes.push(format!("cannot keep the judged tree: {}", chain(&fault)));
@@ -258,8 +258,8 @@ impl EffectRunner {
         }
         let mut ending = run.clone();
         ending.handle(Elapsed::default(), failed.clone());
-        let mut copies = self.settings.outlets();
-        copies.retain(|outlet| !again || outlet.replaces());
+        let mut copies = self.settings.report_copies();
+        copies.retain(|copy| !again || copy.replaces());
         if let Some(result) = ending.result() {
             report::replace(&result, &self.task, &self.settings, &self.run_dir, &copies);
         }

@@ -1,17 +1,32 @@
 //! The sandbox around the agent of a run: its kind, its rules, and the notes about it.
 
 use super::DriverSettings;
-use super::briefing::PlanError;
-use super::ground::DependencyFolders;
-use crate::gate::CONFIGURATION;
+use super::error::PlanError;
+use crate::lane_files::CONFIGURATION;
+use crate::pattern::Patterns;
 use crate::process;
-use crate::process::sandbox::{PathRules, Sandbox, SandboxKind};
+use crate::process::sandbox::{Mount, MountView, PathRules, Sandbox, SandboxKind};
 use crate::run::RunPlan;
 use crate::store::RunDir;
 use crate::task::Task;
 use crate::verdict::Reason;
-use crate::workspace::pattern::Patterns;
 use std::path::PathBuf;
+
+/// The installed dependencies as the agent and the programs beside it see them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct DependencyFolders {
+    /// Layers over the folders of dependencies. They take what is written, so that the folders do
+    /// not change.
+    pub(super) view: Option<MountView>,
+    /// Folders that virtual environments point to.
+    pub(super) interpreters: Vec<PathBuf>,
+    /// Layers over the caches of tools in the user's home.
+    pub(super) caches: Vec<Mount>,
+    /// Folders of the workspace that have a layer.
+    pub(super) layered: Vec<String>,
+    /// True if rooms have layers and pins.
+    pub(super) has_layers: bool,
+}
 
 /// Builds the sandbox that the settings ask for.
 ///

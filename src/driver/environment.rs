@@ -1,7 +1,7 @@
 //! The environment variables that a model may see when it asks in prose. They never hold a secret.
 
 /// The variables that may be shown.
-const TOLD: [&str; 16] = [
+const SHOWN: [&str; 16] = [
     "CI",
     "HOME",
     "LANG",
@@ -26,12 +26,12 @@ pub(super) fn describe(env: &[(String, String)], name: Option<&str>) -> String {
     let value = |name: &str| env.iter().find(|(other, _)| other == name).map(|(_, value)| value);
     let line = |name: &&str| value(name).map(|value| format!("{name}={value}"));
     match name {
-        Some(name) if !TOLD.contains(&name) => {
-            format!("`{name}` is not shown here. Variables that are shown: {}", TOLD.join(", "))
+        Some(name) if !SHOWN.contains(&name) => {
+            format!("`{name}` is not shown here. Variables that are shown: {}", SHOWN.join(", "))
         }
         Some(name) => line(&name).unwrap_or_else(|| format!("{name} is not set")),
         None => {
-            let set: Vec<String> = TOLD.iter().filter_map(line).collect();
+            let set: Vec<String> = SHOWN.iter().filter_map(line).collect();
             format!("Variables that are set, among those shown here:\n{}", set.join("\n"))
         }
     }

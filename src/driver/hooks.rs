@@ -6,20 +6,20 @@
 
 use super::effects::{EffectRunner, RunReady};
 use super::enclosure;
-use super::ground::kept_as;
 use super::hook_input::{HookInput, Trees};
 use super::inbox::Inbox;
+use super::prepared_workspace::kept_as;
 use crate::chat::ToolOutcome;
 use crate::error_chain::chain;
 use crate::id::{CallId, TreeId};
 use crate::limits::{GRACE, LINGER};
 use crate::process::{EndedProcess, Invocation, ProcessEnd, Variables};
 use crate::report::seconds;
-use crate::run::{DoneTool, Event, Run};
+use crate::run::{DoneTool, Event, RepositoryHead, Run};
 use crate::store::{read_text, write_whole};
 use crate::task;
 use crate::tool::{Tool, ToolEffect};
-use crate::workspace::delivery::{CommitRequest, DeliveryError, RepositoryHead, UserRepository};
+use crate::workspace::delivery::{CommitRequest, DeliveryError, UserRepository};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -41,9 +41,9 @@ pub struct RunHook {
 }
 
 /// Bytes of a failed hook's output that the model gets.
-const TOLD: usize = 4 * 1024;
+const MODEL_OUTPUT: usize = 4 * 1024;
 /// Characters of that output that people get.
-const SAID: usize = 200;
+const PEOPLE_OUTPUT: usize = 200;
 /// The maximum number of paths to name.
 const NAMED: usize = 20;
 /// The largest progress file that is read, in bytes.
@@ -152,7 +152,7 @@ impl HookMoment {
 
     async fn first(&self) -> HookProgress {
         let (mut before, mut reported) = (None, Vec::new());
-        match self.ready.ground.trees.take(&self.stop).await {
+        match self.ready.workspace.trees.take(&self.stop).await {
             Ok(taken) => before = Some(taken.tree),
             Err(_) if self.stop.is_cancelled() => {}
             Err(fault) => reported.push(format!("cannot find out what hooks change: {}", chain(&fault))),
@@ -164,7 +164,7 @@ impl HookMoment {
     async fn input(&self, progress: &HookProgress) -> HookInput {
         let tree = Trees { before: self.last.clone(), after: progress.before.clone() };
         let changed = match (&tree.before, &tree.after) {
-            (Some(before), Some(after)) => self.ready.ground.trees.changes(before, after, &self.stop).await.ok(),
+            (Some(before), Some(after)) => self.ready.workspace.trees.changes(before, after, &self.stop).await.ok(),
             _ => None,
         };
         let changed = changed.map(|all| all.into_iter().map(|change| change.path).collect());
@@ -185,10 +185,10 @@ impl HookMoment {
 
     /// Runs one hook to its end, with all processes that it started.
     async fn run(&self, hook: &RunHook, input: &HookInput) -> EndedProcess {
-        let (settings, ground) = (&self.effects.settings, &self.ready.ground);
-        let sandbox = &ground.sandbox;
+        let (settings, workspace) = (&self.effects.settings, &self.ready.workspace);
+        let sandbox = &workspace.sandbox;
         let mut path_rules =
-            enclosure::rules(settings, &self.effects.task, &self.effects.run_dir, &ground.dependencies);
+            enclosure::rules(settings, &self.effects.task, &self.effects.run_dir, &workspace.dependencies);
         path_rules.writable.retain(|path| *path != self.effects.run_dir.outputs()); // hooks need no results of tools
         let inner = Invocation {
             program: "/bin/sh".into(),
@@ -222,9 +222,9 @@ impl HookMoment {
             ProcessEnd::Exceeded(how) => format!("was ended: {how} (`limits`)"),
             ProcessEnd::NotStarted(why) => format!("did not start: {why}"),
         };
-        let (note, output) = (format!("the hook `{}` {how}", hook.name), self.hide(ended.output.text(TOLD)));
+        let (note, output) = (format!("the hook `{}` {how}", hook.name), self.hide(ended.output.text(MODEL_OUTPUT)));
         let last = output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-        let last: String = last.chars().take(SAID).collect();
+        let last: String = last.chars().take(PEOPLE_OUTPUT).collect();
         if hook.tell_model {
             let whose = format!("the hook `{}`", hook.name);
             let received = self.ready.host.receive(self.call, &whose, &output, true).content;
@@ -238,7 +238,7 @@ impl HookMoment {
     /// is not judged by it. The model gets the other changes if a hook has `tell_model`.
     async fn look_at_changes(&self, progress: &mut HookProgress) {
         let (Some(before), false) = (&progress.before, self.stop.is_cancelled()) else { return };
-        let trees = &self.ready.ground.trees;
+        let trees = &self.ready.workspace.trees;
         let changed = async {
             let now = trees.take(&self.stop).await?.tree;
             trees.changes(before, &now, &self.stop).await
@@ -273,7 +273,7 @@ impl HookMoment {
     /// tree.
     async fn keep(&self, reported: &mut Vec<String>) -> Option<TreeId> {
         let kept = async {
-            let trees = &self.ready.ground.trees;
+            let trees = &self.ready.workspace.trees;
             let tree = match self.ready.unkept.take_paths().filter(|_| self.effects.settings.hooks.is_empty()) {
                 Some(written) => trees.take_written(&written, &self.stop).await?,
                 None => trees.take_all(&self.stop).await?,
@@ -305,7 +305,7 @@ impl HookMoment {
 
     async fn commit(&self, tree: &TreeId, head: &RepositoryHead, base: &TreeId) -> Result<(), DeliveryError> {
         self.ready.host.close().await; // no tool may run while git works in the repository
-        let trees = &self.ready.ground.trees;
+        let trees = &self.ready.workspace.trees;
         let repository = UserRepository::around(trees, &self.effects.settings.env, &self.stop).await?;
         let repository = repository.ok_or(DeliveryError::NoRepository)?;
         let run = self.effects.run_dir.run();

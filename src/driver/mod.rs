@@ -6,7 +6,6 @@
 //! then done.          perform(action)
 //! ```
 
-mod alike;
 mod asking;
 mod base_run;
 mod briefing;
@@ -15,72 +14,55 @@ mod configuration;
 mod delivery;
 mod difference;
 mod drive;
-mod earlier;
 mod effects;
 mod enclosure;
 mod environment;
-#[cfg(feature = "cli")]
-mod export;
-mod failure;
-mod fold;
-mod ground;
+mod error;
 mod hook_input;
 mod hooks;
 mod inbox;
 mod interrupted;
-mod journal_writer;
-mod lineage;
+mod journal;
 mod memory;
 mod meter;
 mod model_call;
-mod panicked;
 mod planning;
 mod preflight;
-mod raise;
-mod record;
+mod prepared_workspace;
 mod redactor;
-mod replay;
 mod report;
 mod resume;
-mod run_spec;
 mod servers;
-mod shown;
-mod slips;
 mod spawn;
 mod stop;
-mod story;
 mod sub_agent;
 mod summary;
-mod told;
-mod uncommitted;
+mod tool_lists;
 mod watcher;
 mod worktree;
 
 pub use asking::{Asker, Consent, Question};
-pub use briefing::{Briefing, PlanError, StartingPoint, prepare};
+pub use briefing::{Briefing, StartingPoint, prepare};
 pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
-pub use configuration::settle_configuration;
+pub use configuration::restore_project_configuration;
 pub use delivery::{commit_message, commit_trailers};
-pub use earlier::{EarlierRun, earlier};
-#[cfg(feature = "cli")]
-pub use export::export;
-pub use failure::RunError;
-pub use ground::{ForgetError, forget_removed, kept_as, trees};
+pub use error::{PlanError, ResumeError, RunError};
 pub use hooks::RunHook;
-pub use lineage::whose;
+#[cfg(feature = "cli")]
+pub use journal::export;
+pub use journal::{
+    EarlierRun, RESUMED, ReplayDifference, ReplayResult, RestartedEffects, RunEvents, RunTerms, cassette, earlier,
+    events_after, forget_beside, replay, spent, story, terms, whose,
+};
 pub use memory::MemorySettings;
 pub use planning::lanes_at;
-pub use raise::{RunUse, check_limits, is_limited};
-pub use record::{RESUMED, RestartedEffects, RunTerms, forget_beside};
-pub use replay::{ReplayDifference, ReplayResult, replay};
-pub use resume::{ResumeError, is_for_now, must_be_ours, spent, terms};
+pub use preflight::{UncommittedFiles, must_be_committed};
+pub use prepared_workspace::{ForgetError, forget_removed, kept_as, trees};
+pub use resume::{RunUse, check_limits, is_for_now, is_limited, must_be_ours};
 pub use stop::StopToken;
-pub use story::{cassette, story};
-pub use told::{ToldEvents, events_after};
-pub use uncommitted::{UncommittedFiles, must_be_committed};
 #[cfg(feature = "cli")]
 pub(crate) use watcher::EventWatcher;
-pub use worktree::{base_at, commit_at, ground_at, project_of, worktrees};
+pub use worktree::{base_at, commit_at, export_commit, project_of, worktrees};
 
 use crate::id::RunId;
 use crate::limits::NewLimits;
@@ -107,7 +89,7 @@ use tokio_util::sync::CancellationToken;
 /// The version of the format of the journal's records.
 pub const JOURNAL_SCHEMA_VERSION: u32 = 2;
 /// The time that the end of a run waits for its watchers.
-const SETTLE: Duration = Duration::from_millis(200);
+const WATCHERS_WAIT: Duration = Duration::from_millis(200);
 
 /// The settings of an agent.
 #[derive(Debug, Clone)]
@@ -352,14 +334,14 @@ impl Agent {
         let id = self.run_id.take().unwrap_or_else(|| RunId::new(uuid::Uuid::now_v7().to_string()));
         let spec = self.spec(&task, id);
         let key = self.run_key.take();
-        self.find_outlets(&[])?;
+        self.find_output_files(&[])?;
         let worktree = self.choose_worktree(&task, &spec).map_err(RunError::NotBegun)?;
         let settings = self.settings_in(worktree.as_ref());
-        let journal = record::begin_journal(&settings, &spec, &task, worktree.as_ref(), key, now_ms());
+        let journal = journal::begin_journal(&settings, &spec, &task, worktree.as_ref(), key, now_ms());
         let journal = journal.map_err(RunError::NotBegun)?;
         let effects = EffectRunner::new(settings, Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
         let drive = RunDrive::new(&self.bus, &self.stop, effects, journal, spec.run.clone());
-        self.see_through(drive, spec.title.clone(), DriveStart::Task(Box::new(spec))).await
+        self.drive_to_end(drive, spec.title.clone(), DriveStart::Task(Box::new(spec))).await
     }
 
     /// Checks that the agent cannot change the state folder, by which it is judged.
@@ -372,13 +354,13 @@ impl Agent {
 
     /// Finds the places of output files before the agent can redirect them. Those in `known` were
     /// found by an earlier process.
-    fn find_outlets(&mut self, known: &[PathBuf]) -> Result<(), RunError> {
+    fn find_output_files(&mut self, known: &[PathBuf]) -> Result<(), RunError> {
         let DriverSettings { workspace, reports, patch, .. } = &*self.settings;
         let find = |path: &PathBuf| match known.contains(path) {
             true => Ok(path.clone()),
-            false => {
-                AtomicOutput::find(path, workspace).map(|outlet| outlet.path().to_owned()).map_err(RunError::NoOutlet)
-            }
+            false => AtomicOutput::find(path, workspace)
+                .map(|output| output.path().to_owned())
+                .map_err(RunError::BadOutputFile),
         };
         let reports = reports.iter().map(find).collect::<Result<_, _>>()?;
         let patch = patch.as_ref().map(find).transpose()?;
@@ -387,7 +369,7 @@ impl Agent {
     }
 
     /// Drives a run to its end from any state.
-    async fn see_through(
+    async fn drive_to_end(
         &self,
         mut drive: RunDrive<'_>,
         title: String,
@@ -401,13 +383,13 @@ impl Agent {
         }
         drive.leave().await;
         if drive.rests {
-            self.bus.wait_for_watchers(SETTLE).await;
+            self.bus.wait_for_watchers(WATCHERS_WAIT).await;
             return Err(RunError::Rests);
         }
         // A run that was cancelled before its start does not know its id and title.
         let result = drive.run.result().map(|result| TaskResult { run: drive.id().clone(), title, ..result });
         drive.end_unreported(result.as_ref());
-        self.bus.wait_for_watchers(SETTLE).await;
+        self.bus.wait_for_watchers(WATCHERS_WAIT).await;
         RunError::judge(result.ok_or(RunError::NeverEnded)?)
     }
 }

@@ -3,7 +3,7 @@
 
 use super::effects::EffectRunner;
 use super::inbox::Inbox;
-use super::journal_writer::{JournalWriter, WeakJournalWriter};
+use super::journal::{JournalWriter, WeakJournalWriter};
 use super::meter::Meter;
 use super::summary;
 use crate::chat::{Delta, ModelError, ModelErrorKind, Spent};

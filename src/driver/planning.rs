@@ -1,14 +1,15 @@
-//! The effect of Planning: builds the ground, takes the base, reads the lanes of another commit if
-//! wanted, freezes the gate, judges the base if needed, and prepares the tools.
+//! The effect of Planning: prepares the workspace, takes the base, reads the lanes of another commit
+//! if wanted, freezes the gate, judges the base if needed, and prepares the tools.
 //!
 //! A resumed run repeats what it needs of this.
 
-use super::briefing::{Briefing, PlanError, prepare, tool_names};
+use super::briefing::{Briefing, prepare, tool_names};
 use super::effects::{EffectRunner, NotReadyReason, RunReady};
 use super::enclosure::variable;
-use super::ground::{IGNORED, RunGround, baseline};
+use super::error::PlanError;
 use super::hooks::UnsavedPaths;
 use super::inbox::{Inbox, InboxSender};
+use super::prepared_workspace::{IGNORED, PreparedWorkspace, baseline};
 use super::{DriverSettings, enclosure, memory, servers, worktree};
 use crate::chat::{Block, FileChange};
 use crate::error_chain::chain;
@@ -72,7 +73,7 @@ impl EffectRunner {
         changes: &[FileChange],
         stop: &CancellationToken,
     ) -> Result<(), NotReadyReason> {
-        super::configuration::unsettle(&self.run_dir);
+        super::configuration::forget_restored(&self.run_dir);
         let path = self.run_dir.gate();
         let bytes = fs::read(&path).map_err(|error| {
             let why = format!("cannot read {}: {error}", path.display());
@@ -89,28 +90,29 @@ impl EffectRunner {
         let gate = gate.map_err(|fault| NotReadyReason::NotNow(format!("{}: {}", path.display(), chain(&fault))))?;
         let not_now = |fault: PlanError| NotReadyReason::NotNow(fault.message);
         worktree::must_stand(self.worktree.as_deref()).map_err(NotReadyReason::NotNow)?;
-        let mut ground = RunGround::make(&self.settings, self.worktree.as_deref(), stop).await.map_err(not_now)?;
+        let mut workspace =
+            PreparedWorkspace::make(&self.settings, self.worktree.as_deref(), stop).await.map_err(not_now)?;
         // The result names one kind of sandbox for the whole run.
-        if let Some(then) = sandbox.filter(|then| *then != ground.sandbox.kind()) {
-            let (then, now) = (then.name(), ground.sandbox.kind().name());
+        if let Some(then) = sandbox.filter(|then| *then != workspace.sandbox.kind()) {
+            let (then, now) = (then.name(), workspace.sandbox.kind().name());
             return Err(NotReadyReason::NotNow(format!(
                 "the run began in the sandbox {then}, but the sandbox here is {now}"
             )));
         }
-        let resumed = ground.trees.resume(gate.base(), stop).await;
+        let resumed = workspace.trees.resume(gate.base(), stop).await;
         resumed.map_err(|fault| NotReadyReason::NotNow(chain(&fault)))?;
-        let laid = ground.lay(&gate, &self.settings, &self.run_dir, false, stop).await;
+        let laid = workspace.lay(&gate, &self.settings, &self.run_dir, false, stop).await;
         laid.map_err(NotReadyReason::NotNow)?;
-        let host = tool_host(&self.task, &self.settings, &gate, &self.run_dir, &ground);
+        let host = tool_host(&self.task, &self.settings, &gate, &self.run_dir, &workspace);
         let host = host.map_err(|error| NotReadyReason::NotNow(chain(&error)))?;
         host.recall(changes);
         host.ready(stop).await.map_err(|error| NotReadyReason::NotNow(chain(&error)))?;
         let seal = gate.seal.clone();
         let gate = (self.task.gate != GateChoice::Skip).then(|| Arc::new(gate));
-        let servers = servers::task_servers(&self.task, &self.settings, &self.run_dir, &ground);
+        let servers = servers::task_servers(&self.task, &self.settings, &self.run_dir, &workspace);
         let servers = Arc::new(servers.map_err(|fault| NotReadyReason::NotNow(fault.message))?);
         let _first = self.ready.set(Arc::new(RunReady {
-            ground,
+            workspace,
             gate,
             seal,
             host: Arc::new(host),
@@ -126,18 +128,18 @@ impl EffectRunner {
 impl Planner {
     async fn plan(self) -> Result<RunPlan, PlanError> {
         let made = worktree::make(self.worktree.as_deref(), &self.settings, &self.run_dir, &self.stop).await?;
-        let mut ground = RunGround::make(&self.settings, self.worktree.as_deref(), &self.stop).await?;
+        let mut workspace = PreparedWorkspace::make(&self.settings, self.worktree.as_deref(), &self.stop).await?;
         let run = self.run_dir.run();
-        let forget_gone = ground.forget_gone(&self.settings, &self.stop);
-        let ((), start) = futures_util::join!(forget_gone, ground.base(&self.settings, &run, &self.stop));
+        let forget_gone = workspace.forget_gone(&self.settings, &self.stop);
+        let ((), start) = futures_util::join!(forget_gone, workspace.base(&self.settings, &run, &self.stop));
         let start = start?;
         let (base, tree) = (start.tree.clone(), start.tree.clone());
-        let head = self.head(&ground, &base).await?;
-        self.note_standing(&ground).await;
+        let head = self.head(&workspace, &base).await?;
+        self.record_repository(&workspace).await;
         let (task, settings, run_dir) = (self.task.clone(), self.settings.clone(), self.run_dir.clone());
-        let (kind, origin) = (ground.sandbox.kind(), ground.origin.clone());
+        let (kind, origin) = (workspace.sandbox.kind(), workspace.origin.clone());
         let exported = run_dir.path().join("lanes-from");
-        let lanes_at = export_lanes(&settings, &ground.trees, &exported, &self.stop).await?;
+        let lanes_at = export_lanes(&settings, &workspace.trees, &exported, &self.stop).await?;
         let failed = |error: &dyn std::error::Error| PlanError::new(Reason::PlanFailed, chain(error));
         let work = move || -> Result<(RunPlan, Arc<Gate>), PlanError> {
             let Briefing { mut plan, gate } = prepare(&task, &settings, &start, lanes_at.as_deref())?;
@@ -154,12 +156,12 @@ impl Planner {
         let planned = tokio::task::spawn_blocking(work).await.map_err(panicked);
         let _there_may_be_none = fs::remove_dir_all(&exported);
         let (mut plan, gate) = planned??;
-        let laid = ground.lay(&gate, &self.settings, &self.run_dir, true, &self.stop).await;
+        let laid = workspace.lay(&gate, &self.settings, &self.run_dir, true, &self.stop).await;
         let unlaid = |why| PlanError::new(Reason::PlanFailed, format!("cannot keep the installed dependencies: {why}"));
         plan.notes.extend(laid.map_err(unlaid)?);
-        let servers = servers::task_servers(&self.task, &self.settings, &self.run_dir, &ground)?;
+        let servers = servers::task_servers(&self.task, &self.settings, &self.run_dir, &workspace)?;
         let host =
-            tool_host(&self.task, &self.settings, &gate, &self.run_dir, &ground).map_err(|error| match error {
+            tool_host(&self.task, &self.settings, &gate, &self.run_dir, &workspace).map_err(|error| match error {
                 HostError::HelperInside(_) => PlanError::new(Reason::NoSandbox, chain(&error)),
                 error => failed(&error),
             })?;
@@ -173,13 +175,13 @@ impl Planner {
         if self.task.gate == GateChoice::Skip {
             host.ready(&self.stop).await.map_err(unwalled)?;
         } else {
-            let site = ground.site(&self.settings, &self.task, &self.run_dir, &plan.tools);
+            let site = workspace.site(&self.settings, &self.task, &self.run_dir, &plan.tools);
             let (ready, unreached) = futures_util::join!(host.ready(&self.stop), gate.unreached(&site, &self.stop));
             ready.map_err(unwalled)?;
             if let Some(why) = unreached {
                 return Err(PlanError::new(Reason::GateErrored, why));
             }
-            self.ask_base(&gate, &ground, &mut plan).await?;
+            self.ask_base(&gate, &workspace, &mut plan).await?;
         }
         let needs_model = plan.base_verdict.is_none();
         if let Some(why) = self.settings.no_models.as_ref().filter(|_| needs_model) {
@@ -189,7 +191,7 @@ impl Planner {
         let gate = (self.task.gate != GateChoice::Skip).then_some(gate);
         let (host, servers, base_run) = (Arc::new(host), Arc::new(servers), OnceLock::new());
         let (unkept, left) = (UnsavedPaths::default(), OnceLock::new());
-        let ready = Arc::new(RunReady { ground, gate, seal, host, servers, base_run, unkept, left });
+        let ready = Arc::new(RunReady { workspace, gate, seal, host, servers, base_run, unkept, left });
         let ready = self.ready.get_or_init(|| ready);
         servers::offer(&ready.servers, &self.task, &self.settings, &mut plan, &self.stop).await?;
         tool_names::note_strays(&self.task, &self.settings.mcp, &mut plan)?;
@@ -198,8 +200,8 @@ impl Planner {
     }
 
     /// Judges the base if needed. A task that expects another verdict ends here, at no cost.
-    async fn ask_base(&self, gate: &Gate, ground: &RunGround, plan: &mut RunPlan) -> Result<(), PlanError> {
-        let site = ground.site(&self.settings, &self.task, &self.run_dir, &plan.tools);
+    async fn ask_base(&self, gate: &Gate, workspace: &PreparedWorkspace, plan: &mut RunPlan) -> Result<(), PlanError> {
+        let site = workspace.site(&self.settings, &self.task, &self.run_dir, &plan.tools);
         let is_wanted = match baseline(&self.settings, &self.task) {
             Baseline::Always => true,
             Baseline::Auto => {
@@ -221,7 +223,7 @@ impl Planner {
         // A kept verdict may come from other tools or another day, so an expectation needs a new
         // one.
         let (ruling, feedback) = match self.task.is_fix || self.task.expect.is_some() {
-            true => self.judge_as_it_is(gate, ground, &site, &on_step, plan).await?,
+            true => self.judge_as_it_is(gate, workspace, &site, &on_step, plan).await?,
             false => {
                 let judged = gate.judge_base(&site, &self.stop, &on_step).await.map_err(|fault| not_judged(&fault))?;
                 gate.lacks_nothing(&site).map_err(|fault| not_judged(&fault))?;
@@ -253,7 +255,7 @@ impl Planner {
     async fn judge_as_it_is(
         &self,
         gate: &Gate,
-        ground: &RunGround,
+        workspace: &PreparedWorkspace,
         site: &GateSite,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
         plan: &mut RunPlan,
@@ -265,7 +267,7 @@ impl Planner {
             Ruling::Passed if !self.task.is_fix => Ok((Ruling::Passed, feedback)),
             Ruling::Passed => {
                 let tree = verdict.proof.as_ref().map(|proof| proof.tree.clone());
-                if let Err(fault) = ground.keep_candidate(&self.run_dir.run(), tree, &self.stop).await {
+                if let Err(fault) = workspace.keep_candidate(&self.run_dir.run(), tree, &self.stop).await {
                     verdict.notes.push(format!("cannot keep the judged tree: {}", chain(&fault)));
                 }
                 plan.base_verdict = Some(Box::new(verdict));
@@ -318,7 +320,7 @@ fn tool_host(
     settings: &DriverSettings,
     gate: &Gate,
     run: &RunDir,
-    ground: &RunGround,
+    workspace: &PreparedWorkspace,
 ) -> Result<ToolHost, HostError> {
     let host = HostSettings {
         root: settings.workspace.clone(),
@@ -331,8 +333,8 @@ fn tool_host(
         shell_timeout: crate::limits::SHELL_TIMEOUT,
         bounds: settings.limits.bounds(),
     };
-    let rules = enclosure::rules(settings, task, run, &ground.dependencies);
-    ToolHost::behind(host, memory::shelf(settings, Some(run.run())), ground.sandbox.clone(), rules)
+    let rules = enclosure::rules(settings, task, run, &workspace.dependencies);
+    ToolHost::behind(host, memory::shelf(settings, Some(run.run())), workspace.sandbox.clone(), rules)
 }
 
 /// Exports the commit of `lanes_from` into a folder that does not exist yet. Returns `None` if the

@@ -19,7 +19,7 @@ const NOW: &dyn Fn() -> bool = &|| false;
 
 impl DriverSettings {
     /// Returns the places for copies of the report.
-    pub(super) fn outlets(&self) -> Vec<AtomicOutput> {
+    pub(super) fn report_copies(&self) -> Vec<AtomicOutput> {
         self.reports.iter().map(|path| AtomicOutput::found(path, &self.workspace)).collect()
     }
 }
@@ -37,7 +37,7 @@ pub(super) async fn save(
 ) -> Result<(), String> {
     let text = text(result, task, settings, run_dir);
     write_whole(&run_dir.report(), text.as_bytes()).map_err(|error| chain(&error))?;
-    write_out(settings.outlets(), text.into_bytes(), stop).await
+    write_out(settings.report_copies(), text.into_bytes(), stop).await
 }
 
 /// Writes the same bytes to each of these places, on a thread for blocking work.
@@ -45,12 +45,12 @@ pub(super) async fn save(
 /// # Errors
 /// A message, if a place cannot be written.
 pub(super) async fn write_out(
-    outlets: Vec<AtomicOutput>,
+    outputs: Vec<AtomicOutput>,
     bytes: Vec<u8>,
     stop: &CancellationToken,
 ) -> Result<(), String> {
     let stop = stop.clone();
-    let work = move || outlets.iter().try_for_each(|outlet| outlet.write(&bytes, &|| !stop.is_cancelled()));
+    let work = move || outputs.iter().try_for_each(|output| output.write(&bytes, &|| !stop.is_cancelled()));
     let written = tokio::task::spawn_blocking(work).await.map_err(|error| chain(&error))?;
     written.map_err(|fault| chain(&fault))
 }
@@ -67,8 +67,8 @@ pub(super) fn correct(
 ) -> Result<(), String> {
     let text = text(result, task, settings, run_dir);
     write_whole(&run_dir.report(), text.as_bytes()).map_err(|error| chain(&error))?;
-    let mut outlets = settings.outlets().into_iter();
-    outlets.try_for_each(|outlet| outlet.write(text.as_bytes(), NOW)).map_err(|fault| chain(&fault))
+    let mut outputs = settings.report_copies().into_iter();
+    outputs.try_for_each(|output| output.write(text.as_bytes(), NOW)).map_err(|fault| chain(&fault))
 }
 
 /// Writes the report wherever possible. Elsewhere, removes an older report of this run.
@@ -81,12 +81,12 @@ pub(super) fn replace(
 ) {
     let text = text(result, task, settings, run_dir);
     let own = AtomicOutput::found(&run_dir.report(), &settings.workspace);
-    for outlet in [&own].into_iter().chain(copies) {
-        let Err(error) = outlet.write(text.as_bytes(), NOW) else { continue };
+    for output in [&own].into_iter().chain(copies) {
+        let Err(error) = output.write(text.as_bytes(), NOW) else { continue };
         tracing::error!(error = %chain(&error), "cannot write the report");
         let is_ours = |old: &str| parsed(old).is_some_and(|old| old["run"] == result.run.as_str());
-        if let Err(error) = outlet.remove_if(LARGEST as u64, is_ours) {
-            tracing::error!(%error, path = %outlet.path().display(), "an outdated report of this run remains");
+        if let Err(error) = output.remove_if(LARGEST as u64, is_ours) {
+            tracing::error!(%error, path = %output.path().display(), "an outdated report of this run remains");
         }
     }
 }

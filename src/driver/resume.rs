@@ -7,89 +7,20 @@ use super::bus::next_life;
 use super::drive::{DriveStart, RunDrive};
 use super::effects::EffectRunner;
 use super::effects::NotReadyReason;
-use super::fold::FoldedJournal;
-use super::raise::{check_limits, is_limited};
-use super::record::{RESUMED, RestartedEffects, ResumedRecord, RunTerms};
-use super::{Agent, EventRecord, JOURNAL_SCHEMA_VERSION, RunError, SETTLE};
+use super::journal::{FoldedJournal, RESUMED, RestartedEffects, ResumedRecord, fold_record, folded, readable, terms};
+use super::{Agent, EventRecord, ResumeError, RunError, WATCHERS_WAIT};
+use crate::chat::money;
+use crate::duration::show_duration;
 use crate::id::RunId;
+use crate::limits::NewLimits;
 use crate::run::{StateName, TaskResult};
-use crate::store::{
-    Journal, JournalEvents, JournalRecord, RunHead, RunOutcome, RunRow, Store, StoreError, StoredRunState,
-};
+use crate::store::{Journal, RunOutcome, RunRow, Store, StoreError, StoredRunState};
 use crate::task::Task;
 use crate::verdict::{Reason, StopCause};
 use crate::workspace::AtomicOutput;
 use crate::workspace::worktree::Worktree;
 use std::sync::Arc;
-
-/// An error that prevents a resume or a replay.
-#[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
-pub enum ResumeError {
-    /// The run does not exist, is damaged, or another process drives it.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The run ended and was not verified.
-    #[error(
-        "run {run} has ended ({reason}), so it cannot be resumed; \
-         start another run with its conversation: `fledge runs continue`"
-    )]
-    Over { run: RunId, reason: String },
-    /// The new limits do not let the run go on.
-    #[error("{why}")]
-    Limits { why: String },
-    /// The run has not ended yet.
-    #[error("run {run} has not ended: continue it with `fledge runs resume`")]
-    NotOver { run: RunId },
-    /// The run worked in another folder.
-    #[error("run {run} works in {theirs}, not in {ours}")]
-    Elsewhere { run: RunId, theirs: String, ours: String },
-    /// The run worked with other models.
-    #[error("run {run} was started with {theirs}, but the configuration now selects {ours}")]
-    OtherModels { run: RunId, theirs: String, ours: String },
-    /// The records have a newer format.
-    #[error(
-        "the journal of run {run} has version {found}, but this fledge supports versions up to {JOURNAL_SCHEMA_VERSION}"
-    )]
-    Newer { run: RunId, found: u32 },
-    /// A record cannot be understood. Number 0 means the terms of the run.
-    #[error("cannot parse record {seq} of the journal of run {run}")]
-    Unclear { run: RunId, seq: u64, source: serde_json::Error },
-    /// The gate from before the agent started is missing or changed. fledge never freezes it again
-    /// from files that an agent may have changed.
-    #[error("the frozen gate of run {run} is gone: {why}")]
-    Gate { run: RunId, why: String },
-    /// The report contradicts the journal and cannot be written again.
-    #[error("cannot correct the report of run {run}: {why}")]
-    Report { run: RunId, why: String },
-    /// The run is verified, but its patch cannot be written again.
-    #[error("run {run} is verified, but its patch cannot be written again: {why}")]
-    Patch { run: RunId, why: String },
-    /// A stop was requested before the run continued.
-    #[error("run {run} was not resumed: a stop was requested")]
-    Stopped { run: RunId, by: StopCause },
-    /// The gate or the tools cannot be prepared for now.
-    #[error("cannot resume run {run}: {why}")]
-    NotReady { run: RunId, why: String },
-}
-
-impl ResumeError {
-    /// Returns the reason, which determines the exit code.
-    pub fn reason(&self) -> Reason {
-        match self {
-            Self::Store(StoreError::Held { .. }) => Reason::Blocked,
-            Self::Store(StoreError::Unknown { .. } | StoreError::Ambiguous { .. } | StoreError::Elsewhere { .. }) => {
-                Reason::BadInput
-            }
-            Self::Over { .. } | Self::NotOver { .. } | Self::Limits { .. } => Reason::BadInput,
-            Self::Elsewhere { .. } | Self::OtherModels { .. } => Reason::BadInput,
-            Self::Stopped { .. } => Reason::Cancelled,
-            Self::Gate { .. } | Self::NotReady { .. } => Reason::GateErrored,
-            Self::Store(_) | Self::Newer { .. } | Self::Unclear { .. } => Reason::IoError,
-            Self::Report { .. } | Self::Patch { .. } => Reason::IoError,
-        }
-    }
-}
+use std::time::Duration;
 
 /// Returns true if a run ended only for now. Either a model asked for too long a pause, or the
 /// process was asked to terminate, not interrupted by a person.
@@ -99,18 +30,6 @@ pub fn is_for_now(state: &StoredRunState) -> bool {
     is(Reason::Blocked, None) || is(Reason::Cancelled, Some(StopCause::Terminate))
 }
 
-/// Returns the row and the terms of a run.
-///
-/// # Errors
-/// [`ResumeError`] if the run does not exist, was started by a newer fledge, or has unreadable
-/// terms.
-pub fn terms(store: &Store, run: &RunId) -> Result<(RunRow, RunTerms), ResumeError> {
-    let row = store.run(run)?;
-    readable(&row.head)?;
-    let terms = serde_json::from_str(&store.task(run)?.settings);
-    Ok((row, terms.map_err(|source| ResumeError::Unclear { run: run.clone(), seq: 0, source })?))
-}
-
 /// Checks that no other machine drives a run.
 ///
 /// # Errors
@@ -118,28 +37,6 @@ pub fn terms(store: &Store, run: &RunId) -> Result<(RunRow, RunTerms), ResumeErr
 pub fn must_be_ours(row: &RunRow) -> Result<(), StoreError> {
     let (run, machine) = (row.head.id.clone(), row.machine.clone());
     machine.map_or(Ok(()), |machine| Err(StoreError::Elsewhere { run, machine }))
-}
-
-/// Returns the known cost of a run, in millionths of a US dollar. If the run has not ended, calls
-/// in flight count with what is reserved for them.
-///
-/// # Errors
-/// [`ResumeError`] if its journal cannot be read.
-pub fn spent(store: &Store, row: &RunRow) -> Result<u64, ResumeError> {
-    if let StoredRunState::Ended(outcome) = &row.state {
-        return Ok(outcome.cost_micros.unwrap_or(0));
-    }
-    readable(&row.head)?;
-    let run = &row.head.id;
-    Ok(folded(run, store.events(run, 0)?)?.cost())
-}
-
-/// Checks that this program understands the records of a run.
-pub(super) fn readable(head: &RunHead) -> Result<(), ResumeError> {
-    if head.journal_version > JOURNAL_SCHEMA_VERSION {
-        return Err(ResumeError::Newer { run: head.id.clone(), found: head.journal_version });
-    }
-    Ok(())
 }
 
 /// The treatment of a run whose frozen gate is lost.
@@ -182,11 +79,11 @@ impl Agent {
         must_be_ours(&row).map_err(ResumeError::from)?;
         let worktree = terms.worktree.clone();
         self.must_fit(&row, worktree.as_ref())?;
-        self.find_outlets(&[terms.reports.as_slice(), terms.patch.as_slice()].concat())?;
+        self.find_output_files(&[terms.reports.as_slice(), terms.patch.as_slice()].concat())?;
         let settings = &self.settings_in(worktree.as_ref());
         let mut task = Task { source: row.head.source.clone(), ..terms.task };
         task.budget.usd_micros = self.limits.usd_micros.or(task.budget.usd_micros);
-        settings.outlets().iter().for_each(AtomicOutput::tidy);
+        settings.report_copies().iter().for_each(AtomicOutput::tidy);
         let goes_on = is_for_now(&row.state) || self.is_raised(&row.state);
         if self.is_raised {
             check_limits(&store, &row, self.limits)?;
@@ -196,7 +93,7 @@ impl Agent {
             && !goes_on
         {
             let effects = EffectRunner::new(settings.clone(), Arc::new(task), store.folder(run), self.stop.clone());
-            return self.give_again(&store, run, outcome, effects).await;
+            return self.return_result_again(&store, run, outcome, effects).await;
         }
         let mut folded = FoldedJournal::default();
         let mut journal = Journal::reopen(&store, run, |record| fold_record(&mut folded, run, &record))?;
@@ -235,7 +132,7 @@ impl Agent {
             appended.and_then(|()| journal.sync()).map_err(ResumeError::from)?;
         }
         let drive = RunDrive::new(&self.bus, &self.stop, effects, journal, run.clone()).go_on_from(folded);
-        match (self.see_through(drive, title, beginning).await, lost) {
+        match (self.drive_to_end(drive, title, beginning).await, lost) {
             (Err(RunError::Gate(result)), Some(why)) => Err(RunError::GateLost { result, why }),
             (ended, _) => ended,
         }
@@ -243,7 +140,7 @@ impl Agent {
 
     /// Corrects the report and the patch of an ended run, and returns its result if it was
     /// verified.
-    async fn give_again(
+    async fn return_result_again(
         &self,
         store: &Store,
         run: &RunId,
@@ -262,15 +159,15 @@ impl Agent {
             let written = effects.write_patch(path, &folded.run, self.stop.token()).await;
             written.map_err(|why| ResumeError::Patch { run: run.clone(), why })?;
         }
-        self.tell_again(run, folded).await
+        self.publish_again(run, folded).await
     }
 
     /// Sends the events of the start and the end of an ended run, and returns its result.
-    async fn tell_again(&self, run: &RunId, folded: FoldedJournal) -> Result<TaskResult, RunError> {
+    async fn publish_again(&self, run: &RunId, folded: FoldedJournal) -> Result<TaskResult, RunError> {
         for (event, seq) in folded.emitted.into_iter().zip(next_life(folded.seq) + 1..) {
             self.bus.publish(EventRecord::now(run, seq, event));
         }
-        self.bus.wait_for_watchers(SETTLE).await;
+        self.bus.wait_for_watchers(WATCHERS_WAIT).await;
         RunError::judge(folded.run.result().ok_or(RunError::NeverEnded)?)
     }
 
@@ -297,16 +194,66 @@ impl Agent {
     }
 }
 
-/// Folds the records of a run.
-pub(super) fn folded(run: &RunId, records: JournalEvents<'_>) -> Result<FoldedJournal, ResumeError> {
-    let mut folded = FoldedJournal::default();
-    for record in records {
-        fold_record(&mut folded, run, &record?)?;
-    }
-    Ok(folded)
+/// Returns true if a limit ended a run, so that a higher one lets it go on.
+pub fn is_limited(state: &StoredRunState) -> bool {
+    let is_word_of = |word: &str| Reason::ALL.into_iter().any(|reason| reason.is_limit() && reason.to_string() == word);
+    matches!(state, StoredRunState::Ended(outcome) if is_word_of(&outcome.reason))
 }
 
-pub(super) fn fold_record(folded: &mut FoldedJournal, run: &RunId, record: &JournalRecord) -> Result<(), ResumeError> {
-    let wrong = |source| ResumeError::Unclear { run: run.clone(), seq: record.seq, source };
-    folded.push(record).map(drop).map_err(wrong)
+/// The use of a run so far, and its limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunUse {
+    /// The use so far.
+    pub used: NewLimits,
+    /// Its limits; `None` means no limit.
+    pub limits: NewLimits,
+}
+
+/// Returns what a run has used and may use, once it is known that these limits let it go on.
+///
+/// # Errors
+/// [`ResumeError`] if its journal cannot be read, a limit is lower than what the run has used, or
+/// the limit that ended the run is not higher.
+pub fn check_limits(store: &Store, row: &RunRow, limits: NewLimits) -> Result<RunUse, ResumeError> {
+    readable(&row.head)?;
+    let run = &row.head.id;
+    let mut folded = folded(run, store.events(run, 0)?)?;
+    let cost = Some(folded.cost()).filter(|cost| *cost > 0); // 0 also where the price is unknown
+    let used = NewLimits { usd_micros: cost, ..folded.run.used() };
+    if let Some(too_low) = too_low(limits, used) {
+        return Err(ResumeError::Limits { why: format!("{too_low} by run {run} already") });
+    }
+    folded.run.set_limits(limits);
+    if let Some(reason) = folded.run.still_limited() {
+        let meaning = reason.row().meaning;
+        let why = format!("run {run} cannot go on: {meaning}; raise {}", flag_of(reason));
+        return Err(ResumeError::Limits { why });
+    }
+    Ok(RunUse { used, limits: folded.run.limits() })
+}
+
+/// Returns the flag that raises a limit.
+fn flag_of(reason: Reason) -> &'static str {
+    match reason {
+        Reason::MaxTurns => "--max-turns",
+        Reason::BudgetTokens => "--max-tokens",
+        Reason::BudgetMoney => "--max-usd",
+        Reason::BudgetTime => "--max-time",
+        _ => "--max-retries",
+    }
+}
+
+/// Describes the first limit that is lower than what is used.
+fn too_low(limits: NewLimits, used: NewLimits) -> Option<String> {
+    let seconds = |ms: u64| show_duration(Duration::from_millis(ms));
+    let row = |flag: &str, limit: Option<u64>, used: Option<u64>, show: &dyn Fn(u64) -> String| {
+        let (limit, used) = (limit?, used?);
+        (limit < used).then(|| format!("{flag} {} is too low: {} are used", show(limit), show(used)))
+    };
+    let count = |number: u64| number.to_string();
+    row("--max-retries", limits.max_retries.map(u64::from), used.max_retries.map(u64::from), &count)
+        .or_else(|| row("--max-turns", limits.turns, used.turns, &count))
+        .or_else(|| row("--max-tokens", limits.tokens, used.tokens, &count))
+        .or_else(|| row("--max-usd", limits.usd_micros, used.usd_micros, &money))
+        .or_else(|| row("--max-time", limits.time_ms, used.time_ms, &seconds))
 }

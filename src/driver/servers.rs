@@ -1,8 +1,9 @@
 //! The MCP servers of a run: the servers of its task, their tools, and the results of calls.
 
-use super::briefing::{PlanError, patterns};
-use super::ground::RunGround;
-use super::{DriverSettings, alike, enclosure};
+use super::error::PlanError;
+use super::prepared_workspace::PreparedWorkspace;
+use super::tool_lists::{patterns, share_tools};
+use super::{DriverSettings, enclosure};
 use crate::chat::ToolOutcome;
 use crate::mcp::{McpAnswer, McpServers, ServerConfig, ServerPlace, ServerTransport};
 use crate::process::sandbox::{PathRules, SandboxKind};
@@ -52,15 +53,15 @@ pub(super) fn task_servers(
     task: &Task,
     settings: &DriverSettings,
     run: &RunDir,
-    ground: &RunGround,
+    workspace: &PreparedWorkspace,
 ) -> Result<McpServers, PlanError> {
     let servers = named_servers(task, settings)?;
     // Computing the rules walks through the whole workspace.
     let mut rules = match servers.is_empty() {
         true => PathRules::default(),
-        false => enclosure::rules(settings, task, run, &ground.dependencies),
+        false => enclosure::rules(settings, task, run, &workspace.dependencies),
     };
-    let sandbox = ground.sandbox.clone();
+    let sandbox = workspace.sandbox.clone();
     rules.writable.retain(|path| *path != run.outputs()); // servers need no results of tools
     Ok(McpServers::new(
         servers,
@@ -99,7 +100,7 @@ pub(super) async fn offer(
             offered.push(tool);
         }
     }
-    plan.tools = alike::tools(&offered);
+    plan.tools = share_tools(&offered);
     plan.notes.extend(offer.warnings);
     let named = settings.mcp.iter().filter(|server| task.mcp.contains(&server.name));
     plan.notes.extend(named.flat_map(|server| cautions(server, plan.sandbox)));

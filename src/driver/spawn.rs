@@ -1,16 +1,17 @@
 //! The tool `subagent-spawn`: its specification, its arguments, and the plan of a sub-agent. A
 //! sub-agent gets only tools that its parent has.
 
-use super::alike;
-use super::briefing::{INSTRUCTIONS, patterns};
-use super::effects::RunReady;
+use super::tool_lists::{patterns, share_tools};
 use crate::chat::{Message, ToolSpec};
+use crate::mcp::McpServers;
 use crate::run::{Run, RunPlan, ToolAccess, ToolRule};
 use crate::task::Tier;
 use crate::tool::Tool;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+/// The heading of the project's instructions, at the end of a system prompt.
+pub(super) const INSTRUCTIONS: &str = "\n\nThe project's instructions (";
 /// The name of the tool.
 pub(super) const NAME: &str = "subagent-spawn";
 /// The lowest tier that has the tool, which spends money and may change files.
@@ -106,7 +107,7 @@ impl SpawnRequest {
     /// # Errors
     /// A message for the model, if the call asks for more than the parent has, or for tools that do
     /// not exist.
-    pub(super) fn plan(&self, parent: &Run, tier: Tier, ready: &RunReady) -> Result<(RunPlan, Tier), String> {
+    pub(super) fn plan(&self, parent: &Run, tier: Tier, servers: &McpServers) -> Result<(RunPlan, Tier), String> {
         let asked = self.tier(tier)?;
         let named = self.tools.as_deref().map(patterns).transpose();
         let named = named.map_err(|fault| format!("{NAME}: `tools`: {}", fault.message))?;
@@ -114,7 +115,7 @@ impl SpawnRequest {
             let least = match (Tool::find(name), name) {
                 (Some(tool), _) => tool.flags.tier,
                 (None, NAME) => TIER,
-                (None, name) => ready.servers.tier_of(name).map_or(Tier::Code, |tier| tier.max(TIER)),
+                (None, name) => servers.tier_of(name).map_or(Tier::Code, |tier| tier.max(TIER)),
             };
             least <= asked && named.as_ref().is_none_or(|named| named.is_match(name))
         };
@@ -134,7 +135,7 @@ impl SpawnRequest {
             messages: vec![Message::user(&*self.task)],
             rules: parent.rules().iter().map(rule).collect(),
             ask_commands: parent.ask_commands().to_vec(),
-            tools: alike::tools(&tools),
+            tools: share_tools(&tools),
             base: parent.base().cloned(),
             sandbox,
             network,

@@ -7,7 +7,7 @@ use super::bus::{EventBus, EventCount};
 use super::drive::{DriveStart, RunDrive};
 use super::effects::EffectRunner;
 use super::inbox::InboxSender;
-use super::journal_writer::JournalWriter;
+use super::journal::JournalWriter;
 use super::spawn::SpawnRequest;
 use super::stop::StopToken;
 use super::{DriverSettings, interrupted};
@@ -70,7 +70,7 @@ impl RunDrive<'_> {
     fn child(&self, call: CallId, input: &Value, limits: Limits) -> Result<SubAgent, String> {
         let (wish, effects) = (SpawnRequest::read(input)?, &self.effects);
         let ready = effects.ready.get().ok_or("sub-agents are not available: do the work yourself")?;
-        let (plan, tier) = wish.plan(&self.run, effects.lineage.tier().unwrap_or(effects.task.tier), ready)?;
+        let (plan, tier) = wish.plan(&self.run, effects.lineage.tier().unwrap_or(effects.task.tier), &ready.servers)?;
         let lineage = effects.lineage.child(effects.lineage.number(call), plan, tier);
         let path = lineage.path().unwrap_or_default();
         let settings = Arc::new(effects.settings.for_child(&path, self.run.model()));
@@ -186,7 +186,7 @@ impl EffectRunner {
         let unknown = format!("{UNKNOWN}\n\n{}", closing(&bill));
         let lost = finished(call, ToolOutcome::error(unknown), bill.clone());
         let Some(ready) = self.ready.get() else { return inbox.outbox().send(lost) };
-        let (trees, began, stop) = (ready.ground.trees.clone(), run.base().cloned(), inbox.stop_token());
+        let (trees, began, stop) = (ready.workspace.trees.clone(), run.base().cloned(), inbox.stop_token());
         let effect = async move {
             let differs = interrupted::what_differs(&trees, began.as_ref(), &stop).await;
             let differs = differs.map(|differs| format!("\n\n{differs}")).unwrap_or_default();

@@ -3,7 +3,7 @@
 use super::*;
 use crate::driver::inbox::{Heed, Inbox, InboxItem};
 use crate::driver::tests::{agent_of, cut_off, store, task};
-use crate::driver::{EventRecord, record, replay, whose};
+use crate::driver::{EventRecord, journal, replay, whose};
 use crate::limits::OUTPUT_ESTIMATE;
 use crate::run::{Action, AgentEvent};
 use crate::store::{JournalRecord, Store};
@@ -89,7 +89,7 @@ async fn a_sub_agent_does_its_part_and_its_parent_hears_what_it_came_to() {
     });
     assert_eq!(began, Some("Write b"));
     let kinds: Vec<String> = records(home.path(), &result).into_iter().map(|record| record.kind).collect();
-    let kinds: Vec<String> = kinds.into_iter().filter(|kind| record::is_event(kind)).collect();
+    let kinds: Vec<String> = kinds.into_iter().filter(|kind| journal::is_event(kind)).collect();
     let wanted = [
         "TaskSubmitted",
         "PlanReady",
@@ -300,7 +300,7 @@ async fn a_sub_agent_that_does_not_stop_in_time_is_paid_for() {
     let home = crate::test_support::temp_dir();
     let agent = agent_of(home.path(), "state", ONE);
     let spec = agent.spec(&task(), RunId::new("run-1"));
-    let journal = record::begin_journal(&agent.settings, &spec, &task(), None, None, 0).unwrap();
+    let journal = journal::begin_journal(&agent.settings, &spec, &task(), None, None, 0).unwrap();
     let (bus, stop) = (EventBus::default(), StopToken::default());
     let effects = EffectRunner::new(agent.settings.clone(), Arc::new(task()), journal.folder(), stop.clone());
     let mut drive = RunDrive::new(&bus, &stop, effects, journal, spec.run.clone());

@@ -57,7 +57,7 @@ pub(super) fn store(home: &Path) -> Store {
 fn journal(home: &Path) -> Vec<(Elapsed, Event)> {
     let store = store(home);
     let run = store.find("last").unwrap();
-    let records = store.events(&run, 0).unwrap().map(Result::unwrap).filter(|record| record::is_event(&record.kind));
+    let records = store.events(&run, 0).unwrap().map(Result::unwrap).filter(|record| journal::is_event(&record.kind));
     let event = |record: JournalRecord| {
         let event: Event = serde_json::from_str(&record.data).unwrap();
         assert_eq!(event.name(), record.kind);
@@ -210,7 +210,7 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
     let agent = agent(home.path());
     let task = Task { commit: Some(Commit::OnSuccess), ..Task::from_prompt("Write a.txt") };
     let spec = agent.spec(&task, RunId::new("run"));
-    let journal = record::begin_journal(&agent.settings, &spec, &task, None, None, 0).unwrap();
+    let journal = journal::begin_journal(&agent.settings, &spec, &task, None, None, 0).unwrap();
     let effects = EffectRunner::new(agent.settings.clone(), Arc::new(task), journal.folder(), agent.stop.clone());
     let mut drive = RunDrive::new(&agent.bus, &agent.stop, effects, journal, spec.run.clone());
     let proof = Proof {

@@ -3,8 +3,8 @@
 //! fledge chooses it before it records the run, creates it in Planning, and leaves it before the
 //! report. Uncommitted work in it stays.
 
-use super::briefing::PlanError;
 use super::effects::EffectRunner;
+use super::error::PlanError;
 use super::{Agent, DriverSettings};
 use crate::error_chain::chain;
 use crate::id::RunId;
@@ -99,7 +99,7 @@ pub async fn base_at(
 ///
 /// # Errors
 /// As for [`base_at`].
-pub async fn ground_at(
+pub async fn export_commit(
     from: Option<&str>,
     settings: &DriverSettings,
     scratch: &Path,

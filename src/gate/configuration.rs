@@ -1,24 +1,14 @@
 //! The files that a later run of the project reads before it judges anything. An agent that writes
 //! them controls that run, so each run restores them at its end, even after a failure.
 
-use super::detection::defines_lanes;
+use super::Gate;
 use super::kept::ThawError;
 use super::seal::Seal;
-use super::{Gate, pages};
+use crate::lane_files::{CONFIGURATION, CONFIGURATION_FOLDERS};
 use crate::process::sandbox::SandboxKind;
 use crate::verdict::TamperFinding;
 use std::fs;
 use std::path::Path;
-
-/// The files that configure runs, relative to the root of a workspace.
-pub const CONFIGURATION: [&str; 3] = ["fledge.yaml", "fledge.local.yaml", pages::TOML];
-/// The folders that configure runs.
-const FOLDERS: [&str; 2] = [pages::LANES, ".fledge"];
-
-/// Returns whether a folder has lanes or a configuration, so that it is the root of a project.
-pub fn has_configuration(folder: &Path) -> bool {
-    CONFIGURATION.iter().any(|name| folder.join(name).is_file()) || defines_lanes(folder).unwrap_or(false)
-}
 
 /// The result of restoring the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,7 +32,7 @@ pub fn put_back(
     backup: &Path,
 ) -> Result<RestoredConfiguration, ThawError> {
     let Gate { seal, sandbox, .. } = Gate::thaw(kept, root, allow_edit)?;
-    let places: Vec<&str> = CONFIGURATION.into_iter().chain(FOLDERS).collect();
+    let places: Vec<&str> = CONFIGURATION.into_iter().chain(CONFIGURATION_FOLDERS).collect();
     let findings = seal.caused_in(sandbox.unwrap_or(SandboxKind::Off), seal.inspect_in(&places));
     let mut left = Vec::new();
     if !findings.is_empty() {

@@ -5,6 +5,7 @@
 
 use super::freeze::GateError;
 use crate::lane::{self, Lane, RoomKind, Step};
+use crate::lane_files::LaneFilesError;
 use crate::limits::MAX_SOURCE;
 use crate::store;
 use std::fs;
@@ -41,8 +42,9 @@ pub(super) fn read(root: &Path, folder: &Path) -> Result<Vec<Lane>, GateError> {
     }
     let lane = |path: &PathBuf| -> Result<Lane, GateError> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let text = store::read_text(path, MAX_SOURCE)?.unwrap_or_default();
-        let lane = Lane { held_out: Some(real.clone()), ..lane::parse(&name, &path.to_string_lossy(), &text)? };
+        let text = store::read_text(path, MAX_SOURCE).map_err(LaneFilesError::from)?.unwrap_or_default();
+        let lane = lane::parse(&name, &path.to_string_lossy(), &text).map_err(LaneFilesError::from)?;
+        let lane = Lane { held_out: Some(real.clone()), ..lane };
         match refusal(&lane) {
             Some(why) => Err(unusable(format!("lane `{name}` {why}"))),
             None => Ok(lane),

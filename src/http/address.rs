@@ -1,8 +1,8 @@
 //! The HTTP address of a receiver, and the part of it that may be shown.
 
-use super::HttpError;
+use super::{HttpError, is_local};
 use reqwest::Url;
-use std::{fmt, net::IpAddr};
+use std::fmt;
 
 /// An `http` or `https` address. `Debug` shows only the host, because the rest may be a secret.
 #[derive(Clone, PartialEq, Eq)]
@@ -51,13 +51,7 @@ impl Address {
 
     /// Returns true if the host is this machine.
     pub fn is_local(&self) -> bool {
-        let host = self.0.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-    }
-
-    /// Returns true if the connection has no TLS.
-    pub(super) fn is_plain(&self) -> bool {
-        self.0.scheme() == "http"
+        is_local(&self.0)
     }
 
     pub(super) fn url(&self) -> Url {

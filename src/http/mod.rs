@@ -1,5 +1,5 @@
-//! An HTTP client for receivers that are not models. It sends a request once, bounds time and size,
-//! and follows no redirect.
+//! The settings of all HTTP clients ([`client_builder`]), and a client for receivers that are not
+//! models ([`HttpClient`]). It sends a request once, bounds time and size, and follows no redirect.
 //!
 //! Every failure is one error of one line that names only the host. An address may hold a secret in
 //! its path, its query or before its `@`, and all headers are secret. The caller decides whether to
@@ -12,6 +12,7 @@ mod error;
 mod tests;
 
 pub use address::Address;
+pub use client::{client_builder, is_local, is_plain};
 pub use error::HttpError;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -32,7 +33,7 @@ pub struct HttpSettings {
 impl fmt::Debug for HttpSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (proxy, ca_file) = (self.proxy.is_some(), self.ca_file.as_ref().map(Vec::len));
-        f.debug_struct("Ways").field("proxy", &proxy).field("ca_file", &ca_file).finish()
+        f.debug_struct("HttpSettings").field("proxy", &proxy).field("ca_file", &ca_file).finish()
     }
 }
 
@@ -82,7 +83,7 @@ impl HttpRequest {
 impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
-        let mut shown = f.debug_struct("Letter");
+        let mut shown = f.debug_struct("HttpRequest");
         shown.field("method", &self.method).field("headers", &names).field("body", &self.body.len());
         shown.field("time", &self.time).field("max_answer", &self.max_answer).finish()
     }
@@ -120,8 +121,12 @@ impl HttpClient {
     ///
     /// # Errors
     /// If the proxy or the certificates cannot be used.
-    pub fn to(address: Address, ways: &HttpSettings) -> Result<Self, HttpError> {
-        let client = client::build(&address, ways)?;
+    pub fn to(address: Address, settings: &HttpSettings) -> Result<Self, HttpError> {
+        let mut builder = client_builder(&address.url(), settings)?;
+        if address.is_local() {
+            builder = builder.no_proxy(); // local traffic stays local, because it may carry an unencrypted token
+        }
+        let client = builder.build().map_err(|source| HttpError::Client { source })?;
         Ok(Self { address, client })
     }
 
@@ -136,22 +141,22 @@ impl HttpClient {
     /// # Errors
     /// If no complete answer arrives within the limits, or the answer is a redirect. The receiver
     /// may have acted on the request nevertheless.
-    pub async fn send(&self, letter: &HttpRequest) -> Result<HttpResponse, HttpError> {
-        let headers = headers(letter)?;
-        let time = letter.time.min(LONGEST);
-        match timeout(time, self.exchange(letter, headers)).await {
+    pub async fn send(&self, request: &HttpRequest) -> Result<HttpResponse, HttpError> {
+        let headers = headers(request)?;
+        let time = request.time.min(LONGEST);
+        match timeout(time, self.exchange(request, headers)).await {
             Ok(answer) => answer,
             Err(_late) => Err(HttpError::Late { host: self.address.host(), time }),
         }
     }
 
-    async fn exchange(&self, letter: &HttpRequest, headers: HeaderMap) -> Result<HttpResponse, HttpError> {
+    async fn exchange(&self, request: &HttpRequest, headers: HeaderMap) -> Result<HttpResponse, HttpError> {
         let host = || self.address.host();
-        let request = match letter.method {
+        let prepared = match request.method {
             Method::Get => self.client.get(self.address.url()),
-            Method::Post => self.client.post(self.address.url()).body(letter.body.clone()),
+            Method::Post => self.client.post(self.address.url()).body(request.body.clone()),
         };
-        let sent = request.headers(headers).send().await;
+        let sent = prepared.headers(headers).send().await;
         let mut response = sent.map_err(|error| HttpError::unreachable(host(), &error))?;
         let status = response.status().as_u16();
         if response.status().is_redirection() && response.headers().contains_key("location") {
@@ -161,7 +166,7 @@ impl HttpClient {
             |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let content_type = header("content-type").split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let retry_after = header("retry-after").trim().parse().ok();
-        let body = self.body(&mut response, letter.max_answer).await?;
+        let body = self.body(&mut response, request.max_answer).await?;
         Ok(HttpResponse { status, content_type, retry_after, body })
     }
 
@@ -180,16 +185,16 @@ impl HttpClient {
 
 impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Courier").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("HttpClient").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
 /// The upper limit of a request's time: a deadline cannot be arbitrarily late.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-fn headers(letter: &HttpRequest) -> Result<HeaderMap, HttpError> {
+fn headers(request: &HttpRequest) -> Result<HeaderMap, HttpError> {
     let mut headers = HeaderMap::new();
-    for (name, value) in &letter.headers {
+    for (name, value) in &request.headers {
         let bad = || HttpError::BadHeader { header: name.clone() };
         let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
         let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;

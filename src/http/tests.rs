@@ -2,22 +2,13 @@
 //! appears in an error.
 
 use super::{Address, HttpClient, HttpError, HttpRequest, HttpResponse, HttpSettings};
-use crate::test_support::PATIENCE;
-use authority::Secured;
-use scripted::{ScriptedServer, ServerAct};
-
-#[path = "../../tests/support/authority.rs"]
-#[expect(dead_code, reason = "shared with the tests of providers, which ask more of it")]
-mod authority;
-#[path = "../provider/scripted.rs"]
-#[expect(dead_code, reason = "shared with the tests of providers, which ask more of it")]
-mod scripted;
+use crate::test_support::{PATIENCE, ScriptedServer, Secured, ServerAct};
 
 const TOKEN: &str = "Bearer canary-0123456789";
 
-fn client(url: &str, ways: &HttpSettings) -> HttpClient {
+fn client(url: &str, settings: &HttpSettings) -> HttpClient {
     let address = Address::parse(url).unwrap();
-    HttpClient::to(address.join("hook/canary"), ways).unwrap()
+    HttpClient::to(address.join("hook/canary"), settings).unwrap()
 }
 
 fn http_request() -> HttpRequest {
@@ -58,7 +49,7 @@ fn send(text: &str) -> ServerAct {
 }
 
 #[tokio::test]
-async fn a_letter_is_sent_once_and_its_answer_comes_whole_whatever_the_status() {
+async fn a_request_is_sent_once_and_its_whole_answer_is_returned_for_every_status() {
     let answer = "HTTP/1.1 409 Conflict\r\ncontent-type: Application/Problem+json; charset=x\r\nretry-after: 7\r\ncontent-length: 2\r\n\r\n{}";
     let mut server = ScriptedServer::start([vec![send(answer)]]);
     let found = client(&server.url(), &HttpSettings::default()).send(&http_request()).await.unwrap();
@@ -138,7 +129,7 @@ async fn certificates_and_a_proxy_are_those_that_are_given() {
 #[tokio::test]
 async fn what_cannot_be_sent_is_refused_before_anything_is() {
     let address = Address::parse("http://127.0.0.1:1").unwrap();
-    let refused = |ways: HttpSettings| HttpClient::to(address.clone(), &ways).unwrap_err();
+    let refused = |settings: HttpSettings| HttpClient::to(address.clone(), &settings).unwrap_err();
     for proxy in ["socks5://127.0.0.1:1", "proxy", ""] {
         assert!(matches!(
             refused(HttpSettings { proxy: Some(proxy.into()), ..HttpSettings::default() }),

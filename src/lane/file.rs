@@ -5,7 +5,7 @@ use super::draft::{CommandOptions, LaneDraft, LaneForm, LaneTask, StepItem, Step
 use super::reading::{LATER, LONGEST_NAME, LaneReading};
 use super::terms::TERMS;
 use super::{Lane, LaneError, LaneFiles};
-use crate::workspace::pattern::Patterns;
+use crate::pattern::Patterns;
 use crate::yaml::{self, FilePlace, Problem, Problems, TableReader, YamlNode, YamlValue};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;

@@ -14,6 +14,7 @@ mod inclusion;
 mod lane_files;
 mod lane_machine;
 mod order;
+mod outcome;
 mod program;
 mod reading;
 #[cfg(feature = "cli")]
@@ -31,6 +32,7 @@ pub use entry::{EntryKind, GroupMember, StepEntry, TaskGroup};
 pub use file::parse;
 pub use lane_files::{LaneError, LaneFiles, LaneRemark};
 pub use lane_machine::{LaneMachine, LaneOrder, LaneRuling, RetryDecision};
+pub use outcome::{JunitReport, LaneOutcome, StepSpan};
 #[cfg(all(test, feature = "cli"))]
 pub(crate) use schema::tasks_fault;
 #[cfg(feature = "cli")]

@@ -2,7 +2,7 @@
 //! and dependencies.
 
 use super::{Condition, EntryKind, Lane, Step, StepEntry, TaskGroup};
-use crate::workspace::pattern::Patterns;
+use crate::pattern::Patterns;
 use crate::yaml::{excerpt, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

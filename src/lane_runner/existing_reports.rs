@@ -3,7 +3,7 @@
 //! because Gradle keeps the reports of tests that are up to date and removes those of deleted
 //! tests.
 
-use super::junit::JunitReport;
+use super::JunitReport;
 use super::test_report::{ReportRoot, read_junit};
 use super::{LaneRoom, place};
 use crate::lane::Step;

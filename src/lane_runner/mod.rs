@@ -2,7 +2,6 @@
 //! this module executes them and reports the results. When [`run_lane`] returns or is dropped, no
 //! process of the lane is left.
 
-mod after_step;
 mod excerpt;
 mod existing_reports;
 mod explain;
@@ -15,9 +14,8 @@ mod report;
 mod test_report;
 mod unrun;
 
-pub use crate::lane::LaneRuling;
-pub use after_step::AfterStep;
-pub use junit::{JunitError, JunitReport};
+pub use crate::lane::{JunitReport, LaneOutcome, LaneRuling, StepSpan};
+pub use junit::JunitError;
 pub use listen::OutputInterest;
 pub use recall::{recall, remember};
 pub use test_report::TestReportError;
@@ -31,11 +29,13 @@ use crate::process::{self, Backpressure, EndedProcess, Invocation, ProcessEnd, V
 use crate::verdict::{StepProgress, StepReport, StepStatus};
 use existing_reports::ExistingReports;
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use listen::OutputSender;
-use serde::Serialize;
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use test_report::{ReportRoot, forget_junit, read_junit};
 use tokio_util::sync::CancellationToken;
@@ -66,6 +66,27 @@ pub struct LaneRoom {
     pub behind: Option<SandboxedSteps>,
     /// A callback that runs after each step.
     pub after_step: Option<AfterStep>,
+}
+
+/// A callback that runs after each try of a step, with the name of the step. The lane waits for it.
+#[derive(Clone)]
+pub struct AfterStep(Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>);
+
+impl AfterStep {
+    /// Creates the callback from a function.
+    pub fn new(look: impl Fn(String) -> BoxFuture<'static, ()> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(look))
+    }
+
+    async fn look(&self, step: &str) {
+        (self.0)(step.to_owned()).await;
+    }
+}
+
+impl fmt::Debug for AfterStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AfterStep")
+    }
 }
 
 /// The sandbox around the steps of a lane.
@@ -121,37 +142,6 @@ const OFFLINE: [(&str, &str); 9] = [
     ("COREPACK_ENABLE_NETWORK", "0"),
     ("npm_config_offline", "true"),
 ];
-
-/// The result of a lane.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LaneOutcome {
-    /// The ruling of the lane.
-    pub ruling: LaneRuling,
-    /// All steps in the order of the lane, including those that were not started.
-    pub steps: Vec<StepReport>,
-    /// The time span of each step, in the same order; `None` for steps that did not run.
-    pub spans: Vec<Option<StepSpan>>,
-    /// The test report that each step wrote, in the same order. `None` if the lane names no report,
-    /// or the report cannot be read.
-    #[serde(skip)]
-    pub test_reports: Vec<Option<JunitReport>>,
-    /// The tests from the reports that Maven and Gradle write by default, in the same order. Only
-    /// for steps without a named report.
-    #[serde(skip)]
-    pub found_reports: Vec<Option<JunitReport>>,
-    /// The time from the first order to the end of the last step.
-    pub duration: Duration,
-}
-
-/// The time span of a step, from its first start to its last end, relative to the start of its
-/// lane.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct StepSpan {
-    /// The start.
-    pub begin: Duration,
-    /// The end of the last try.
-    pub end: Duration,
-}
 
 /// Runs a lane to its end. Needs a tokio runtime with I/O and time.
 pub async fn run_lane(

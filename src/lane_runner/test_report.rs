@@ -6,7 +6,7 @@
 //! at the path of the report.
 
 use super::LaneRoom;
-use super::junit::{JunitError, JunitReport};
+use super::{JunitError, JunitReport};
 use crate::workspace::jail::{FinalLink, Jail, JailEntryKind, JailError, JailPlace};
 use std::io;
 use std::path::{Path, PathBuf};

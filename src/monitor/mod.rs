@@ -6,16 +6,14 @@
 //! missed once. A check-in that arrives twice, in the wrong order or after a clock change counts
 //! for the moment that it belongs to.
 
-mod expected;
 mod judge;
 mod slug;
 
-pub use expected::expected;
 pub use judge::{Judgement, MissedMoments, MonitorHistory, TimedOut, judge};
 pub use slug::{Slug, SlugError};
 
 use crate::schedule::Schedule;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -25,6 +23,8 @@ pub const USUAL_MARGIN: Duration = Duration::from_secs(5 * 60);
 pub const MARGINS: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60);
 /// The largest value of [`Monitor::max_runtime`].
 pub const LONGEST_RUN: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// The time by which a check-in may be early, because its sender's clock is ahead.
+const EARLY: SignedDuration = SignedDuration::from_secs(30);
 
 /// A monitor of regular work.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,6 +166,23 @@ impl MonitorHealth {
     pub fn with(self, health: Health, now: Timestamp) -> Self {
         Self { health, since: if health == self.health { self.since } else { now }, ..self }
     }
+}
+
+/// Returns the due moment that a check-in at `now` meets: the last one, or one that is due very
+/// soon. Returns `None` if that moment is already met or its margin is over. Two check-ins never
+/// meet the same moment, so a late check-in does not meet tomorrow's moment.
+pub fn expected(monitor: &Monitor, now: Timestamp, is_met: impl Fn(Timestamp) -> bool) -> Option<Timestamp> {
+    let soon = now.checked_add(EARLY).ok()?;
+    let mut due = monitor.schedule.latest(soon)?;
+    while due > now {
+        let before = monitor.schedule.previous(due)?;
+        if due.duration_since(now) <= due.duration_since(before) / 2 {
+            break;
+        }
+        due = before;
+    }
+    let until = due.checked_add(monitor.margin).ok()?;
+    (now <= until && !is_met(due)).then_some(due)
 }
 
 #[cfg(test)]

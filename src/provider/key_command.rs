@@ -225,7 +225,7 @@ impl fmt::Debug for Keyed {
 mod tests {
     use super::*;
     use crate::provider::WireFormat;
-    use crate::provider::scripted::{ScriptedServer, ServerAct};
+    use crate::test_support::{ScriptedServer, ServerAct};
     use std::path::Path;
 
     fn command(script: &str, ttl: Option<Duration>) -> KeyCommand {

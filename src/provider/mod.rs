@@ -18,8 +18,6 @@ mod openai_chat;
 mod openai_responses;
 mod origin;
 mod pace;
-#[cfg(test)]
-mod scripted;
 mod settings;
 mod text_tools;
 mod transport;

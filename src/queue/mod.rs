@@ -12,12 +12,10 @@
 //! content of a job, and orders jobs only by priority and age. The submitter knows which job
 //! depends on which, and submits a job once it may run.
 
-mod error;
 mod job;
 mod lease;
 mod name;
 
-pub use error::QueueError;
 pub use job::{
     CancelCount, CancelScope, JobFilter, JobSpec, PoolStatus, Priority, QueueState, QueueStatus, QueuedJob, Revived,
     Submitted,
@@ -25,6 +23,7 @@ pub use job::{
 pub use lease::{BuryReason, Completed, JobLease, KeptResult, Released, Renewed, ResultText, Retry, Worker};
 pub use name::{BatchId, JobId, NameError, PoolName, WorkerId};
 
+use std::error::Error;
 use std::time::Duration;
 
 /// The maximum number of bytes of a payload or a manifest. Larger data is kept elsewhere and named
@@ -158,6 +157,21 @@ pub trait Queue: Send + Sync {
     /// # Errors
     /// When the queue cannot be written.
     fn gc(&self, age: Duration) -> impl Future<Output = Result<u64, QueueError>> + Send;
+}
+
+/// A queue call failed. The call may have taken effect nevertheless.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
+pub enum QueueError {
+    /// The queue's storage returned an error; `verb` follows "cannot".
+    #[error("cannot {verb}")]
+    Failed { verb: &'static str, source: Box<dyn Error + Send + Sync> },
+    /// A payload or a manifest is larger than [`MOST_BYTES`].
+    #[error(
+        "the {what} of job {job} has {bytes} bytes, more than the limit of {most}: \
+         store large data elsewhere and refer to it by its digest"
+    )]
+    TooLarge { what: &'static str, job: JobId, bytes: usize, most: usize },
 }
 
 #[cfg(test)]

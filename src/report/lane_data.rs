@@ -2,8 +2,7 @@
 //! those that existing scripts for projects with a `fledge.toml` read. Further keys hold the rest.
 
 use crate::duration::milliseconds;
-use crate::lane::{EntryKind, GroupMember, Lane, StepEntry};
-use crate::lane_runner::{LaneOutcome, LaneRuling};
+use crate::lane::{EntryKind, GroupMember, Lane, LaneOutcome, LaneRuling, StepEntry};
 use crate::verdict::{StepReport, StepStatus};
 use serde_json::{Value, json};
 use std::time::Duration;

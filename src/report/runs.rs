@@ -2,7 +2,7 @@
 
 use super::story::{RunStory, STORY_SCHEMA_VERSION, TimePart};
 use crate::id::RunId;
-use crate::store::{RunOutcome, RunRow, StoredRunState};
+use crate::run::{RunOutcome, RunRow, StoredRunState};
 use crate::verdict::Reason;
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use super::{Run, context::RunContext};
 use crate::chat::{FileChange, ModelUsage};
 use crate::id::{RunId, TreeId};
 use crate::limits::Limits;
-use crate::process::sandbox::SandboxKind;
+use crate::sandbox_kind::SandboxKind;
 use crate::verdict::{HeldBack, OutsideTree, Reason, Ruling, StopCause, Verification};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -5,10 +5,9 @@ use super::workplace::Workplace;
 use crate::chat::{Message, Price, ToolCall, ToolInput, ToolSpec};
 use crate::id::{RunId, TreeId};
 use crate::limits::{Limits, MAX_RETRIES};
-use crate::process::sandbox::SandboxKind;
+use crate::sandbox_kind::SandboxKind;
 use crate::task::OnTamper;
 use crate::verdict::{StepLog, Verdict};
-use crate::workspace::delivery::RepositoryHead;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -235,4 +234,22 @@ pub enum ToolRole {
     Writer,
     /// A sub-agent.
     Child,
+}
+
+/// The state of a repository: its commit, branch and relevant configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepositoryHead {
+    /// The id of the commit; `None` before the first one.
+    pub commit: Option<String>,
+    /// The full name of the branch (`refs/heads/main`); `None` if the head is detached.
+    pub branch: Option<String>,
+    /// The tree of the workspace's folder; `None` if the commit does not have the folder.
+    pub tree: Option<TreeId>,
+    /// The git directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_dir: Option<String>,
+    /// The committer and the git settings of a commit, as keys and values, as
+    /// [`crate::workspace::delivery::UserRepository::with_config`] adds them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub config: Vec<(String, String)>,
 }

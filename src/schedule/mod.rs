@@ -11,12 +11,10 @@
 mod cron;
 mod due;
 mod error;
-mod jitter;
 mod zone;
 
-pub use due::DueMoments;
+pub use due::{DueMoments, jitter};
 pub use error::ScheduleError;
-pub use jitter::jitter;
 
 use crate::duration::{parse_duration, show_duration};
 use cron::Calendar;

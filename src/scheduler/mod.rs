@@ -6,13 +6,12 @@
 //! clock            the time of day
 //! shared           all jobs, as they are now
 //! job_loop         the loop of one job
-//! tasks            tasks with a schedule
+//! tasks            tasks with a schedule, and the watcher of their folder
 //! builtin_job      the jobs of fledge itself
 //! monitors         check-ins, and the health of monitors
 //! notifications    reports a changed health
 //! scheduler_store  the storage, where it may block
 //! data             jobs and monitors, as users see them
-//! folder           watches the folder of tasks
 //! ```
 //!
 //! The store records each due time under a unique key before the job begins. So a job begins at
@@ -22,7 +21,6 @@
 mod builtin_job;
 mod clock;
 mod data;
-mod folder;
 mod job;
 mod job_loop;
 mod monitors;

@@ -5,50 +5,25 @@ use super::tests::{SetClock, at, ledger, named_monitor};
 use super::*;
 use crate::monitor::Status;
 use crate::store::{NewsRow, Store};
-use crate::test_support::PATIENCE;
+use crate::test_support::{PATIENCE, ScriptedServer, ServerAct};
 use jiff::SignedDuration;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-/// Starts a server that answers successive requests with these statuses; 0 means no answer. Returns
-/// its address and the requests as they arrive.
-fn receiver(statuses: &'static [u16]) -> (String, UnboundedReceiver<String>) {
-    use std::io::{BufRead, BufReader, Read, Write};
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/hook", listener.local_addr().unwrap());
-    let (received, requests) = unbounded_channel();
-    std::thread::spawn(move || {
-        let mut held = Vec::new();
-        for status in statuses {
-            let mut stream = BufReader::new(listener.accept().unwrap().0);
-            let (mut request, mut length) = (String::new(), 0);
-            while !request.ends_with("\r\n\r\n") {
-                let mut line = String::new();
-                stream.read_line(&mut line).unwrap();
-                let lower = line.to_ascii_lowercase();
-                length = lower.strip_prefix("content-length: ").map_or(length, |text| text.trim().parse().unwrap());
-                request.push_str(&line);
-            }
-            let mut body = vec![0; length];
-            stream.read_exact(&mut body).unwrap();
-            request.push_str(std::str::from_utf8(&body).unwrap());
-            let _nobody_listens_any_more = received.send(request);
-            match status {
-                0 => held.push(stream),
-                status => {
-                    let answer = format!("HTTP/1.1 {status} So\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-                    stream.get_mut().write_all(answer.as_bytes()).unwrap();
-                }
-            }
+/// Starts a server that answers successive requests with these statuses; 0 means no answer. Also
+/// returns the address of its hook.
+fn receiver(statuses: &[u16]) -> (String, ScriptedServer) {
+    let script = |status: &u16| match status {
+        0 => vec![ServerAct::Stall],
+        status => {
+            let answer = format!("HTTP/1.1 {status} So\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            vec![ServerAct::Send(answer)]
         }
-        for mut silent in held {
-            let _until_the_other_end_goes = silent.read(&mut [0]);
-        }
-    });
-    (url, requests)
+    };
+    let server = ScriptedServer::start(statuses.iter().map(script));
+    (format!("{}/hook", server.url()), server)
 }
 
 /// Returns the notification job for monitors that just began to fail, and its clock.
@@ -73,17 +48,14 @@ fn once() -> JobContext {
 #[tokio::test]
 async fn another_health_is_sent_signed_and_again_under_the_same_number_until_it_was_taken() {
     let home = crate::test_support::temp_dir();
-    let (url, mut requests) = receiver(&[500, 204]);
+    let (url, mut server) = receiver(&[500, 204]);
     let (job, clock) = failing(home.path(), &[("backup", &url)]);
     job.run(once()).await.unwrap();
     clock.jump(SignedDuration::from_secs(60));
     for _twice in 0..2 {
         job.run(once()).await.unwrap();
     }
-    let mut all = Vec::new();
-    while let Some(request) = requests.recv().await {
-        all.push(request);
-    }
+    let all = server.requests();
     assert_eq!(all.len(), 2, "once it was taken it is not sent again: {all:#?}");
     let part = |request: &str, name: &str| {
         let line = request.lines().find_map(|line| line.strip_prefix(name)).map(|line| line.trim().to_owned());
@@ -105,7 +77,7 @@ async fn another_health_is_sent_signed_and_again_under_the_same_number_until_it_
 #[tokio::test]
 async fn who_takes_too_long_to_hear_is_left_in_time_and_told_again_later() {
     let home = crate::test_support::temp_dir();
-    let (url, mut requests) = receiver(&[0]);
+    let (url, mut server) = receiver(&[0]);
     let dir = home.path().to_owned();
     let env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
     let means = NotifierTools { dir, env, ways: crate::http::HttpSettings::default(), within: PATIENCE };
@@ -115,7 +87,7 @@ async fn who_takes_too_long_to_hear_is_left_in_time_and_told_again_later() {
     let silent = HealthNotifier::Webhook { url, secret: "s3cret".into() };
     // Once the receiver has the request, the clock jumps to the time limit.
     let clock = async {
-        assert!(requests.recv().await.unwrap().contains("x-fledge-signature: t=7,v1="));
+        assert!(server.asked().await.contains("x-fledge-signature: t=7,v1="));
         tokio::time::pause();
         std::future::pending::<()>().await
     };
@@ -132,7 +104,7 @@ async fn who_takes_too_long_to_hear_is_left_in_time_and_told_again_later() {
 #[tokio::test]
 async fn an_address_that_does_not_answer_holds_up_no_other_and_no_stop() {
     let home = crate::test_support::temp_dir();
-    let ((dead, mut asked), (well, mut received)) = (receiver(&[0]), receiver(&[204]));
+    let ((dead, mut silent), (well, mut answering)) = (receiver(&[0]), receiver(&[204]));
     let (job, _clock) = failing(home.path(), &[("a", &dead), ("b", &well)]);
     let context = once();
     let store = Store::open(&home.path().join("state"), home.path()).unwrap();
@@ -141,11 +113,11 @@ async fn an_address_that_does_not_answer_holds_up_no_other_and_no_stop() {
         left.into_iter().map(|news| (news.monitor, news.tries)).collect::<Vec<_>>()
     };
     let ends = async {
-        asked.recv().await.unwrap();
+        silent.asked().await;
         while untold().len() > 1 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        assert!(received.try_recv().is_ok());
+        assert_eq!(answering.requests().len(), 1);
         context.stop.cancel();
     };
     let both = async { tokio::join!(job.run(context.clone()), ends) };

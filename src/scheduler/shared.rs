@@ -3,12 +3,11 @@
 
 use super::WallClock;
 use super::data::{JobState, ShownJob};
-use super::folder::{TasksFolder, changed};
 use super::job::{JobError, JobKind, ScheduledJob};
 use super::job_loop::JobLoop;
 use super::monitors::HealthChange;
 use super::scheduler_store::SchedulerStore;
-use super::tasks::{self, FoundTasks, TaskFinding, TaskSubmitter};
+use super::tasks::{self, FoundTasks, TaskFinding, TaskSubmitter, TasksFolder, folder_changed};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -132,7 +131,7 @@ impl Scheduler {
                 biased;
                 () = stop.cancelled() => break,
                 Some(_over) = tenders.join_next() => {}
-                () = changed(folder.as_mut()) => {}
+                () = folder_changed(folder.as_mut()) => {}
                 () = sleep(SCAN) => {}
             }
         }

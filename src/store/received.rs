@@ -7,10 +7,8 @@ use super::events::{number, place, unsigned};
 use super::journal::{LARGEST_IN_ROW, write_blob};
 use super::lock::RunLock;
 use super::prune::in_rows;
-use super::{JournalRecord, RunDir, RunHead, RunOutcome, RunRow, Store, StoreError, StoredRunState, TaskCopy};
-use crate::duration::milliseconds;
+use super::{JournalRecord, RunDir, RunHead, RunOutcome, Store, StoreError, TaskCopy};
 use crate::id::RunId;
-use crate::limits::SILENCE;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 /// A piece of the journal of a run that another machine drives.
@@ -211,16 +209,6 @@ impl Store {
     /// When the database cannot be read.
     pub fn machine_of(&self, run: &RunId) -> Result<Option<String>, StoreError> {
         Ok(self.known(run)?.and_then(|known| known.machine))
-    }
-}
-
-impl RunRow {
-    /// Returns the row with `is_lost` as of this time, in milliseconds since 1970.
-    #[must_use]
-    pub fn seen_at(self, now_ms: i64) -> Self {
-        let is_open = matches!(self.state, StoredRunState::Running { .. });
-        let silent_ms = self.heard_at_ms.map_or(0, |received| now_ms.saturating_sub(received));
-        Self { is_lost: is_open && u64::try_from(silent_ms).unwrap_or(0) > milliseconds(SILENCE), ..self }
     }
 }
 

@@ -1,10 +1,10 @@
-//! The rows of runs: creation, lists, and lookup by name.
+//! The rows of runs: creation, lists with filters, and lookup by name.
 
 use super::chain::ChainLink;
 use super::events::{number, unsigned};
-use super::filter::{RunListFilter, RunProperty};
 use super::{Store, StoreError, lock};
 use crate::id::RunId;
+use crate::run::{RunHead, RunOutcome, RunRow, StoredRunState};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 
@@ -17,34 +17,6 @@ const COLUMNS: &str = "id, run_key, parent, title, source, task_digest, workspac
     (SELECT machine FROM received WHERE run = no), (SELECT heard_at FROM received WHERE run = no), \
     (SELECT settings ->> '$.worktree.branch' FROM tasks WHERE run = no AND json_valid(settings)) AS branch";
 
-/// The properties of a run when it begins. The hash chain of its journal begins with them, so a
-/// field that is added later must be left out of the JSON if it is empty.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunHead {
-    /// The run's id.
-    pub id: RunId,
-    /// A name that was given to the run from outside. It is unique in the project.
-    pub run_key: Option<String>,
-    /// The run that this one continues.
-    pub parent: Option<RunId>,
-    /// The task's title.
-    pub title: String,
-    /// The origin of the task's text: a path, or `-`.
-    pub source: String,
-    /// The SHA-256 digest of the task's text, in hexadecimal.
-    pub task_digest: String,
-    /// The workspace.
-    pub workspace: String,
-    /// The models, in order of preference.
-    pub models: Vec<String>,
-    /// The version of fledge.
-    pub fledge: String,
-    /// The version of the format of the journal's records.
-    pub journal_version: u32,
-    /// The start of the run, in milliseconds since 1970.
-    pub started_at_ms: i64,
-}
-
 /// The task of a run, kept so that the run can be resumed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskCopy {
@@ -52,67 +24,6 @@ pub struct TaskCopy {
     pub text: String,
     /// The checked task and other required settings, as JSON.
     pub settings: String,
-}
-
-/// The outcome of a run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RunOutcome {
-    /// The end of the run, in milliseconds since 1970.
-    pub ended_at_ms: i64,
-    /// The name of the reason.
-    pub reason: String,
-    /// The exit code.
-    pub exit_code: u8,
-    /// True if the work counts as verified.
-    pub verified: bool,
-    /// True if a stop was requested.
-    pub cancelled: bool,
-    /// The number of times that the run reached the gate.
-    pub attempts: u64,
-    /// The number of completed model calls.
-    pub turns: u64,
-    /// Tokens read by models, cached ones included.
-    pub tokens_in: u64,
-    /// Tokens written by models.
-    pub tokens_out: u64,
-    /// Tokens that came from a provider's cache.
-    pub tokens_cached: u64,
-    /// The price in millionths of a US dollar, if known.
-    pub cost_micros: Option<u64>,
-    /// A summary of the work, in one line.
-    pub summary: String,
-}
-
-/// A run in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunRow {
-    /// The properties of the run from its beginning.
-    pub head: RunHead,
-    /// The state of the run.
-    pub state: StoredRunState,
-    /// The other machine that drives the run; `None` for a run of this machine.
-    pub machine: Option<String>,
-    /// The branch of the run's worktree, if it has one.
-    pub branch: Option<String>,
-    /// The time at which that machine last reported this run, in milliseconds since 1970.
-    pub heard_at_ms: Option<i64>,
-    /// True if that machine has been silent for so long that the run may be over. Only
-    /// [`RunRow::seen_at`] sets this.
-    pub is_lost: bool,
-}
-
-/// The state of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoredRunState {
-    /// The run is being driven.
-    Running {
-        /// A description of the process or machine that drives it.
-        holder: String,
-    },
-    /// The run did not end, and no process drives it.
-    Interrupted,
-    /// The run has ended.
-    Ended(RunOutcome),
 }
 
 impl Store {
@@ -343,4 +254,74 @@ fn outcome(row: &Row<'_>, ended_at_ms: i64) -> rusqlite::Result<RunOutcome> {
 
 fn id(row: &Row<'_>) -> rusqlite::Result<RunId> {
     row.get::<_, String>(0).map(RunId::new)
+}
+
+/// The columns in which text is searched.
+const TEXTS: [&str; 7] = ["title", "source", "models", "id", "run_key", "reason", "branch"];
+
+/// A filter for a list of runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunListFilter {
+    /// The maximum number of runs to return.
+    pub limit: u32,
+    /// Only runs that began before this one, to get the next page.
+    pub before: Option<RunId>,
+    /// Only runs with this property.
+    pub only: Option<RunProperty>,
+    /// Only runs with this text in their title, task, model, id, key, reason or branch, in either
+    /// case of ASCII letters.
+    pub text: Option<String>,
+    /// The current time in milliseconds since 1970; 0 means that no run counts as lost.
+    pub now_ms: i64,
+}
+
+/// A property by which runs are filtered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunProperty {
+    /// The run ended with an exit code other than 0.
+    Failed,
+    /// The run ended, with any outcome.
+    Ended,
+    /// The run ended and its work counts as verified. Skipped runs are excluded.
+    Verified,
+    /// The run did not end, and no process drives it.
+    Interrupted,
+    /// The run is being driven.
+    Running,
+    /// Another machine drives the run and has been silent for a long time.
+    Lost,
+}
+
+impl RunProperty {
+    /// Returns the part of the condition that SQL can check.
+    fn condition(self) -> &'static str {
+        match self {
+            Self::Ended => "ended_at IS NOT NULL",
+            Self::Failed => "ended_at IS NOT NULL AND exit_code <> 0",
+            Self::Verified => "ended_at IS NOT NULL AND verified AND reason <> 'skipped'",
+            Self::Interrupted | Self::Running | Self::Lost => "ended_at IS NULL",
+        }
+    }
+
+    fn is(self, row: &RunRow) -> bool {
+        match self {
+            Self::Ended | Self::Failed | Self::Verified => matches!(row.state, StoredRunState::Ended(_)),
+            Self::Interrupted => row.state == StoredRunState::Interrupted,
+            Self::Running => matches!(row.state, StoredRunState::Running { .. }) && !row.is_lost,
+            Self::Lost => row.is_lost,
+        }
+    }
+}
+
+impl Default for RunListFilter {
+    fn default() -> Self {
+        Self { limit: 50, before: None, only: None, text: None, now_ms: 0 }
+    }
+}
+
+impl RunListFilter {
+    /// Returns the SQL condition that a row contains the text in the second parameter.
+    fn has_text() -> String {
+        TEXTS.map(|text| format!("{text} LIKE '%' || ?2 || '%' ESCAPE '\\'")).join(" OR ")
+    }
 }

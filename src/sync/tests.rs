@@ -1,8 +1,5 @@
 //! Tests of senders, with honest servers over a bad network and with servers that lie.
 
-mod astray;
-mod beats;
-
 use super::{LARGEST_PARCEL, Refused, SyncBatch, SyncError, SyncOutbox, SyncSender, take};
 use crate::http::HttpSettings;
 use crate::id::RunId;
@@ -405,4 +402,57 @@ fn a_token_goes_to_no_server_in_the_open() {
     assert!(matches!(sender("http://fledge.example.com"), Err(SyncError::Unguarded { .. })));
     assert!(matches!(sender("fledge.example.com"), Err(SyncError::Courier(_))));
     assert!(!format!("{:?}", sender("http://127.0.0.1:1").unwrap()).contains("t0ken"));
+}
+
+#[test]
+fn a_parcel_that_could_lead_astray_is_refused() {
+    let (machine, server) = (Machine::new("ci-7"), Machine::new("server"));
+    ended(&machine, 1, 2);
+    let whole = crate::sync::outbox::packed(&machine.store(), "ci-7", &id(1), 0).unwrap().unwrap();
+    let refused = |change: &dyn Fn(&mut SyncBatch)| {
+        let mut changed = whole.clone();
+        change(&mut changed);
+        match take(&server.store(), changed, 1).unwrap_err() {
+            Refused::Wrong(why) => why,
+            other => panic!("{other:?}"),
+        }
+    };
+    for bad in
+        ["../../etc", "", "last", "0198F2AA-0000-7000-8000-000000000001", "{0198f2aa-0000-7000-8000-000000000001}"]
+    {
+        assert!(refused(&|one| one.run = RunId::new(bad)).contains("UUID"), "{bad}");
+    }
+    for bad in ["", "a b", "a/b", "\u{1b}[2J", &"x".repeat(65)] {
+        assert!(refused(&|one| one.machine = bad.into()).contains("the machine's name"), "{bad}");
+    }
+    assert!(refused(&|one| one.schema_version = 2).contains("version 2"));
+    assert!(refused(&|one| one.after = u64::MAX).contains("too many records"));
+    assert!(refused(&|one| one.records[0].data = "{".into()).contains("not JSON"));
+    assert!(refused(&|one| one.begin.as_mut().unwrap().head.title = "x".into()).contains("the newer version"));
+    assert!(refused(&|one| one.records[1].at_ms += 1).contains("record 2"));
+    take(&server.store(), whole, 1).unwrap();
+}
+
+#[tokio::test]
+async fn a_heartbeat_is_sent_for_a_quiet_run_but_not_for_a_run_without_a_driver() {
+    let (server, machine) = (Server::start(), Machine::new("ci-7"));
+    let sender = machine.sender(&server.url);
+    let journal = {
+        let mut journal = machine.begin(1);
+        journal.append(1, "A", "{}").unwrap();
+        journal
+    };
+    sender.beat().await.unwrap();
+    assert_eq!(server.asked(), 0, "the server does not know it yet");
+    assert_eq!(sender.send(WhichUnsent::Begun).await.runs, 1);
+    ended(&machine, 2, 1);
+    assert_eq!(sender.send(WhichUnsent::Begun).await.runs, 1);
+    let asked = server.asked();
+    sender.beat().await.unwrap();
+    assert_eq!(server.asked(), asked + 1);
+    let beat: SyncBatch = serde_json::from_slice(server.asked.lock().unwrap().last().unwrap()).unwrap();
+    assert_eq!((beat.run, beat.after, beat.records.len(), beat.begin), (id(1), 1, 0, None));
+    drop(journal);
+    sender.beat().await.unwrap();
+    assert_eq!(server.asked(), asked + 1);
 }

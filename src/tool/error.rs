@@ -2,9 +2,9 @@
 //! known.
 
 use crate::limits::MAX_NOTE;
+use crate::pattern::PatternError;
 use crate::store::StoreError;
 use crate::workspace::jail::{JailError, RelPath};
-use crate::workspace::pattern::PatternError;
 
 /// A refusal or failure of one tool call.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@ use super::tool_context::ToolContext;
 use super::walk::{FileWalk, unread_note};
 use super::{Call, LOOKS, Run, Tool, ToolError};
 use crate::chat::ToolOutcome;
-use crate::workspace::pattern::{self, Patterns};
+use crate::pattern::{self, Patterns};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;

@@ -2,8 +2,8 @@
 //! If the task lists files, tools write only those.
 
 use super::ToolError;
+use crate::pattern::Patterns;
 use crate::workspace::jail::RelPath;
-use crate::workspace::pattern::Patterns;
 use crate::workspace::{ProtectedRule, Protection};
 
 /// The compiled rules of one run.

@@ -5,7 +5,6 @@ mod changes;
 pub mod delivery;
 pub mod jail;
 mod outlet;
-pub mod pattern;
 mod protection;
 pub mod replica;
 pub mod trees;

@@ -1,7 +1,7 @@
 //! Paths that an agent may not change, with the reasons. Tools ask before they write, and the gate
 //! asks before it judges.
 
-use super::pattern::{PatternError, Patterns};
+use crate::pattern::{PatternError, Patterns};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -107,7 +107,7 @@ fn what_the_documentation_shows_is_read_as_it_says() {
         }
     }
     for project in ["", "examples/fix-bug"].map(|folder| root().join(folder)) {
-        let listed = fledge::gate::list(&project, "").unwrap();
+        let listed = fledge::lane_files::list(&project, "").unwrap();
         assert!(listed.fault.files.is_empty(), "{}: {}", project.display(), listed.fault);
     }
 }

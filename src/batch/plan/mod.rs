@@ -2,19 +2,17 @@
 //! all problems of all tasks at once. Pure.
 
 mod file;
+mod jobs;
 mod matrix;
-mod naming;
 mod needs;
 #[cfg(feature = "cli")]
 mod schema;
-mod spread;
 
 pub use file::{BatchFile, MOST_AT_ONCE, MOST_RETRIES, RepositoryEntry, parse, place_of_model};
+pub use jobs::{name_folders, repeat_jobs, slots};
 pub use matrix::Matrix;
-pub use naming::of_folders as names_of_folders;
 #[cfg(feature = "cli")]
 pub(crate) use schema::schema;
-pub use spread::{repeated, slots};
 
 use crate::task::{Candidates, Isolation, ParamValues, Task, TaskError};
 use crate::yaml::{Problem, Problems, listed};
@@ -129,7 +127,7 @@ pub fn plan(
 ) -> Result<Vec<BatchJob>, PlanErrors> {
     let mut faults = PlanErrors::default();
     let sources: Vec<&str> = order.tasks.iter().map(|task| task.source.as_str()).collect();
-    let names = naming::of_tasks(&sources);
+    let names = jobs::name_tasks(&sources);
     names_known(order, &names, &mut faults);
     let needs = needs::resolved(&order.tasks, &names, &mut faults);
     let mut outer: Vec<Dimension> = vec![(TASK.to_owned(), names.clone())];
@@ -144,7 +142,7 @@ pub fn plan(
         let Some(task) = place_of(&names, value_of(&combination, TASK)) else { continue };
         let repository = place_of(&order.repositories, value_of(&combination, REPOSITORY)).unwrap_or(0);
         combination.retain(|(name, _)| ![TASK, REPOSITORY].contains(&name.as_str()));
-        let name = naming::of_job(&names[task], &combination, order.repositories.get(repository), &mut taken);
+        let name = jobs::name_job(&names[task], &combination, order.repositories.get(repository), &mut taken);
         let mut params: ParamValues = combination.into_iter().collect();
         params.extend(order.params.clone());
         match read(&order.tasks[task], &params, repository) {
@@ -183,7 +181,7 @@ pub fn plan(
     };
     let needs: Vec<Vec<usize>> = jobs.iter().map(needed).collect();
     jobs.iter_mut().zip(needs).for_each(|(job, needs)| job.needs = needs);
-    let jobs = spread::raced(jobs);
+    let jobs = jobs::expand_races(jobs);
     few_enough(jobs.len())?;
     Ok(jobs)
 }

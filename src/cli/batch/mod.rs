@@ -107,7 +107,7 @@ impl BatchRequest<'_> {
         let Some(EvalTerms { models, repeat, .. }) = self.eval else { return Ok(jobs) };
         let wanted = usize::try_from(*repeat).unwrap_or(usize::MAX).saturating_mul(jobs.len().max(1));
         plan::few_enough(wanted.saturating_mul(models.len().max(1))).map_err(CliError::input)?;
-        Ok(plan::repeated(&jobs, models, *repeat))
+        Ok(plan::repeat_jobs(&jobs, models, *repeat))
     }
 }
 

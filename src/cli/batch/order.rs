@@ -60,7 +60,7 @@ pub(super) fn read(
             return Err(CliError::input(TaskError { file: source.clone(), problems: faults.seen_in(&text) }));
         }
         let paths: Vec<&Path> = folders.iter().map(|(folder, _)| folder.as_path()).collect();
-        let repositories = plan::names_of_folders(&paths);
+        let repositories = plan::name_folders(&paths);
         let order = PlanRequest {
             tasks: sources::texts(found)?,
             matrix: file.matrix.clone(),

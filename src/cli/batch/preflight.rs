@@ -10,7 +10,7 @@ use super::site::{BatchProjects, ModelSelection, wanted};
 use super::sources::is_batch_file;
 use crate::batch::plan::{BatchJob, TaskText, place_of_model};
 use crate::config::ConfigError;
-use crate::driver::{DriverSettings, PlanError, StartingPoint, UncommittedFiles, ground_at, lanes_at, prepare};
+use crate::driver::{DriverSettings, PlanError, StartingPoint, UncommittedFiles, export_commit, lanes_at, prepare};
 use crate::provider::Pacer;
 use crate::setup::ProjectContext;
 use crate::task::{Isolation, Task};
@@ -60,7 +60,7 @@ impl BatchProjects<'_> {
         }
         let pacer = Pacer::default();
         let models = self.connected(&tasks, &pacer, &mut faults);
-        self.grounded(&tasks, &mut faults, &mut notes)?;
+        self.check_plans(&tasks, &mut faults, &mut notes)?;
         let waiting = pacer.waiting();
         if faults.is_empty() {
             Ok(Preflight { models, waiting, notes })
@@ -116,7 +116,7 @@ impl BatchProjects<'_> {
     }
 
     /// Plans each task as its run would, unless the plan depends on the work of another job.
-    fn grounded(
+    fn check_plans(
         &self,
         tasks: &[(&BatchJob, Task)],
         faults: &mut Vec<Error>,
@@ -129,17 +129,17 @@ impl BatchProjects<'_> {
         }
         for (start, all) in starts {
             let named = self.all[start.0].folder.display().to_string();
-            match self.ground(&start)? {
-                Ok((ground, said)) => {
+            match self.files_at(&start)? {
+                Ok((files, said)) => {
                     notes.extend(said.into_iter().map(|note| format!("{named}: {note}")));
                     let place = if self.all.len() == 1 { String::new() } else { format!(" in {named}") };
-                    let seen = ground.settings.workspace.display().to_string();
-                    let uncommitted = ground.uncommitted(&all);
+                    let seen = files.settings.workspace.display().to_string();
+                    let uncommitted = files.uncommitted(&all);
                     if !uncommitted.is_empty() {
                         faults.extend(uncommitted.into_iter().map(|message| anyhow!("{message}{place}")));
                         continue;
                     }
-                    for (source, fault) in ground.planned(&all) {
+                    for (source, fault) in files.planned(&all) {
                         // The fault of a lane already names the lane's file.
                         faults.push(match &fault.lane {
                             Some(_) if place.is_empty() => Error::new(fault),
@@ -180,7 +180,7 @@ impl BatchProjects<'_> {
     }
 
     /// Reads the files and settings at a start. Also returns notes for the user.
-    fn ground(&self, start: &JobStart) -> Result<Result<(StartFiles, Vec<String>), PlanError>, CliError> {
+    fn files_at(&self, start: &JobStart) -> Result<Result<(StartFiles, Vec<String>), PlanError>, CliError> {
         let (site, from) = (&self.all[start.0], &start.1);
         let place = ProjectContext { workspace: &site.folder, state_dir: &self.state_dir, set: &site.set };
         let settings = self.request.options.settings(self.environment, &place, &LateSecrets::default());
@@ -191,7 +191,7 @@ impl BatchProjects<'_> {
             match from {
                 None => Ok((settings.clone(), Vec::new(), lanes, UncommittedFiles::default())),
                 Some(base) => {
-                    let (seen, notes) = ground_at(base.as_deref(), &settings, scratch.path()).await?;
+                    let (seen, notes) = export_commit(base.as_deref(), &settings, scratch.path()).await?;
                     Ok((seen, notes, lanes, UncommittedFiles::find(&settings, scratch.path()).await?))
                 }
             }

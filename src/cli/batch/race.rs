@@ -2,7 +2,7 @@
 //! and its report lists the other candidates too.
 
 use super::super::failure::CliError;
-use super::super::outlet::outlet;
+use super::super::output_path::find_output;
 use super::super::results::ResultFiles;
 use super::super::resume::LARGEST_REPORT;
 use super::BatchRequest;
@@ -42,7 +42,7 @@ impl RaceOutput {
     ) -> Result<Self, CliError> {
         let options = request.options;
         let results = options.results.places(workspace, environment)?;
-        let find = |flag, path: Option<PathBuf>| path.map(|path| outlet(flag, &path, workspace)).transpose();
+        let find = |flag, path: Option<PathBuf>| path.map(|path| find_output(flag, &path, workspace)).transpose();
         let (report, patch) = (find("--report", options.reports().pop())?, find("--patch", options.patch())?);
         Ok(Self { results, report, patch, state_dir: state_dir.to_owned() })
     }

@@ -11,8 +11,8 @@ use super::failure::CliError;
 use super::output::{no_output, print_data, print_json};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
+use super::project_summary;
 use super::runtime::block_on;
-use super::standing;
 use super::steps::StyledLine;
 use crate::config::{self, EnvironmentLayer};
 use clap::Args;
@@ -121,7 +121,7 @@ fn close(found: &[HealthCheck], is_healthy: bool, root: &Path, environment: &Env
     if is_healthy {
         let commit = found.iter().find(|found| ["git.repository", "git.changes"].contains(&found.id().as_str()));
         let commit = commit.and_then(|found| found.hint.split('`').nth(1));
-        let next = format!("Ready. Next: {}", standing::next(root, environment, commit));
+        let next = format!("Ready. Next: {}", project_summary::next_command(root, environment, commit));
         return vec![(Tone::Strong, next)];
     }
     let problems = found.iter().filter(|found| found.health == Health::Problem).count();

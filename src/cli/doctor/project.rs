@@ -7,9 +7,10 @@ use crate::config::{
     self, ConfigError, EnvironmentLayer, KeyPlace, ModelChoice, auto_model, near_published, resolve_model,
 };
 use crate::driver::project_of;
-use crate::gate::{self, ListedLanes, last_clean};
+use crate::gate::{self, last_clean};
 use crate::lane::detect::DETECTED_LANE;
 use crate::lane::{CanaryTerms, Lane, LaneError, RoomKind};
+use crate::lane_files::{self, ListedLanes};
 use crate::process::{self, sandbox::Sandbox};
 use crate::store::{RunListFilter, RunProperty, Store, project_dir};
 use crate::task::Tier;
@@ -85,7 +86,7 @@ fn lacking(fault: &ConfigError, is_default: bool, environment: &EnvironmentLayer
 pub(super) fn lanes(root: &Path, environment: &EnvironmentLayer) -> Vec<HealthCheck> {
     let child = environment.child_env();
     let path = child.get("PATH").map_or("", String::as_str);
-    let ListedLanes { lanes, is_detected, fault, .. } = match gate::list(root, path) {
+    let ListedLanes { lanes, is_detected, fault, .. } = match lane_files::list(root, path) {
         Ok(listed) => listed,
         Err(fault) => {
             return vec![HealthCheck::problem(
@@ -140,7 +141,7 @@ pub(super) async fn rooms(
 ) -> Vec<HealthCheck> {
     let env: Vec<(String, String)> = environment.step_env().into_iter().collect();
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
-    let Ok(ListedLanes { lanes, .. }) = gate::list(root, path) else { return Vec::new() };
+    let Ok(ListedLanes { lanes, .. }) = lane_files::list(root, path) else { return Vec::new() };
     let raised = Sandbox::find(set.sandbox, environment.program(), &process::outside(path, root)).await;
     let Ok(sandbox) = raised else { return Vec::new() }; // the check of the sandbox reports this
     let hidden: Vec<_> = environment.state_dir().into_iter().collect();
@@ -235,7 +236,7 @@ pub(super) fn worktrees(root: &Path, environment: &EnvironmentLayer) -> Option<H
 
 fn about(root: &Path, lane: &Lane, path: &str) -> HealthCheck {
     let name = &lane.name;
-    if let Err(fault) = gate::can_run(root, lane, path, &lane.always_run()) {
+    if let Err(fault) = lane_files::can_run(root, lane, path, &lane.always_run()) {
         let (says, hint) = (format!("{name}: {fault}"), "install it, or change the step");
         let is_gate = name == DETECTED_LANE;
         return if is_gate {

@@ -2,7 +2,7 @@
 //! code quality, and the job summary of GitHub Actions.
 
 use super::super::failure::CliError;
-use super::super::outlet::has_place;
+use super::super::output_path::check_writable;
 use crate::report::lane::{LaneResult, code_quality, junit, markdown, sarif};
 use anyhow::anyhow;
 use std::fs::{self, Metadata};
@@ -73,7 +73,7 @@ impl LaneResultFiles {
                 }
                 continue;
             }
-            has_place(flag, path)?;
+            check_writable(flag, path)?;
             if let Some((other, _)) = self.wanted[..number].iter().find(|(_, other)| is_same_file(other, path)) {
                 let other = other.flag();
                 return Err(CliError::input(anyhow!("{other} and {flag} name the same file, {}", path.display())));
@@ -94,7 +94,7 @@ impl LaneResultFiles {
             )
         };
         let is_sound = |(number, (form, path)): (usize, &(LaneResultFormat, PathBuf))| {
-            let is_free = if is_stdout(path) { !is_taken } else { has_place(form.flag(), path).is_ok() };
+            let is_free = if is_stdout(path) { !is_taken } else { check_writable(form.flag(), path).is_ok() };
             (is_free && !is_shared(number, path)).then(|| (*form, path.clone()))
         };
         let wanted = self.wanted.iter().enumerate().filter_map(is_sound).collect();

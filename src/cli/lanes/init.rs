@@ -4,7 +4,7 @@ use super::super::failure::CliError;
 use super::super::output::{no_output, print_data};
 use super::super::paint::{self, Tone};
 use super::{Unasked, say};
-use crate::gate::{self, InitError};
+use crate::lane_files::{self, WriteLaneError};
 use clap::Args;
 use std::path::Path;
 
@@ -20,17 +20,17 @@ pub(in crate::cli) struct InitLanesArguments {
 
 /// Writes the detected lane; returns the exit code.
 pub(super) fn init(root: &Path, arguments: &InitLanesArguments, path: &str) -> Result<u8, CliError> {
-    let detected = gate::look(root, path);
+    let detected = lane_files::detect_lane(root, path);
     if arguments.print && !detected.is_empty() {
         print_data(detected.yaml().trim_end()).map_err(no_output)?;
         say(&detected.remarks);
         return Ok(0);
     }
-    let file = gate::write_detected(root, &detected).map_err(|fault| match fault {
-        InitError::Store(_) => CliError::own(fault),
-        InitError::AlreadyThere(_) => CliError::input(fault).hint("use --print to see the detected lane"),
-        InitError::NoFolder => CliError::input(fault),
-        InitError::NothingFound(_) => {
+    let file = lane_files::write_detected(root, &detected).map_err(|fault| match fault {
+        WriteLaneError::Store(_) => CliError::own(fault),
+        WriteLaneError::AlreadyThere(_) => CliError::input(fault).hint("use --print to see the detected lane"),
+        WriteLaneError::NoFolder => CliError::input(fault),
+        WriteLaneError::NothingFound(_) => {
             CliError::input(fault).hint("write lanes/verify.yaml by hand; one step is enough")
         }
     })?;

@@ -4,8 +4,8 @@ use super::super::failure::CliError;
 use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
 use super::{Unasked, failed, plan, say};
-use crate::gate::{self, GateError, ListedLanes, LoadedLane};
 use crate::lane::Lane;
+use crate::lane_files::{self, LaneFilesError, ListedLanes, LoadedLane};
 use crate::report::lane_data;
 use clap::Args;
 use std::path::Path;
@@ -22,9 +22,9 @@ pub(in crate::cli) struct ListLanesArguments {
 
 /// Lists the lanes; returns the exit code.
 pub(super) fn list(root: &Path, arguments: &ListLanesArguments, path: &str) -> Result<u8, CliError> {
-    let ListedLanes { lanes, sources, is_detected, fault, remarks } = gate::list(root, path).map_err(failed)?;
+    let ListedLanes { lanes, sources, is_detected, fault, remarks } = lane_files::list(root, path).map_err(failed)?;
     // Lists valid lanes even if others are broken.
-    let code = if fault.files.is_empty() { 0 } else { failed(fault.into()).show() };
+    let code = if fault.files.is_empty() { 0 } else { failed(LaneFilesError::from(fault)).show() };
     if arguments.json {
         let source = |lane: &Lane| sources.get(&lane.name).map(String::as_str);
         let lanes: Vec<_> = lanes.iter().map(|lane| lane_data::listed(lane, is_detected, source(lane))).collect();
@@ -74,10 +74,11 @@ pub(in crate::cli) struct ShowLaneArguments {
 
 /// Shows a lane; returns the exit code.
 pub(super) fn show(root: &Path, arguments: &ShowLaneArguments, path: &str) -> Result<u8, CliError> {
-    let LoadedLane { lane, notes, source } = gate::load(root, &arguments.name, path).map_err(failed)?;
+    let LoadedLane { lane, notes, source } = lane_files::load(root, &arguments.name, path).map_err(failed)?;
     say(&notes);
     let printed = if arguments.json {
-        let is_detected = gate::look_if_no_lanes(root, path).map_err(GateError::from).map_err(failed)?.is_some();
+        let is_detected =
+            lane_files::detect_if_no_lanes(root, path).map_err(LaneFilesError::from).map_err(failed)?.is_some();
         let mut data = lane_data::listed(&lane, is_detected, source.as_deref());
         data["schema_version"] = lane_data::LANE_SCHEMA_VERSION.into();
         print_json(&data.to_string())

@@ -11,8 +11,9 @@ use super::surroundings::Surroundings;
 use super::{failed, plan, say, watch};
 use crate::config::EnvironmentLayer;
 use crate::driver::{RunError, StopToken};
-use crate::gate::{self, EnteredRoom, LoadedLane, last_clean};
+use crate::gate::{self, EnteredRoom, last_clean};
 use crate::lane::{CanaryTerms, Lane, RoomKind, StartFacts, StepSelection};
+use crate::lane_files::{self, LoadedLane};
 use crate::lane_runner::{LaneOutcome, LaneRoom, LaneRuling, recall, remember, run_lane};
 use crate::process::cores;
 use crate::process::sandbox::SandboxChoice;
@@ -138,7 +139,7 @@ async fn once(ask: LaneRequest<'_>) -> Result<u8, CliError> {
 async fn attempt(ask: LaneRequest<'_>, was_told: &Cell<bool>) -> Result<u8, CliError> {
     let LaneRequest { root, arguments, environment, path, stop } = ask;
     arguments.voice.places(environment)?;
-    let LoadedLane { mut lane, notes, .. } = gate::load(root, &arguments.name, path).map_err(failed)?;
+    let LoadedLane { mut lane, notes, .. } = lane_files::load(root, &arguments.name, path).map_err(failed)?;
     say(&notes);
     let whole = lane.clone();
     lane.fail_fast &= !arguments.keep_going;
@@ -151,7 +152,7 @@ async fn attempt(ask: LaneRequest<'_>, was_told: &Cell<bool>) -> Result<u8, CliE
         return plan::print(&lane, &left_out, from, room.as_ref(), arguments.voice.json.is_some());
     }
     let runs: Vec<bool> = left_out.iter().map(Option::is_none).collect();
-    gate::can_run(root, &lane, path, &runs).map_err(failed)?;
+    lane_files::can_run(root, &lane, path, &runs).map_err(failed)?;
     let project = store::project_dir(&state_dir(ask)?, root);
     let logs = LaneDir::create(&project, &uuid::Uuid::now_v7().to_string()).map_err(CliError::own)?;
     let court = match arguments.clean {

@@ -6,8 +6,8 @@ use super::super::failure::CliError;
 use super::super::output::{no_output, print_json};
 use super::super::paint::{self, Tone};
 use super::{Unasked, failed};
-use crate::gate::{self, CheckedLanes, GateError};
 use crate::lane::LaneRemark;
+use crate::lane_files::{self, CheckedLanes, LaneFilesError};
 use crate::report::lane_data::LANE_SCHEMA_VERSION;
 use crate::verdict::Reason;
 use anyhow::Context;
@@ -52,7 +52,8 @@ pub(super) fn validate(root: &Path, arguments: &ValidateLanesArguments, search: 
         } else {
             let is_below = Path::new(".").canonicalize().is_ok_and(|current| current == root);
             let file = if is_below { path.clone() } else { std::path::absolute(path).unwrap_or_else(|_| path.clone()) };
-            let CheckedLanes { lanes, problems, warnings } = gate::check_file(root, &file.to_string_lossy(), search);
+            let CheckedLanes { lanes, problems, warnings } =
+                lane_files::check_file(root, &file.to_string_lossy(), search);
             found.add(lanes.len(), problems, warnings);
         }
     }
@@ -92,13 +93,13 @@ impl ValidationResult {
     fn project(&mut self, path: &Path, is_one_of_many: bool, search: &str) -> Result<(), CliError> {
         let what = || format!("there is no folder `{}`", path.display());
         let root = path.canonicalize().with_context(what).map_err(CliError::input)?;
-        let CheckedLanes { lanes, mut problems, mut warnings } = gate::check(&root, search);
+        let CheckedLanes { lanes, mut problems, mut warnings } = lane_files::check(&root, search);
         let before =
             if is_one_of_many && path != Path::new(".") { format!("{}: ", path.display()) } else { String::new() };
         if lanes.is_empty() && problems.is_empty() {
-            match gate::look_if_no_lanes(&root, search).map_err(GateError::from).map_err(failed)? {
+            match lane_files::detect_if_no_lanes(&root, search).map_err(LaneFilesError::from).map_err(failed)? {
                 Some(detected) if !detected.is_empty() => {
-                    detected.lane().map_err(GateError::from).map_err(failed)?;
+                    detected.lane().map_err(LaneFilesError::from).map_err(failed)?;
                     self.lanes += 1;
                     let says = "no lanes; fledge detected `verify`: save it with `fledge init`";
                     self.strange.push(format!("{before}{says}"));

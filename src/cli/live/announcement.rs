@@ -1,7 +1,7 @@
 //! The title and the progress of the terminal during a run, and the notification at its end.
 
 use super::super::terminal::{ST, TerminalFeatures, known};
-use super::super::tone::one_line;
+use super::super::text_style::one_line;
 use super::{StatusLine, put};
 use std::sync::{Mutex, PoisonError};
 

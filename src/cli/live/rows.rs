@@ -1,7 +1,7 @@
 //! The text of the rows at the bottom of a terminal: activities, waiting activities and the status.
 //! Only computes.
 
-use super::super::tone::{Tone, one_line, painted};
+use super::super::text_style::{Tone, one_line, painted};
 use super::{Doing, RunningWork};
 use crate::duration::milliseconds;
 use crate::report::seconds;

@@ -5,7 +5,7 @@ use super::super::connect::again;
 use super::super::drive::{AgentWork, OutputArguments, OutputOptions, drive};
 use super::super::failure::CliError;
 use super::super::limit_arguments::LimitArguments;
-use super::super::outlet::outlet;
+use super::super::output_path::find_output;
 use super::super::results::{ResultFiles, RunFiles};
 use super::super::resume::{failed, settings, task_after};
 use super::super::runtime::block_on;
@@ -44,7 +44,7 @@ pub(super) fn run(
     arguments: &ContinueArguments,
     environment: &EnvironmentLayer,
 ) -> Result<u8, CliError> {
-    let report = arguments.report.as_deref().and_then(|path| outlet("--report", path, &shelf.workspace).ok());
+    let report = arguments.report.as_deref().and_then(|path| find_output("--report", path, &shelf.workspace).ok());
     let results = ResultFiles::of_job(&shelf.workspace, environment).with(RunFiles { report, patch: None });
     let done = continue_run(shelf, arguments, environment, results.clone());
     if let Err(failure) = &done
@@ -69,7 +69,7 @@ fn continue_run(
     let (row, terms, before) = earlier(&store, &row.head.id).map_err(failed)?;
     let is_there = Path::new(&row.head.workspace).is_dir();
     let workspace = if is_there { workspace_of(shelf, &row)? } else { home_of(shelf, &store, &row)? };
-    arguments.report.as_ref().map(|path| outlet("--report", path, &workspace)).transpose()?;
+    arguments.report.as_ref().map(|path| find_output("--report", path, &workspace)).transpose()?;
     let set = configured::load(environment, &workspace).map_err(CliError::input)?;
     let place = ProjectContext { workspace: &workspace, state_dir: &shelf.state, set: &set };
     let models = again(&row, &terms, &place, environment, &Pacer::default())?;

@@ -2,9 +2,9 @@
 //! its conversation and state.
 
 use super::super::failure::CliError;
-use super::super::outlet::outlet;
 use super::super::output::{no_output, print_data, print_json};
-use super::super::record::{self, outlet_beside_git};
+use super::super::output_path::find_output;
+use super::super::record::{self, find_output_beside_git};
 use super::{RunsContext, data, failed, story};
 use crate::chat::{Block, Message, Role, ToolCall};
 use crate::driver::ResumeError;
@@ -41,13 +41,13 @@ pub(in crate::cli) struct ExportArguments {
 
 /// Exports a run; returns the exit code.
 pub(super) fn export(shelf: &RunsContext, arguments: &ExportArguments) -> Result<u8, CliError> {
-    let place = if arguments.cassette { outlet_beside_git } else { outlet };
+    let place = if arguments.cassette { find_output_beside_git } else { find_output };
     let output = arguments.output.as_ref().map(|path| place("--output", path, &shelf.workspace)).transpose()?;
     let (store, row) = shelf.find(&arguments.run)?;
     if arguments.cassette {
         let text = record::text(&store, &row.head.id)?;
         match output {
-            Some(outlet) => outlet.write(text.as_bytes(), &|| true).map_err(CliError::own)?,
+            Some(output) => output.write(text.as_bytes(), &|| true).map_err(CliError::own)?,
             None => print_data(text.strip_suffix('\n').unwrap_or(&text)).map_err(no_output)?,
         }
         return Ok(0);
@@ -69,7 +69,7 @@ pub(super) fn export(shelf: &RunsContext, arguments: &ExportArguments) -> Result
         crate::driver::export(&store, &row, |line| put(line).map_err(ExportStop::Unwritten)).map_err(CliError::from)?;
     }
     // Written completely or not at all, once everything was read.
-    output.map_or(Ok(()), |outlet| outlet.write(whole.as_bytes(), &|| true).map_err(CliError::own))?;
+    output.map_or(Ok(()), |output| output.write(whole.as_bytes(), &|| true).map_err(CliError::own))?;
     Ok(0)
 }
 

@@ -7,7 +7,7 @@ use super::super::runtime::block_on;
 use super::super::signals;
 use super::{RunsContext, data, failed, story};
 use crate::config::EnvironmentLayer;
-use crate::driver::{self, ResumeError, StopToken, ToldEvents};
+use crate::driver::{self, ResumeError, RunEvents, StopToken};
 use crate::id::RunId;
 use crate::store::{RunListFilter, RunProperty, RunRow, Store, StoredRunState};
 use crate::verdict::Reason;
@@ -85,7 +85,7 @@ async fn follow(store: &Store, run: &RunId, mut display: RunDisplay) -> Result<u
     }
 }
 
-fn show(told: &mut ToldEvents<'_>, display: &mut RunDisplay) -> Result<(), CliError> {
+fn show(told: &mut RunEvents<'_>, display: &mut RunDisplay) -> Result<(), CliError> {
     for record in told {
         let record = record.map_err(unread)?;
         match &record.of {

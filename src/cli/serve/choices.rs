@@ -3,7 +3,7 @@
 
 use super::source::{ProjectTasks, one_line};
 use crate::config::{ProjectConfig, auto_name};
-use crate::gate;
+use crate::lane_files;
 use crate::limits::MAX_SOURCE;
 use crate::scheduler::FOLDER;
 use crate::serve::engine::{ParamChoice, RunChoices, TaskChoice};
@@ -29,7 +29,7 @@ impl ProjectTasks {
     /// Returns the names of the valid lanes.
     pub(super) fn lanes(&self) -> Vec<String> {
         let path = self.environment.get("PATH").unwrap_or_default();
-        let listed = gate::list(&self.workspace, path);
+        let listed = lane_files::list(&self.workspace, path);
         listed.map(|listed| listed.lanes.into_iter().map(|lane| lane.name).collect()).unwrap_or_default()
     }
 

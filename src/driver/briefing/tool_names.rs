@@ -3,7 +3,8 @@
 //! fledge refuses a pattern that fits no tool, because the task relies on it in vain. A pattern for
 //! tools that may come later gets a note.
 
-use super::{PlanError, patterns};
+use crate::driver::error::PlanError;
+use crate::driver::tool_lists::patterns;
 use crate::mcp::ServerConfig;
 use crate::run::RunPlan;
 use crate::task::{PatternMatch, Task, check_ask, check_tool, fit, reaches};

@@ -9,7 +9,7 @@ use super::named::{
     SOURCED, has_script_extension, inside, is_of_checks, is_script, is_source, run_in_turn, text, words,
 };
 use super::tests_named::BaseTests;
-use crate::workspace::pattern::Patterns;
+use crate::pattern::Patterns;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 

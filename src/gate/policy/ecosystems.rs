@@ -2,8 +2,8 @@
 //! every day are not protected as a whole: manifests are judged by section (see
 //! [`super::manifest`]), and tests are protected only if the base has them.
 
+use crate::pattern::Patterns;
 use crate::workspace::ProtectedRule;
-use crate::workspace::pattern::Patterns;
 use std::sync::LazyLock;
 
 /// Paths that steer tools or tests.

@@ -5,7 +5,6 @@
 //! They have no rule here. The gate judges the work by the base's own versions of them too.
 
 mod calls;
-mod change;
 mod checks;
 mod ci;
 mod cmake;
@@ -33,21 +32,20 @@ mod test_folders;
 mod tests_named;
 mod tests_selected;
 mod tox_parts;
-mod uncommitted;
 mod unused;
 mod unused_parts;
 mod vendored;
 
 use crate::gate::names::{joined, name_of};
 use crate::lane::Lane;
+use crate::pattern::{PatternError, Patterns};
 use crate::verdict::tests_in;
-use crate::workspace::pattern::{PatternError, Patterns};
 use crate::workspace::{ProtectedRule, Protection};
 pub(super) use calls::rules_of_git;
-pub use change::{PathChange, PathChangeKind, TreeSide};
 use checks::Importers;
 use declares::BaseDeclarations;
 use ecosystems::{GIT_READS, READS, SHADOWED, TEST, TESTS};
+pub use findings::{PathChange, PathChangeKind, TreeSide};
 use loaded_by_tests::TestHelpers;
 pub(super) use made::shell_texts;
 use nearer::ShadowableFiles;

@@ -7,7 +7,7 @@ use super::makefiles::{self, is_makefile};
 use super::named::{inside, text, words};
 use crate::gate::names::name_of;
 use crate::lane::Lane;
-use crate::workspace::pattern::Patterns;
+use crate::pattern::Patterns;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

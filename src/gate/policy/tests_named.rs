@@ -9,7 +9,7 @@ use super::{cmake, exactly, folders_of, loaded_by_tests, manifest, test_folders,
 use crate::gate::names::name_of;
 use crate::gate::signs;
 use crate::lane::Lane;
-use crate::workspace::pattern::{PatternError, Patterns};
+use crate::pattern::{PatternError, Patterns};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 

@@ -10,7 +10,7 @@ use super::tests_named::BaseTests;
 use crate::gate::names::name_of;
 use crate::gate::signs;
 use crate::lane::Lane;
-use crate::workspace::pattern::Patterns;
+use crate::pattern::Patterns;
 use std::collections::BTreeSet;
 
 /// The maximum number of files of the base that are searched for commands.

@@ -12,7 +12,7 @@ use super::reached::ReachedFiles;
 use super::tests_named;
 use crate::gate::names::name_of;
 use crate::lane::Lane;
-use crate::workspace::pattern::Patterns;
+use crate::pattern::Patterns;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::LazyLock;
 

@@ -9,7 +9,7 @@ use super::reached::ReachedFiles;
 use super::{BaseFiles, PathChange, PathChangeKind, Policy, TreeSide, ci, make_parts, tox_parts, unused};
 use crate::gate::names::name_of;
 use crate::lane::Lane;
-use crate::workspace::pattern::Patterns;
+use crate::pattern::Patterns;
 use crate::workspace::{ProtectedRule, Protection};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,5 @@
 //! The compiler of lanes. It inserts tasks and included lanes, and sets names and dependencies.
 
-mod evidence;
 mod finish;
 mod tasks;
 mod terms;

@@ -1,10 +1,11 @@
-//! Compilation of a lane's gate settings: the steps that prepare the room, and the step that a
-//! canary names.
+//! Compilation of a lane's gate settings: the steps that prepare the room, the step that a canary
+//! names, and test reports. Each report is evidence for one step only.
 
 use super::{Compiler, Scope};
 use crate::lane::Step;
 use crate::lane::draft::{NamedSpan, StepItem};
 use crate::yaml::{Problem, excerpt};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 impl<'b> Compiler<'b> {
@@ -27,6 +28,19 @@ impl<'b> Compiler<'b> {
         let Some(named) = named.filter(|named| !names().any(|name| name == named.name)) else { return };
         let problem = Problem::at(named.place, format!("there is no step `{}`", excerpt(&named.name)));
         self.complain(path, problem.near(&named.name, names()));
+    }
+
+    /// Refuses a test report that another step writes too, because it would count as evidence for
+    /// both steps.
+    pub(super) fn refuse_shared_report(&mut self, item: &StepItem, scope: &Scope<'_>) {
+        let Some(Step { dir, junit: Some(junit), name, .. }) = self.steps.last().map(|last| &last.step) else { return };
+        let path = Path::new(dir.as_deref().unwrap_or(".")).join(junit);
+        let path: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+        let (report, name) = (excerpt(&path.display().to_string()), name.clone());
+        if let Some(first) = self.reports.insert(path, name) {
+            let message = format!("the test report `{report}` is that of the step `{}` too", excerpt(&first));
+            self.complain(&scope.path, Problem::at(item.place, message).hint("let each step write its own"));
+        }
     }
 }
 

@@ -1,17 +1,19 @@
 //! The reader of `fledge.toml` and imported files of the same form: tasks and lanes. A problem of a
 //! task or lane affects only that task or lane. Unknown keys are warnings, because other tools also
 //! read these files and accept them.
+//!
+//! Also parses any TOML into a tree of `serde_json` values, for readers of other tools' files.
 
 mod nodes;
-mod tree;
-
-pub use tree::parse_toml;
 
 use super::draft::{CommandOptions, LaneDraft, LaneForm, LaneTask, NamedSpan, StepItem, StepKind};
 use super::reading::{LATER, LONGEST_NAME, LONGEST_TIME, LaneReading};
 use super::terms::TERMS;
 use crate::yaml::{FilePlace, Problem, Problems, TableReader, YamlKey, YamlNode, YamlValue, excerpt, nearest};
+use ::toml::Spanned;
+use ::toml::de::{DeTable, DeValue};
 use nodes::TomlTop;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -226,6 +228,29 @@ impl LaneReading {
 fn is_lane_name(name: &str) -> bool {
     let is_plain = !name.starts_with('.') && !name.chars().any(|char| char == '/' || char.is_control());
     is_plain && !name.trim().is_empty() && name.chars().count() <= LONGEST_NAME
+}
+
+/// Parses a TOML document into a tree. `None` if the text is not TOML. Numbers and dates are texts.
+pub fn parse_toml(text: &str) -> Option<Value> {
+    let table = DeTable::parse(text.strip_prefix('\u{feff}').unwrap_or(text)).ok()?;
+    Some(table_of(table.get_ref()))
+}
+
+fn table_of(table: &DeTable<'_>) -> Value {
+    let entry = |(key, value): (_, &Spanned<DeValue<'_>>)| (key, value_of(value.get_ref()));
+    table.iter().map(|(key, value)| entry((key.get_ref().to_string(), value))).collect::<Map<_, _>>().into()
+}
+
+fn value_of(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => text.to_string().into(),
+        DeValue::Boolean(flag) => (*flag).into(),
+        DeValue::Integer(number) => number.as_str().into(),
+        DeValue::Float(number) => number.as_str().into(),
+        DeValue::Datetime(date) => date.to_string().into(),
+        DeValue::Array(items) => items.iter().map(|item| value_of(item.get_ref())).collect(),
+        DeValue::Table(table) => table_of(table),
+    }
 }
 
 #[cfg(test)]

@@ -9,8 +9,9 @@
 //! the text.
 
 use super::excerpt::excerpt;
+use crate::lane::JunitReport;
 use crate::process::clean;
-use crate::verdict::{TestCase, TestCounts, TestStatus, TestSummary};
+use crate::verdict::{TestCase, TestStatus, TestSummary};
 use quick_xml::Reader;
 use quick_xml::escape::{resolve_predefined_entity, unescape};
 use quick_xml::events::{BytesStart, Event};
@@ -27,16 +28,6 @@ const MESSAGE: usize = 1024;
 const LOOKED_AT: usize = 64 * 1024;
 /// The maximum size of a name, in bytes.
 const NAME: usize = 400;
-
-/// The tests of a report, in its order.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct JunitReport {
-    /// The number of tests by status. A suite may claim more failures than there are failing tests;
-    /// each further one counts as an error.
-    pub counts: TestCounts,
-    /// All tests.
-    pub cases: Vec<TestCase>,
-}
 
 /// An error in the text of a JUnit report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

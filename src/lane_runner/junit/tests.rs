@@ -1,6 +1,7 @@
 //! Tests with reports from real runners and from attackers.
 
 use super::*;
+use crate::verdict::TestCounts;
 use proptest::prelude::*;
 
 fn case(suite: &str, name: &str, status: TestStatus, message: &str) -> TestCase {

@@ -4,16 +4,14 @@
 use super::filter::FilteredTransport;
 use super::{MAX_MESSAGE, short};
 use crate::error_chain::chain;
+use crate::http::{HttpSettings, client_builder};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Url, redirect, retry};
+use reqwest::{Client, Url};
 use rmcp::RoleClient;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use std::net::IpAddr;
-use std::time::Duration;
 
-const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// The maximum size of an error response, in bytes.
 const MAX_COMPLAINT: usize = 4 * 1024;
 
@@ -43,24 +41,6 @@ fn client(url: &Url, headers: &[(String, String)]) -> Result<Client, String> {
         value.set_sensitive(true);
         all.insert(key, value);
     }
-    // This fails only if the program has already chosen a provider. Then that provider is used.
-    let _chosen_already = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = Client::builder()
-        .user_agent(concat!("fledge/", env!("CARGO_PKG_VERSION")))
-        .default_headers(all)
-        .redirect(redirect::Policy::none()) // a redirect must not receive a key
-        .retry(retry::never())
-        .connect_timeout(CONNECT_TIME);
-    if url.scheme() == "http" {
-        builder = builder.tls_certs_only([]); // loading them takes tens of milliseconds
-    }
-    if is_local(url) {
-        builder = builder.no_proxy();
-    }
-    builder.build().map_err(|error| short(&chain(&error)))
-}
-
-fn is_local(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    let builder = client_builder(url, &HttpSettings::default()).map_err(|error| short(&chain(&error)))?;
+    builder.default_headers(all).build().map_err(|error| short(&chain(&error)))
 }

@@ -23,6 +23,7 @@ mod starts;
 mod trust;
 mod view;
 
+pub use crate::sandbox_kind::{SandboxChoice, SandboxKind};
 pub use bounds::SandboxLimits;
 pub use caches::{ToolCache, add_layers, tool_caches};
 pub use gits::{git_led_to, gits_below};
@@ -39,7 +40,6 @@ use super::{EndedProcess, Invocation, ProcessEnd};
 use crate::limits::HELPER_TIMEOUT;
 use crate::process;
 use bubblewrap::{Bubblewrap, SocketRules};
-use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,58 +53,6 @@ pub const INSIDE: &str = "inside";
 const LOOK: &str = "case $0 in */*) test -x \"$0\";; *) command -v -- \"$0\";; esac >/dev/null || exit 86";
 /// The exit code of that script if the program is missing.
 const NOWHERE: i32 = 86;
-
-/// The mechanism of a sandbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum SandboxKind {
-    /// Its own namespaces and mounts, by bubblewrap.
-    Bubblewrap,
-    /// Landlock and seccomp: `.git` can be written, and attributes of files can be changed.
-    Landlock,
-    /// No sandbox.
-    Off,
-}
-
-/// The requested sandbox.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SandboxChoice {
-    /// The best sandbox that works. If none does, fledge refuses to run.
-    #[default]
-    Auto,
-    /// Bubblewrap.
-    Required,
-    /// No sandbox.
-    Off,
-}
-
-impl SandboxChoice {
-    /// The names of all choices.
-    pub const NAMES: [&str; 3] = ["auto", "required", "off"];
-
-    /// Returns the choice with this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        match name {
-            "auto" => Some(Self::Auto),
-            "required" => Some(Self::Required),
-            "off" => Some(Self::Off),
-            _ => None,
-        }
-    }
-}
-
-impl SandboxKind {
-    /// Returns the name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bubblewrap => "bubblewrap",
-            Self::Landlock => "landlock",
-            Self::Off => "off",
-        }
-    }
-}
 
 /// A sandbox that works. Cheap to clone.
 #[derive(Debug, Clone)]

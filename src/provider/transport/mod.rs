@@ -10,8 +10,6 @@ mod scrub;
 #[cfg(test)]
 mod tests;
 mod watch;
-#[cfg(test)]
-mod ways_tests;
 
 use super::{
     DeltaSink, Endpoint, ModelRequest, PendingReply, Provider, ProviderError, Secret, announce,

@@ -1,20 +1,19 @@
 //! Tests of turns over real sockets: the error of each fault, the number of requests, and that no
 //! key appears in an error.
 
-use super::super::{
-    Endpoint, ModelRequest, Provider, ProviderError, Secret, TurnTimeouts, WireFormat, connect,
-    scripted::{
-        ScriptedServer,
-        ServerAct::{self, Flood, Read, Reset, Send, Stall},
-    },
-};
+use super::super::{Endpoint, ModelRequest, Provider, ProviderError, Secret, TurnTimeouts, WireFormat, connect};
 use crate::chat::{Delta, Message, ModelError, ModelErrorKind, Reply, Spent};
+use crate::test_support::{
+    ScriptedServer,
+    ServerAct::{self, Flood, Read, Reset, Send, Stall},
+};
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 mod ends;
+mod settings;
 mod spent;
 
 const KEY: &str = "sk-canary-0123456789";
@@ -258,7 +257,7 @@ async fn dropping_a_turn_closes_its_connection() {
     let model = provider(kind.clone(), &server);
     tokio::select! {
         end = model.complete(&request, &|_| ()) => panic!("{end:?}"),
-        () = server.asked() => {}
+        _request = server.asked() => {}
     }
     server.hung_up().await;
 

@@ -3,7 +3,7 @@
 use super::executing::{BackingOff, ToolTurn};
 use super::reporting::EndedRun;
 use crate::id::CallId;
-use crate::run::done_tool::DoneTool;
+use crate::run::event::DoneTool;
 use crate::run::query::ModelQuery;
 use crate::verdict::{Reason, StopCause, Verdict};
 

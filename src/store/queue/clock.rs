@@ -76,7 +76,7 @@ fn ticks() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::super::super::schema;
-    use super::super::ledger::FORM;
+    use super::super::tables::FORM;
     use super::*;
 
     #[test]

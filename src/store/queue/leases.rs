@@ -3,7 +3,7 @@
 
 use super::super::StoreError;
 use super::clock::Clock;
-use super::ledger::{QueueTables, Safe, columns, reap};
+use super::tables::{QueueTables, Safe, columns, reap};
 use crate::queue::{BatchId, BuryReason, Completed, JobLease, PoolName, Released, Renewed, ResultText, Retry, Worker};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use std::time::Duration;
@@ -176,9 +176,9 @@ fn take(transaction: &Transaction<'_>, no: i64, worker: &Worker, now: i64) -> ru
     let lease = |row: &Row<'_>| {
         let (attempt, deliveries): (u32, u32) = (row.get(4)?, row.get(5)?);
         Ok(JobLease {
-            job: super::look::name(row, 0)?,
-            batch: super::look::name(row, 1)?,
-            pool: super::look::name(row, 2)?,
+            job: super::jobs::name(row, 0)?,
+            batch: super::jobs::name(row, 1)?,
+            pool: super::jobs::name(row, 2)?,
             payload: row.get(3)?,
             attempt,
             is_last: attempt >= deliveries,

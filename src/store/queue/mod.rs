@@ -4,22 +4,21 @@
 //! transaction at a time.
 
 mod clock;
+mod jobs;
 mod leases;
-mod ledger;
-mod look;
-mod orders;
+mod tables;
 
 use super::{StoreError, files};
 use crate::queue::{
     BatchId, CancelCount, CancelScope, Completed, JobFilter, JobId, JobLease, JobSpec, MOST_BYTES, PoolName, Queue,
     QueueError, QueueState, QueueStatus, QueuedJob, Released, Renewed, ResultText, Retry, Revived, Submitted, Worker,
 };
-use ledger::QueueTables;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Mutex as Turnstile, Notify};
+use tables::QueueTables;
+use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -30,7 +29,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// changes at once.
 #[derive(Debug, Clone)]
 pub struct SqliteQueue {
-    ledger: Arc<Turnstile<QueueTables>>,
+    tables: Arc<AsyncMutex<QueueTables>>,
     /// Leases of claims whose caller stopped waiting.
     left: Left,
     /// Notified when there may be something to claim.
@@ -49,22 +48,22 @@ impl SqliteQueue {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             files::make_safely(folder)?;
         }
-        let ledger = Arc::new(Turnstile::new(QueueTables::open(path)?));
-        Ok(Self { ledger, left: Left::default(), changed: Arc::default() })
+        let tables = Arc::new(AsyncMutex::new(QueueTables::open(path)?));
+        Ok(Self { tables, left: Left::default(), changed: Arc::default() })
     }
 
-    /// Runs `work` on the ledger, on a thread that may block. Before that, releases the leases in
+    /// Runs `work` on the tables, on a thread that may block. Before that, releases the leases in
     /// `left`.
     async fn with<T: Send + 'static>(
         &self,
         verb: &'static str,
         work: impl FnOnce(&QueueTables) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, QueueError> {
-        let (ledger, left) = (Arc::clone(&self.ledger).lock_owned().await, Arc::clone(&self.left));
+        let (tables, left) = (Arc::clone(&self.tables).lock_owned().await, Arc::clone(&self.left));
         let done = spawn_blocking(move || {
             let unused = std::mem::take(&mut *left.lock().unwrap_or_else(PoisonError::into_inner));
-            unused.iter().try_for_each(|lease| ledger.release(lease, &Retry::Unused).map(drop))?;
-            work(&ledger)
+            unused.iter().try_for_each(|lease| tables.release(lease, &Retry::Unused).map(drop))?;
+            work(&tables)
         });
         match done.await {
             Ok(done) => done.map_err(|source| QueueError::Failed { verb, source: Box::new(source) }),
@@ -91,7 +90,7 @@ impl SqliteQueue {
     /// When the queue cannot be written.
     pub async fn take_back(&self, pool: &PoolName) -> Result<(), QueueError> {
         let pool = pool.clone();
-        self.change("reclaim jobs", move |ledger| ledger.take_back(&pool)).await
+        self.change("reclaim jobs", move |tables| tables.take_back(&pool)).await
     }
 
     /// Returns the jobs of a pool in these states before a position, newest first, each with its
@@ -107,7 +106,7 @@ impl SqliteQueue {
         most: u32,
     ) -> Result<Vec<(QueuedJob, String)>, QueueError> {
         let (pool, states) = (pool.clone(), states.to_vec());
-        self.with("read the queue", move |ledger| ledger.newest(&pool, &states, before, most)).await
+        self.with("read the queue", move |tables| tables.newest(&pool, &states, before, most)).await
     }
 
     /// Returns one job with its payload, or `None` if the queue does not know it.
@@ -116,12 +115,12 @@ impl SqliteQueue {
     /// When the queue cannot be read.
     pub async fn job_and_payload(&self, job: &JobId) -> Result<Option<(QueuedJob, String)>, QueueError> {
         let job = job.clone();
-        self.with("read the queue", move |ledger| ledger.job_and_payload(&job)).await
+        self.with("read the queue", move |tables| tables.job_and_payload(&job)).await
     }
 
     async fn try_claim(&self, worker: &Worker, pools: &[PoolName]) -> Result<Option<JobLease>, QueueError> {
         let (worker, pools, left) = (worker.clone(), pools.to_vec(), Arc::clone(&self.left));
-        let claim = move |ledger: &QueueTables| Ok(Handed { lease: ledger.claim(&worker, &pools)?, left });
+        let claim = move |tables: &QueueTables| Ok(Handed { lease: tables.claim(&worker, &pools)?, left });
         Ok(self.with("claim a job", claim).await?.lease.take())
     }
 }
@@ -146,7 +145,7 @@ impl Queue for SqliteQueue {
     async fn submit(&self, jobs: &[JobSpec]) -> Result<Vec<Submitted>, QueueError> {
         jobs.iter().try_for_each(|job| fits("payload", &job.id, &job.payload))?;
         let jobs = jobs.to_vec();
-        self.change("submit jobs", move |ledger| ledger.submit(&jobs)).await
+        self.change("submit jobs", move |tables| tables.submit(&jobs)).await
     }
 
     async fn claim(&self, worker: &Worker, pools: &[PoolName], wait: Duration) -> Result<Option<JobLease>, QueueError> {
@@ -168,67 +167,67 @@ impl Queue for SqliteQueue {
 
     async fn renew(&self, lease: &JobLease) -> Result<Renewed, QueueError> {
         let lease = lease.clone();
-        self.with("renew a lease", move |ledger| ledger.renew(&lease)).await
+        self.with("renew a lease", move |tables| tables.renew(&lease)).await
     }
 
     async fn complete(&self, lease: &JobLease, manifest: &ResultText) -> Result<Completed, QueueError> {
         fits("manifest", &lease.job, &manifest.0)?;
         let (lease, manifest) = (lease.clone(), manifest.clone());
-        self.change("complete a job", move |ledger| ledger.complete(&lease, &manifest)).await
+        self.change("complete a job", move |tables| tables.complete(&lease, &manifest)).await
     }
 
     async fn release(&self, lease: &JobLease, retry: &Retry) -> Result<Released, QueueError> {
         let (lease, retry) = (lease.clone(), retry.clone());
-        self.change("release a job", move |ledger| ledger.release(&lease, &retry)).await
+        self.change("release a job", move |tables| tables.release(&lease, &retry)).await
     }
 
     async fn bury(&self, lease: &JobLease, why: &str) -> Result<Released, QueueError> {
         let (lease, why) = (lease.clone(), why.to_owned());
-        self.change("give up a job", move |ledger| ledger.bury(&lease, &why)).await
+        self.change("give up a job", move |tables| tables.bury(&lease, &why)).await
     }
 
     async fn cancel(&self, scope: &CancelScope) -> Result<CancelCount, QueueError> {
         let scope = scope.clone();
-        self.with("cancel jobs", move |ledger| ledger.cancel(&scope)).await
+        self.with("cancel jobs", move |tables| tables.cancel(&scope)).await
     }
 
     async fn revive(&self, job: &JobId) -> Result<Revived, QueueError> {
         let job = job.clone();
-        self.change("revive a job", move |ledger| ledger.revive(&job)).await
+        self.change("revive a job", move |tables| tables.revive(&job)).await
     }
 
     async fn pause(&self, pool: &PoolName, time: Duration) -> Result<(), QueueError> {
         let pool = pool.clone();
-        self.with("pause a pool", move |ledger| ledger.pause(&pool, time)).await
+        self.with("pause a pool", move |tables| tables.pause(&pool, time)).await
     }
 
     async fn resume(&self, pool: &PoolName) -> Result<(), QueueError> {
         let pool = pool.clone();
-        self.change("resume a pool", move |ledger| ledger.resume(&pool)).await
+        self.change("resume a pool", move |tables| tables.resume(&pool)).await
     }
 
     async fn limit(&self, pool: &PoolName, most: Option<u32>) -> Result<(), QueueError> {
         let pool = pool.clone();
-        self.change("limit a pool", move |ledger| ledger.limit(&pool, most)).await
+        self.change("limit a pool", move |tables| tables.limit(&pool, most)).await
     }
 
     async fn status(&self, batch: Option<&BatchId>) -> Result<QueueStatus, QueueError> {
         let batch = batch.cloned();
-        self.with("read the queue", move |ledger| ledger.status(batch.as_ref())).await
+        self.with("read the queue", move |tables| tables.status(batch.as_ref())).await
     }
 
     async fn jobs(&self, which: &JobFilter) -> Result<Vec<QueuedJob>, QueueError> {
         let which = which.clone();
-        self.with("read the queue", move |ledger| ledger.jobs(&which)).await
+        self.with("read the queue", move |tables| tables.jobs(&which)).await
     }
 
     async fn job(&self, job: &JobId) -> Result<Option<QueuedJob>, QueueError> {
         let job = job.clone();
-        self.with("read the queue", move |ledger| ledger.job(&job)).await
+        self.with("read the queue", move |tables| tables.job(&job)).await
     }
 
     async fn gc(&self, age: Duration) -> Result<u64, QueueError> {
-        self.with("delete old jobs", move |ledger| ledger.gc(age)).await
+        self.with("delete old jobs", move |tables| tables.gc(age)).await
     }
 }
 

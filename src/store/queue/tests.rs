@@ -87,7 +87,7 @@ async fn after_a_failure_of_the_disk_nothing_is_written_again_and_what_was_kept_
     let path = home.path().join("queue.db");
     let queue = SqliteQueue::open(&path).unwrap();
     queue.submit(&[job("a")]).await.unwrap();
-    queue.ledger.lock().await.break_off();
+    queue.tables.lock().await.break_off();
     let refused = queue.submit(&[job("b")]).await.unwrap_err();
     let why = std::error::Error::source(&refused).unwrap();
     assert_eq!(format!("{refused}: {why}"), format!("cannot submit jobs: cannot write {}", path.display()));

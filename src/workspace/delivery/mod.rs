@@ -20,6 +20,7 @@ pub use standing::RepositoryState;
 use super::trees::Trees;
 use super::trees::git::GitFolder;
 use crate::id::TreeId;
+use crate::run::RepositoryHead;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -38,24 +39,6 @@ pub struct UserRepository<'t> {
     prefix: String,
     /// The pinned configuration that overrides the current one.
     pinned: Option<Vec<(String, String)>>,
-}
-
-/// The state of a repository: its commit, branch and relevant configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RepositoryHead {
-    /// The id of the commit; `None` before the first one.
-    pub commit: Option<String>,
-    /// The full name of the branch (`refs/heads/main`); `None` if the head is detached.
-    pub branch: Option<String>,
-    /// The tree of the workspace's folder; `None` if the commit does not have the folder.
-    pub tree: Option<TreeId>,
-    /// The git directory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub git_dir: Option<String>,
-    /// The committer and the git settings of a commit, as keys and values, as
-    /// [`UserRepository::with_config`] adds them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub config: Vec<(String, String)>,
 }
 
 /// The content of a commit to make.

@@ -5,7 +5,7 @@ use super::names::spelled;
 use super::take::native;
 use super::{Inner, Trees, TreesError, look};
 use crate::id::TreeId;
-use crate::workspace::pattern::Patterns;
+use crate::pattern::Patterns;
 use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt as _;

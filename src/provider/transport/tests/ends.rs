@@ -3,7 +3,8 @@
 
 use super::{ANSWERS, ask, failure, head, provider, send};
 use crate::chat::ModelErrorKind;
-use crate::provider::{WireFormat, scripted::ScriptedServer};
+use crate::provider::WireFormat;
+use crate::test_support::ScriptedServer;
 
 /// Returns a body in one chunk and, if `ends` is true, the final chunk.
 fn chunked(kind: &WireFormat, body: &str, ends: bool) -> String {

@@ -4,7 +4,7 @@ use super::super::NextState;
 use crate::id::{CallId, TreeId};
 use crate::run::action::Action;
 use crate::run::context::RunContext;
-use crate::run::done_tool::DoneTool;
+use crate::run::event::DoneTool;
 use crate::run::loops::LoopOpinion;
 use crate::run::prompt;
 use crate::run::watch::AgentEvent;

@@ -9,7 +9,7 @@ use crate::id::CallId;
 use crate::run::action::Action;
 use crate::run::compaction::shortened;
 use crate::run::context::RunContext;
-use crate::run::done_tool::DoneTool;
+use crate::run::event::DoneTool;
 use crate::run::loops::LoopOpinion;
 use crate::run::prompt;
 use crate::run::run_spec::{ToolAccess, ToolRole, ToolRule};
