@@ -148,7 +148,13 @@ needs() { # Returns whether the programs are here. Prints a line if one is missi
 }
 
 reaches() { # Returns whether a command that asks a registry succeeds. Prints a line if it does not.
-    timeout 20 "$@" >/dev/null 2>&1 || { echo "skipped: $walk: no answer to \`$*\`"; return 1; }
+    timeout "${patience:-20}" "$@" >/dev/null 2>&1 || { echo "skipped: $walk: \`$*\` fails here"; return 1; }
+}
+
+installs() { # Returns whether npm installs packages here, and the first of them starts. Prints a line if not.
+    local folder=$work/npm
+    mkdir -p "$folder" && patience=90 reaches npm install --prefix "$folder" --no-save --no-fund --no-audit "$@" &&
+        reaches "$folder/node_modules/.bin/$1" --version
 }
 
 rust() {
@@ -202,7 +208,7 @@ PY
 }
 
 typescript() {
-    needs node npm && reaches npm view vitest version || return
+    needs node npm && reaches npm view vitest version && installs vitest typescript || return
     open_terminal
     run "git init -q && npm init -y"
     run "npm install --save-dev --no-fund --no-audit typescript vitest"
