@@ -154,12 +154,24 @@ fn new_conditions_on_tests_in_product_code_are_found() {
     assert_eq!(moved.switches, [], "a condition that moved");
 }
 
-/// Returns files of public crates: one in sixteen of those that Cargo downloaded to build this
-/// program. Empty if Cargo keeps its downloads elsewhere.
+/// Returns files of public crates: one in sixteen of those in the lock file that Cargo downloaded
+/// to build this program. Empty if Cargo keeps its downloads elsewhere.
 fn public_files() -> Vec<PathBuf> {
     let own = option_env!("CARGO_HOME").map(PathBuf::from);
     let home = own.or_else(|| Some(Path::new(option_env!("HOME")?).join(".cargo"))).unwrap_or_default();
-    let files = walkdir::WalkDir::new(home.join("registry/src")).sort_by_file_name().into_iter().flatten();
+    let crates: BTreeSet<String> = include_str!("../../../../Cargo.lock")
+        .split("[[package]]")
+        .filter_map(|package| {
+            let value = |key: &str| Some(package.split_once(key)?.1.split('"').next()?.to_owned());
+            Some(format!("{}-{}", value("name = \"")?, value("version = \"")?))
+        })
+        .collect();
+    let source = home.join("registry/src");
+    let is_of_crate = |file: &walkdir::DirEntry| {
+        let below = file.path().strip_prefix(&source).ok().and_then(|below| below.components().nth(1));
+        below.is_some_and(|name| crates.contains(name.as_os_str().to_string_lossy().as_ref()))
+    };
+    let files = walkdir::WalkDir::new(&source).sort_by_file_name().into_iter().flatten().filter(is_of_crate);
     let sources = files.filter(|file| file.path().extension().is_some_and(|end| end == "rs"));
     let small = sources.filter(|file| file.metadata().is_ok_and(|data| data.len() < 100_000));
     small.map(walkdir::DirEntry::into_path).step_by(16).collect()
