@@ -4,7 +4,9 @@
 use super::bus::next_life;
 use super::drive::{costs, taken_up};
 use super::lineage::{AgentRoster, first, kind_of, whose};
-use super::record::{self, RESUMED, RequestedActions, RestartedEffects, SENT, SHOWN, SentRecord, ShownRecord};
+use super::record::{
+    self, NOT_SENT, NotSentRecord, RESUMED, RequestedActions, RestartedEffects, SENT, SHOWN, SentRecord, ShownRecord,
+};
 use super::replay::ReplayDifference;
 use crate::chat::{Block, FileChange, ModelError};
 use crate::elapsed::Elapsed;
@@ -88,6 +90,10 @@ impl FoldedJournal {
         }
         if record.kind == SENT {
             self.sent.insert(serde_json::from_str::<SentRecord>(&record.data)?.call);
+            return Ok(Vec::new());
+        }
+        if record.kind == NOT_SENT {
+            self.sent.remove(&serde_json::from_str::<NotSentRecord>(&record.data)?.call);
             return Ok(Vec::new());
         }
         if record.kind == SHOWN {
