@@ -70,7 +70,7 @@ pub use hooks::RunHook;
 pub use lineage::whose;
 pub use memory::MemorySettings;
 pub use planning::lanes_at;
-pub use raise::{RunUse, check_limits, is_limited};
+pub use raise::{LimitError, RunUse, check_limits, check_resume, is_limited, limits_to_set};
 pub use record::{RESUMED, RestartedEffects, RunTerms, forget_beside};
 pub use replay::{ReplayDifference, ReplayResult, replay};
 pub use resume::{ResumeError, is_for_now, must_be_ours, spent, terms};

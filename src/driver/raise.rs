@@ -1,16 +1,51 @@
 //! New limits for an earlier run: what it has used so far, and whether they let it go on.
 
-use super::resume::{ResumeError, folded, readable};
+use super::resume::{ResumeError, folded, is_for_now, must_be_ours, readable};
 use crate::chat::money;
 use crate::duration::show_duration;
-use crate::limits::NewLimits;
+use crate::id::RunId;
+use crate::limits::{LimitName, NewLimits};
 use crate::store::{RunRow, Store, StoredRunState};
 use crate::verdict::Reason;
 use std::time::Duration;
 
+/// A limit that does not let a run go on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.message(LimitName::flag))]
+pub struct LimitError {
+    /// The run.
+    run: RunId,
+    /// The limit.
+    pub limit: LimitName,
+    flaw: LimitFlaw,
+}
+
+/// The flaw of a limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum LimitFlaw {
+    /// The run has used more.
+    TooLow { value: String, used: String },
+    /// The limit ended the run and is not higher now.
+    Reached(Reason),
+}
+
+impl LimitError {
+    /// Describes the error, with the limit named as `name` says.
+    pub fn message(&self, name: fn(LimitName) -> &'static str) -> String {
+        let (run, limit) = (&self.run, name(self.limit));
+        match &self.flaw {
+            LimitFlaw::TooLow { value, used } => {
+                format!("{limit} {value} is too low: {used} are used by run {run} already")
+            }
+            LimitFlaw::Reached(reason) => format!("run {run} cannot go on: {}; raise {limit}", reason.row().meaning),
+        }
+    }
+}
+
 /// Returns true if a limit ended a run, so that a higher one lets it go on.
 pub fn is_limited(state: &StoredRunState) -> bool {
-    let is_word_of = |word: &str| Reason::ALL.into_iter().any(|reason| reason.is_limit() && reason.to_string() == word);
+    let is_word_of =
+        |word: &str| Reason::ALL.into_iter().any(|reason| reason.limit().is_some() && reason.to_string() == word);
     matches!(state, StoredRunState::Ended(outcome) if is_word_of(&outcome.reason))
 }
 
@@ -34,40 +69,63 @@ pub fn check_limits(store: &Store, row: &RunRow, limits: NewLimits) -> Result<Ru
     let mut folded = folded(run, store.events(run, 0)?)?;
     let cost = Some(folded.cost()).filter(|cost| *cost > 0); // 0 also where the price is unknown
     let used = NewLimits { usd_micros: cost, ..folded.run.used() };
+    let fault = |(limit, flaw)| ResumeError::Limits(LimitError { run: run.clone(), limit, flaw });
     if let Some(too_low) = too_low(limits, used) {
-        return Err(ResumeError::Limits { why: format!("{too_low} by run {run} already") });
+        return Err(fault(too_low));
     }
     folded.run.set_limits(limits);
     if let Some(reason) = folded.run.still_limited() {
-        let meaning = reason.row().meaning;
-        let why = format!("run {run} cannot go on: {meaning}; raise {}", flag_of(reason));
-        return Err(ResumeError::Limits { why });
+        return Err(fault((reason.limit().unwrap_or(LimitName::Retries), LimitFlaw::Reached(reason))));
     }
     Ok(RunUse { used, limits: folded.run.limits() })
 }
 
-/// Returns the flag that raises a limit.
-fn flag_of(reason: Reason) -> &'static str {
-    match reason {
-        Reason::MaxTurns => "--max-turns",
-        Reason::BudgetTokens => "--max-tokens",
-        Reason::BudgetMoney => "--max-usd",
-        Reason::BudgetTime => "--max-time",
-        _ => "--max-retries",
+/// Checks that a resume with these limits lets a run go on.
+///
+/// # Errors
+/// [`ResumeError`] if another machine drives the run, the run has ended for good, or for the
+/// reasons of [`check_limits`].
+pub fn check_resume(store: &Store, row: &RunRow, limits: NewLimits) -> Result<(), ResumeError> {
+    must_be_ours(row)?;
+    if let StoredRunState::Ended(outcome) = &row.state
+        && !is_for_now(&row.state)
+        && !is_limited(&row.state)
+        && outcome.reason != Reason::NotDelivered.to_string()
+    {
+        let reason = Reason::label_of(&outcome.reason).to_owned();
+        return Err(ResumeError::Over { run: row.head.id.clone(), reason });
     }
+    if is_limited(&row.state) || !limits.is_empty() {
+        check_limits(store, row, limits)?;
+    }
+    Ok(())
 }
 
-/// Describes the first limit that is lower than what is used.
-fn too_low(limits: NewLimits, used: NewLimits) -> Option<String> {
+/// Returns those of these limits that a run does not have yet. An earlier process may have set
+/// them before it ended.
+///
+/// # Errors
+/// [`ResumeError`] if its journal cannot be read.
+pub fn limits_to_set(store: &Store, row: &RunRow, limits: NewLimits) -> Result<NewLimits, ResumeError> {
+    if limits.is_empty() {
+        return Ok(limits);
+    }
+    readable(&row.head)?;
+    let run = &row.head.id;
+    Ok(limits.beyond(folded(run, store.events(run, 0)?)?.run.limits()))
+}
+
+/// Returns the first limit that is lower than what is used.
+fn too_low(limits: NewLimits, used: NewLimits) -> Option<(LimitName, LimitFlaw)> {
     let seconds = |ms: u64| show_duration(Duration::from_millis(ms));
-    let row = |flag: &str, limit: Option<u64>, used: Option<u64>, show: &dyn Fn(u64) -> String| {
+    let row = |name: LimitName, limit: Option<u64>, used: Option<u64>, show: &dyn Fn(u64) -> String| {
         let (limit, used) = (limit?, used?);
-        (limit < used).then(|| format!("{flag} {} is too low: {} are used", show(limit), show(used)))
+        (limit < used).then(|| (name, LimitFlaw::TooLow { value: show(limit), used: show(used) }))
     };
     let count = |number: u64| number.to_string();
-    row("--max-retries", limits.max_retries.map(u64::from), used.max_retries.map(u64::from), &count)
-        .or_else(|| row("--max-turns", limits.turns, used.turns, &count))
-        .or_else(|| row("--max-tokens", limits.tokens, used.tokens, &count))
-        .or_else(|| row("--max-usd", limits.usd_micros, used.usd_micros, &money))
-        .or_else(|| row("--max-time", limits.time_ms, used.time_ms, &seconds))
+    row(LimitName::Retries, limits.max_retries.map(u64::from), used.max_retries.map(u64::from), &count)
+        .or_else(|| row(LimitName::Turns, limits.turns, used.turns, &count))
+        .or_else(|| row(LimitName::Tokens, limits.tokens, used.tokens, &count))
+        .or_else(|| row(LimitName::Cost, limits.usd_micros, used.usd_micros, &money))
+        .or_else(|| row(LimitName::Time, limits.time_ms, used.time_ms, &seconds))
 }

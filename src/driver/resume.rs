@@ -8,7 +8,7 @@ use super::drive::{DriveStart, RunDrive};
 use super::effects::EffectRunner;
 use super::effects::NotReadyReason;
 use super::fold::FoldedJournal;
-use super::raise::{check_limits, is_limited};
+use super::raise::{LimitError, check_limits, is_limited};
 use super::record::{RESUMED, RestartedEffects, ResumedRecord, RunTerms};
 use super::{Agent, EventRecord, JOURNAL_SCHEMA_VERSION, RunError, SETTLE};
 use crate::id::RunId;
@@ -36,8 +36,8 @@ pub enum ResumeError {
     )]
     Over { run: RunId, reason: String },
     /// The new limits do not let the run go on.
-    #[error("{why}")]
-    Limits { why: String },
+    #[error(transparent)]
+    Limits(#[from] LimitError),
     /// The run has not ended yet.
     #[error("run {run} has not ended: continue it with `fledge runs resume`")]
     NotOver { run: RunId },
@@ -81,7 +81,7 @@ impl ResumeError {
             Self::Store(StoreError::Unknown { .. } | StoreError::Ambiguous { .. } | StoreError::Elsewhere { .. }) => {
                 Reason::BadInput
             }
-            Self::Over { .. } | Self::NotOver { .. } | Self::Limits { .. } => Reason::BadInput,
+            Self::Over { .. } | Self::NotOver { .. } | Self::Limits(_) => Reason::BadInput,
             Self::Elsewhere { .. } | Self::OtherModels { .. } => Reason::BadInput,
             Self::Stopped { .. } => Reason::Cancelled,
             Self::Gate { .. } | Self::NotReady { .. } => Reason::GateErrored,
