@@ -8,6 +8,8 @@
 //! - `abort:NAME#3` aborts the process, as a kill would, when it reaches the place for the third
 //!   time.
 //! - `error:NAME#3` makes the operation fail when the process reaches the place for the third time.
+//! - `hold:NAME#3@PIPE` makes the process wait when it reaches the place for the third time, until
+//!   a test has opened this named pipe for writing and closed it again.
 
 /// Does nothing: this build has no fail points.
 #[cfg(not(debug_assertions))]
@@ -35,6 +37,7 @@ mod armed {
         Trace(PathBuf),
         Abort(Place),
         Error(Place),
+        Hold(Place, PathBuf),
     }
 
     /// The name of a place, and the count of visits at which it takes effect.
@@ -55,7 +58,8 @@ mod armed {
             }
             Order::Abort(place) if is_reached(place, &name) => std::process::abort(),
             Order::Error(place) if is_reached(place, &name) => Err(io::Error::other(format!("made to fail, {name}"))),
-            Order::Abort(_) | Order::Error(_) => Ok(()),
+            Order::Hold(place, pipe) if is_reached(place, &name) => std::fs::read(pipe).map(drop),
+            Order::Abort(_) | Order::Error(_) | Order::Hold(..) => Ok(()),
         }
     }
 
@@ -72,11 +76,16 @@ mod armed {
 
         fn read(text: &str) -> Self {
             let (verb, what) = text.split_once(':').unwrap_or_default();
+            let (what, pipe) = match verb {
+                "hold" => what.split_once('@').unwrap_or_default(),
+                _ => (what, ""),
+            };
             let place = what.rsplit_once('#').and_then(|(name, count)| Some((name.to_owned(), count.parse().ok()?)));
             match (verb, place) {
                 ("trace", _) => Self::Trace(what.into()),
                 ("abort", Some(place)) => Self::Abort(place),
                 ("error", Some(place)) => Self::Error(place),
+                ("hold", Some(place)) => Self::Hold(place, pipe.into()),
                 _ => Self::None,
             }
         }
@@ -91,6 +100,7 @@ mod armed {
             let place = || ("journal sync: begun".to_owned(), 12);
             assert_eq!(Order::read("abort:journal sync: begun#12"), Order::Abort(place()));
             assert_eq!(Order::read("error:journal sync: begun#12"), Order::Error(place()));
+            assert_eq!(Order::read("hold:journal sync: begun#12@/a/b"), Order::Hold(place(), "/a/b".into()));
             assert_eq!(Order::read("trace:/a/b#c"), Order::Trace("/a/b#c".into()));
             assert_eq!(["", "abort:a", "abort:a#b", "a"].map(Order::read), [const { Order::None }; 4]);
         }

@@ -1,6 +1,7 @@
 //! The limits of a run and the defaults of every bound in the program, in one table.
 
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Bounds on one run. `None` means unlimited.
@@ -35,6 +36,41 @@ pub struct Limits {
     pub compact_at_percent: u64,
 }
 
+/// A limit of a run that a resume can raise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants say it")]
+pub enum LimitName {
+    Retries,
+    Turns,
+    Tokens,
+    Cost,
+    Time,
+}
+
+impl LimitName {
+    /// Returns the flag that sets the limit.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Self::Retries => "--max-retries",
+            Self::Turns => "--max-turns",
+            Self::Tokens => "--max-tokens",
+            Self::Cost => "--max-usd",
+            Self::Time => "--max-time",
+        }
+    }
+
+    /// Returns the key that sets the limit in a request.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Retries => "max_retries",
+            Self::Turns => "max_turns",
+            Self::Tokens => "max_tokens",
+            Self::Cost => "max_usd",
+            Self::Time => "max_time",
+        }
+    }
+}
+
 /// New values for the limits of a run that is taken up again. `None` keeps a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -57,10 +93,40 @@ pub struct NewLimits {
 }
 
 impl NewLimits {
+    /// The values of `max_retries`.
+    pub const RETRIES: RangeInclusive<i64> = 0..=100;
+    /// The values of turns and tokens.
+    pub const COUNT: RangeInclusive<i64> = 1..=u32::MAX as i64;
+
     /// Returns true if no limit is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Returns these limits without those that a run with the limits `now` has already.
+    #[must_use]
+    pub fn beyond(self, now: Self) -> Self {
+        Self {
+            max_retries: self.max_retries.filter(|_| self.max_retries != now.max_retries),
+            turns: self.turns.filter(|_| self.turns != now.turns),
+            tokens: self.tokens.filter(|_| self.tokens != now.tokens),
+            usd_micros: self.usd_micros.filter(|_| self.usd_micros != now.usd_micros),
+            time_ms: self.time_ms.filter(|_| self.time_ms != now.time_ms),
+        }
+    }
+}
+
+/// Checks that a number is in a range, which `u32` must include. `None` stands for an input that is
+/// no whole number.
+///
+/// # Errors
+/// The expected numbers.
+pub fn check_number(number: Option<i64>, range: &RangeInclusive<i64>) -> Result<u32, String> {
+    let wrong = || match *range.end() {
+        end if end == i64::from(u32::MAX) => format!("expected a whole number of at least {}", range.start()),
+        end => format!("expected a whole number from {} to {end}", range.start()),
+    };
+    number.filter(|number| range.contains(number)).and_then(|number| u32::try_from(number).ok()).ok_or_else(wrong)
 }
 
 impl Default for Limits {
@@ -151,6 +217,15 @@ mod tests {
     fn every_run_is_bounded_without_being_asked() {
         let Limits { turns, time_ms, tries, tokens, usd_micros, .. } = Limits::default();
         assert_eq!((turns, time_ms, tries, tokens, usd_micros), (100, 3_600_000, 4, None, None));
+    }
+
+    #[test]
+    fn limits_that_a_run_has_already_are_not_new() {
+        let now = NewLimits { turns: Some(9), tokens: Some(5), ..NewLimits::default() };
+        assert_eq!(now.beyond(now), NewLimits::default());
+        let tokens = NewLimits { tokens: Some(6), ..NewLimits::default() };
+        assert_eq!(NewLimits { tokens: Some(6), ..now }.beyond(now), tokens);
+        assert_eq!(tokens.beyond(NewLimits::default()), tokens);
     }
 
     #[test]

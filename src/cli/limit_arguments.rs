@@ -8,20 +8,17 @@ use crate::task::Task;
 use clap::Args;
 use std::time::Duration;
 
-/// The largest number of turns and tokens.
-const ANY: i64 = u32::MAX as i64;
-
 // New limits for an earlier run.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(super) struct LimitArguments {
     /// Allow N further attempts in all if the gate fails, 0 to 100
-    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(0..=100))]
+    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(NewLimits::RETRIES))]
     max_retries: Option<u32>,
     /// Allow N model calls in all
-    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(1..=ANY))]
+    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(NewLimits::COUNT))]
     max_turns: Option<u32>,
     /// Allow N tokens in all, input and output together
-    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(1..=ANY))]
+    #[arg(help_heading = "Limits", long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(NewLimits::COUNT))]
     max_tokens: Option<u32>,
     /// Allow this cost in all, in US dollars, e.g. 2.50
     #[arg(help_heading = "Limits", long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
@@ -45,13 +42,7 @@ impl LimitArguments {
 
     /// Returns the task with these limits instead of its own.
     pub(super) fn say(&self, mut task: Task) -> Task {
-        let NewLimits { max_retries, turns, tokens, usd_micros, time_ms } = self.limits();
-        task.max_retries = max_retries.unwrap_or(task.max_retries);
-        let budget = &mut task.budget;
-        budget.turns = turns.or(budget.turns);
-        budget.tokens = tokens.or(budget.tokens);
-        budget.usd_micros = usd_micros.or(budget.usd_micros);
-        budget.time_ms = time_ms.or(budget.time_ms);
+        task.set_limits(self.limits());
         task
     }
 }

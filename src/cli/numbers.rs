@@ -1,19 +1,13 @@
 //! Numbers in arguments of the command line.
 
+use crate::limits::check_number;
 use std::ops::RangeInclusive;
 
 /// Returns a parser for a whole number in a range, which `u32` must include.
 pub(super) fn whole_number(
     range: RangeInclusive<i64>,
 ) -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync + 'static {
-    move |text| {
-        let number = text.parse::<i64>().ok().filter(|number| range.contains(number));
-        let wrong = || match *range.end() {
-            end if end == i64::from(u32::MAX) => format!("expected a whole number of at least {}", range.start()),
-            end => format!("expected a whole number from {} to {end}", range.start()),
-        };
-        number.and_then(|number| u32::try_from(number).ok()).ok_or_else(wrong)
-    }
+    move |text| check_number(text.parse().ok(), &range)
 }
 
 #[cfg(test)]

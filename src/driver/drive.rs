@@ -166,9 +166,20 @@ impl<'a> RunDrive<'a> {
             self.effects.judge_base(&self.run, &mut self.inbox);
             let Some(event) = self.next().await else {
                 self.rests = true;
-                return;
+                return self.hold_back();
             };
             self.handle_event(event).await;
+        }
+    }
+
+    /// Records the requests that do not go out because the run rests.
+    fn hold_back(&self) {
+        let at = self.moment().0;
+        let held = self.run.awaited().into_iter().filter(|call| self.sent.is_held(*call));
+        for call in held.collect::<Vec<_>>() {
+            if let Err(error) = self.journal.not_sent(at, call) {
+                tracing::warn!(%error, "cannot record that a request was not sent: it is charged");
+            }
         }
     }
 
@@ -370,7 +381,8 @@ impl<'a> RunDrive<'a> {
             }
             Action::RunChild { call, input, limits } => self.run_child(call, &input, limits),
             action @ (Action::CallModel { call, .. } | Action::Compact { call, .. }) => {
-                let permit = SendPermit::new(call, &self.sent, &self.journal, (self.since, self.started));
+                let (began, stops) = ((self.since, self.started), (&self.effects.stop, self.stop));
+                let permit = SendPermit::new(call, &self.sent, &self.journal, began, stops);
                 self.effects.ask_model(action, permit, &self.run, &mut self.inbox);
             }
             action => self.effects.perform(action, &self.run, &mut self.inbox),

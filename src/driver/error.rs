@@ -4,6 +4,7 @@
 use super::JOURNAL_SCHEMA_VERSION;
 use crate::id::RunId;
 use crate::lane::LaneError;
+use crate::limits::LimitName;
 use crate::run::TaskResult;
 use crate::store::StoreError;
 use crate::verdict::{Reason, StopCause};
@@ -122,6 +123,39 @@ impl RunError {
     }
 }
 
+/// A limit that does not let a run go on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.message(LimitName::flag))]
+pub struct LimitError {
+    /// The run.
+    pub(super) run: RunId,
+    /// The limit.
+    pub limit: LimitName,
+    pub(super) flaw: LimitFlaw,
+}
+
+/// The flaw of a limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum LimitFlaw {
+    /// The run has used more.
+    TooLow { value: String, used: String },
+    /// The limit ended the run and is not higher now.
+    Reached(Reason),
+}
+
+impl LimitError {
+    /// Describes the error, with the limit named as `name` says.
+    pub fn message(&self, name: fn(LimitName) -> &'static str) -> String {
+        let (run, limit) = (&self.run, name(self.limit));
+        match &self.flaw {
+            LimitFlaw::TooLow { value, used } => {
+                format!("{limit} {value} is too low: {used} are used by run {run} already")
+            }
+            LimitFlaw::Reached(reason) => format!("run {run} cannot go on: {}; raise {limit}", reason.row().meaning),
+        }
+    }
+}
+
 /// An error that prevents a resume or a replay.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
@@ -136,8 +170,8 @@ pub enum ResumeError {
     )]
     Over { run: RunId, reason: String },
     /// The new limits do not let the run go on.
-    #[error("{why}")]
-    Limits { why: String },
+    #[error(transparent)]
+    Limits(#[from] LimitError),
     /// The run has not ended yet.
     #[error("run {run} has not ended: continue it with `fledge runs resume`")]
     NotOver { run: RunId },
@@ -181,7 +215,7 @@ impl ResumeError {
             Self::Store(StoreError::Unknown { .. } | StoreError::Ambiguous { .. } | StoreError::Elsewhere { .. }) => {
                 Reason::BadInput
             }
-            Self::Over { .. } | Self::NotOver { .. } | Self::Limits { .. } => Reason::BadInput,
+            Self::Over { .. } | Self::NotOver { .. } | Self::Limits(_) => Reason::BadInput,
             Self::Elsewhere { .. } | Self::OtherModels { .. } => Reason::BadInput,
             Self::Stopped { .. } => Reason::Cancelled,
             Self::Gate { .. } | Self::NotReady { .. } => Reason::GateErrored,

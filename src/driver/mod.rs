@@ -29,6 +29,7 @@ mod model_call;
 mod planning;
 mod preflight;
 mod prepared_workspace;
+mod raise;
 mod redactor;
 mod report;
 mod resume;
@@ -46,7 +47,7 @@ pub use briefing::{Briefing, StartingPoint, prepare};
 pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
 pub use configuration::restore_project_configuration;
 pub use delivery::{commit_message, commit_trailers};
-pub use error::{PlanError, ResumeError, RunError};
+pub use error::{LimitError, PlanError, ResumeError, RunError};
 pub use hooks::RunHook;
 #[cfg(feature = "cli")]
 pub use journal::export;
@@ -58,7 +59,8 @@ pub use memory::MemorySettings;
 pub use planning::lanes_at;
 pub use preflight::{UncommittedFiles, must_be_committed};
 pub use prepared_workspace::{ForgetError, forget_removed, kept_as, trees};
-pub use resume::{RunUse, check_limits, is_for_now, is_limited, must_be_ours};
+pub use raise::{RunUse, check_limits, check_resume, is_limited, limits_to_set};
+pub use resume::{is_for_now, must_be_ours};
 pub use stop::StopToken;
 #[cfg(feature = "cli")]
 pub(crate) use watcher::EventWatcher;

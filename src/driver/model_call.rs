@@ -1,36 +1,47 @@
 //! Model calls. The journal records each request before the request goes out, so that a resume
-//! charges what was sent and nothing else.
+//! charges what was sent and nothing else. A request that is held back after its record costs
+//! nothing.
 
 use super::effects::EffectRunner;
 use super::inbox::Inbox;
 use super::journal::{JournalWriter, WeakJournalWriter};
 use super::meter::Meter;
+use super::stop::StopToken;
 use super::summary;
 use crate::chat::{Delta, ModelError, ModelErrorKind, Spent};
 use crate::elapsed::Elapsed;
+use crate::fail_point::reach;
 use crate::id::CallId;
 use crate::provider::ModelRequest;
 use crate::run::{Action, Event, Run};
 use crate::store::StoreError;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
+use std::path::Path;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The model calls of one agent whose requests went out, in this process or an earlier one.
+/// The model calls of one agent whose requests the journal records, in this process or an earlier
+/// one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SentCalls(Arc<Mutex<SentState>>);
 
 #[derive(Debug, Default)]
 struct SentState {
-    calls: BTreeSet<CallId>,
+    /// False between the record of a request and the moment at which the request goes out.
+    calls: BTreeMap<CallId, bool>,
     /// The error of a record that could not be written.
     error: Option<StoreError>,
 }
 
 impl From<BTreeSet<CallId>> for SentCalls {
+    /// Creates the calls of an earlier process, whose requests may all have gone out.
     fn from(calls: BTreeSet<CallId>) -> Self {
+        let calls = calls.into_iter().map(|call| (call, true)).collect();
         Self(Arc::new(Mutex::new(SentState { calls, error: None })))
     }
 }
@@ -38,7 +49,13 @@ impl From<BTreeSet<CallId>> for SentCalls {
 impl SentCalls {
     /// Returns true if the request of this call went out.
     pub(super) fn has(&self, call: CallId) -> bool {
-        self.lock().calls.contains(&call)
+        self.lock().calls.get(&call) == Some(&true)
+    }
+
+    /// Returns true if the journal records the request of this call, but the request did not go
+    /// out.
+    pub(super) fn is_held(&self, call: CallId) -> bool {
+        self.lock().calls.get(&call) == Some(&false)
     }
 
     /// Takes the error because of which a request could not be recorded.
@@ -64,18 +81,24 @@ pub(super) struct SendPermit {
     is_recorded: AtomicBool,
     /// Cancelled if the record cannot be written.
     refused: CancellationToken,
+    /// Requests to stop or rest. After one of them, the request does not go out.
+    unwanted: [CancellationToken; 3],
 }
 
 impl SendPermit {
-    /// Creates the permit for a call of the run that began at `since` in this process.
+    /// Creates the permit for a call of the run that began at `since` in this process. The call
+    /// ends without a request after a stop of the run, a stop of its agent, or a rest.
     pub(super) fn new(
         call: CallId,
         sent: &SentCalls,
         journal: &JournalWriter,
         (since, started): (Elapsed, Instant),
+        (run, agent): (&StopToken, &StopToken),
     ) -> Self {
         let (sent, journal) = (sent.clone(), journal.downgrade());
-        Self { call, sent, journal, since, started, is_recorded: AtomicBool::new(false), refused: Default::default() }
+        let unwanted = [run.token(), agent.token(), agent.rest()].map(CancellationToken::clone);
+        let (is_recorded, refused) = (AtomicBool::new(false), CancellationToken::new());
+        Self { call, sent, journal, since, started, is_recorded, refused, unwanted }
     }
 
     /// Records and syncs that the request goes out. A key that expired may make a provider repeat
@@ -85,14 +108,43 @@ impl SendPermit {
             return;
         }
         let at = self.since.plus(self.started.elapsed());
-        match self.journal.upgrade().map(|journal| journal.sent(at.0, self.call)) {
-            Some(Ok(())) => _ = self.sent.lock().calls.insert(self.call),
+        let recorded = self.journal.upgrade().map(|journal| {
+            journal.sent(at.0, self.call)?;
+            reach("request", "recorded").map_err(|error| StoreError::new("record", Path::new("a request"), error))
+        });
+        match recorded {
+            Some(Ok(())) => _ = self.sent.lock().calls.insert(self.call, false),
             Some(Err(error)) => {
                 self.sent.lock().error = Some(error);
                 self.refused.cancel();
             }
             None => self.refused.cancel(), // no one waits for the answer
         }
+    }
+
+    /// Returns false if the request is recorded but must not go out. The sync of the record takes
+    /// some milliseconds, in which the run may be asked to stop.
+    fn may_go_on(&self) -> bool {
+        let mut sent = self.sent.lock(); // so that a rest sees either the request or no request
+        match sent.calls.get_mut(&self.call) {
+            Some(is_out) if !*is_out => {
+                *is_out = !self.unwanted.iter().any(CancellationToken::is_cancelled);
+                *is_out
+            }
+            Some(_) | None => true,
+        }
+    }
+
+    /// Runs a turn, which yields once before its request goes out. If the request must not go out,
+    /// waits for the end of the call instead.
+    async fn run<T>(&self, turn: impl Future<Output = T>) -> T {
+        let mut turn = pin!(turn);
+        poll_fn(|cx| if self.may_go_on() { turn.as_mut().poll(cx) } else { Poll::Pending }).await
+    }
+
+    /// Returns what a stopped call has used. `None` if its request did not go out.
+    fn spent(&self, meter: &Meter) -> Option<Spent> {
+        meter.spent().filter(|_| !self.sent.is_held(self.call))
     }
 
     /// Passes a piece of an answer to the meter. Returns the piece if it is to be shown.
@@ -138,8 +190,8 @@ impl EffectRunner {
             tokio::select! {
                 biased;
                 () = permit.refused.cancelled() => failed(UNRECORDED, None),
-                () = stop.cancelled() => failed("stopped", meter.spent()),
-                answer = provider.complete(&request, &deltas) => match answer {
+                () = stop.cancelled() => failed("stopped", permit.spent(&meter)),
+                answer = permit.run(provider.complete(&request, &deltas)) => match answer {
                     Ok(reply) => Event::ModelCompleted { call, reply: Box::new(reply) },
                     Err(error) => Event::ModelFailed { call, error: meter.broken(error) },
                 },
@@ -163,8 +215,8 @@ impl EffectRunner {
             tokio::select! {
                 biased;
                 () = permit.refused.cancelled() => failed(UNRECORDED, None),
-                () = stop.cancelled() => failed("stopped", meter.spent()),
-                event = summary::summarise(&model.provider, &request, call, &deltas) => event,
+                () = stop.cancelled() => failed("stopped", permit.spent(&meter)),
+                event = permit.run(summary::summarise(&model.provider, &request, call, &deltas)) => event,
             }
         };
         inbox.start("summary", effect, failed("the provider panicked", Some(Spent::default())));

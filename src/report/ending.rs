@@ -142,42 +142,48 @@ pub fn next_steps(result: &TaskResult, NamedRun { name: run, has_repository, mod
         || failed_step(result).map(|name| step(format!("runs logs {run} {}", shell_word(&name)), "read the output"));
     let go_on = |text: &str| Some(step(format!("runs continue {run} \"{text}\""), "continue the conversation"));
     let resume = |does| Some(step(format!("runs resume {run}"), does));
+    let raise = || {
+        let limit = result.reason.limit()?;
+        Some(step(format!("runs resume {run} {} N", limit.flag()), "continue with a higher limit"))
+    };
     let steps = match result.reason {
         Reason::Verified if proof_of(result).is_some() && result.commit.is_none() => {
             let apply = || step(format!("apply {run} --branch NAME"), "commit the work to a branch");
-            [diff(), (has_changed && has_repository).then(apply), undo()]
+            vec![diff(), (has_changed && has_repository).then(apply), undo()]
         }
         Reason::Verified if result.commit.is_some() => {
             let branch = result.worktree.as_ref().map(|worktree| worktree.branch.as_str());
             let merge =
                 |branch| NextStep { command: format!("git merge {}", shell_word(branch)), does: "merge it here" };
-            [diff(), branch.map(merge), None]
+            vec![diff(), branch.map(merge)]
         }
-        Reason::Verified | Reason::Skipped => [diff(), undo(), None],
-        Reason::Cancelled if result.stopped_by == Some(StopCause::Terminate) => [resume("continue"), diff(), undo()],
-        Reason::Blocked => [resume("continue later"), diff(), undo()],
+        Reason::Verified | Reason::Skipped => vec![diff(), undo()],
+        Reason::Cancelled if result.stopped_by == Some(StopCause::Terminate) => {
+            vec![resume("continue"), diff(), undo()]
+        }
+        Reason::Blocked => vec![resume("continue later"), diff(), undo()],
         Reason::NotDelivered => {
             let apply = step(format!("apply {run} --branch NAME"), "commit the work to another branch");
-            [Some(apply), resume("try the commit again"), diff()]
+            vec![Some(apply), resume("try the commit again"), diff()]
         }
-        Reason::IoError => [resume("continue once files can be written"), None, None],
+        Reason::IoError => vec![resume("continue once files can be written")],
         Reason::BadInput | Reason::PlanFailed | Reason::NoSandbox => {
-            [Some(step("doctor".into(), "check the environment")), None, None]
+            vec![Some(step("doctor".into(), "check the environment"))]
         }
-        Reason::GateErrored => [log(), Some(step("doctor".into(), "check the environment")), undo()],
+        Reason::GateErrored => vec![log(), Some(step("doctor".into(), "check the environment")), undo()],
         Reason::ProviderFailed | Reason::Refused | Reason::EmptyResponse | Reason::ModelProtocol => {
             let names: String = models.iter().map(|model| format!(" {}", shell_word(model))).collect();
-            [Some(step(format!("models check{names}"), "check that each model answers")), diff(), undo()]
+            vec![Some(step(format!("models check{names}"), "check that each model answers")), diff(), undo()]
         }
-        Reason::GateFailed | Reason::Stuck => [log(), diff(), go_on("…")],
+        Reason::GateFailed | Reason::Stuck => vec![log(), diff(), raise(), go_on("…")],
         Reason::MaxTurns
         | Reason::BudgetTokens
         | Reason::BudgetMoney
         | Reason::BudgetTime
         | Reason::LoopDetected
         | Reason::GateTampered
-        | Reason::Cancelled => [diff(), go_on("…"), undo()],
-        Reason::Internal => [None, None, None],
+        | Reason::Cancelled => vec![raise(), diff(), go_on("…"), undo()],
+        Reason::Internal => Vec::new(),
     };
     steps.into_iter().flatten().collect()
 }
@@ -255,7 +261,11 @@ mod tests {
     fn each_ending_names_commands_that_make_sense() {
         let wanted = |reason| commands(&changed(result(reason)));
         assert_eq!(wanted(Reason::Skipped), ["fledge runs diff last", "fledge runs undo last"]);
-        assert_eq!(wanted(Reason::GateFailed), ["fledge runs diff last", "fledge runs continue last \"…\""]);
+        let (diff, resume) = ("fledge runs diff last", "fledge runs resume last");
+        let (go_on, undo) = ("fledge runs continue last \"…\"", "fledge runs undo last");
+        assert_eq!(wanted(Reason::GateFailed), [diff, &format!("{resume} --max-retries N"), go_on]);
+        assert_eq!(wanted(Reason::Stuck), [diff, go_on]);
+        assert_eq!(wanted(Reason::BudgetTime), [&format!("{resume} --max-time N"), diff, go_on, undo]);
         assert_eq!(wanted(Reason::Blocked)[0], "fledge runs resume last");
         assert_eq!(wanted(Reason::PlanFailed), ["fledge doctor"]);
         let terminated = TaskResult { stopped_by: Some(StopCause::Terminate), ..result(Reason::Cancelled) };

@@ -49,7 +49,7 @@ impl Run {
     pub fn ended_by_limit(&self) -> Option<Reason> {
         let ended = self.state.ended().filter(|_| self.state() == StateName::Idle)?;
         // A run whose time ended while it planned has nothing to continue with.
-        (ended.reason.is_limit() && !self.conversation().is_empty()).then_some(ended.reason)
+        (ended.reason.limit().is_some() && !self.conversation().is_empty()).then_some(ended.reason)
     }
 
     /// Returns the limit because of which a run that a limit ended still cannot go on.

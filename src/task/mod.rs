@@ -27,6 +27,7 @@ pub(crate) use tools::{PatternMatch, check_ask, check_tool, fit, reaches};
 
 pub use timetable::{MonitorTerms, Timetable, timetable};
 
+use crate::limits::NewLimits;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -139,6 +140,17 @@ impl TaskSettings {
 }
 
 impl Task {
+    /// Sets limits instead of those of the task.
+    pub fn set_limits(&mut self, new: NewLimits) {
+        let NewLimits { max_retries, turns, tokens, usd_micros, time_ms } = new;
+        self.max_retries = max_retries.unwrap_or(self.max_retries);
+        let budget = &mut self.budget;
+        budget.turns = turns.or(budget.turns);
+        budget.tokens = tokens.or(budget.tokens);
+        budget.usd_micros = usd_micros.or(budget.usd_micros);
+        budget.time_ms = time_ms.or(budget.time_ms);
+    }
+
     /// Creates a task from a prompt, with default settings, like a file without front matter.
     pub fn from_prompt(prompt: impl Into<String>) -> Self {
         let prompt = prompt.into();

@@ -1,6 +1,7 @@
 //! The reasons why a run ends, and the one table that maps them to words and exit codes.
 
 use super::StopCause;
+use crate::limits::LimitName;
 use serde::{Deserialize, Serialize};
 
 /// The reason why a run ended. [`Reason::row`] maps reasons to words and exit codes.
@@ -71,10 +72,16 @@ pub struct ReasonRow {
 }
 
 impl Reason {
-    /// Returns true if the run may continue with a higher limit: it had no attempts, turns, tokens,
-    /// money or time left.
-    pub fn is_limit(self) -> bool {
-        matches!(self, Self::GateFailed | Self::MaxTurns | Self::BudgetTokens | Self::BudgetMoney | Self::BudgetTime)
+    /// Returns the limit that ended the run. The run may continue if that limit is raised.
+    pub fn limit(self) -> Option<LimitName> {
+        Some(match self {
+            Self::GateFailed => LimitName::Retries,
+            Self::MaxTurns => LimitName::Turns,
+            Self::BudgetTokens => LimitName::Tokens,
+            Self::BudgetMoney => LimitName::Cost,
+            Self::BudgetTime => LimitName::Time,
+            _ => return None,
+        })
     }
 
     /// Every reason, in the order of the table.

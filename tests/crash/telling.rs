@@ -31,7 +31,7 @@ impl Fed {
                 }
                 continue;
             }
-            if record.kind == "Sent" || record.kind == "Shown" {
+            if ["Sent", "NotSent", "Shown"].contains(&record.kind.as_str()) {
                 continue; // no event
             }
             before = (record.kind == "ReportFailed").then(|| (machine.clone(), fed.told.len()));

@@ -1,6 +1,8 @@
 //! Tests of stopping a run: it ends within two seconds at any point, its report says what was done,
 //! and it leaves no process alive.
 
+#[cfg(debug_assertions)]
+use crate::support::Hold;
 use crate::support::{
     Ended, Fledge, Model, Running, SOON, hang, must_be_gone, needs, running_with, say, shell, status, unique, write,
 };
@@ -50,6 +52,32 @@ fn while_a_model_has_not_begun_to_answer() {
     model.wait_for(2);
     let (_, report) = stopped(run, Signal::INT);
     assert_eq!((&report["turns"], &report["summary"]), (&json!(1), &json!("")));
+}
+
+#[cfg(debug_assertions)] // fail points exist only in debug builds
+#[test]
+fn a_stop_between_the_record_of_a_request_and_the_request_charges_nothing() {
+    let models = "models: { priced: { provider: anthropic, model: m, price: { input: 1, output: 1 } } }\n";
+    let task = "---\nmodel: priced\n---\nMake the file `done`.";
+    for signal in [Signal::INT, Signal::TERM] {
+        let (hold, model) = (Hold::before_request(2), Model::new([write("done", "1\n").using(100, 10), say("Done.")]));
+        let fledge = Fledge::simple(&model).task(task).file("../home/.config/fledge/config.yaml", models);
+        let run = fledge.env("FLEDGE_FAIL", &hold.order()).arg("--json").start();
+        let held = hold.reached();
+        run.signal(signal);
+        drop(held);
+        let ended = run.end();
+        let report = ended.must_be(if signal == Signal::TERM { 143 } else { 130 }, "cancelled");
+        let used = |report: &Value| {
+            let usage = &report["usage"];
+            json!([usage["requests"], usage["total"]["input_tokens"], usage["total"]["cost_micros"]])
+        };
+        assert_eq!((used(&report), model.count()), (json!([1, 100, 110]), 1), "{}", ended.story());
+        if signal == Signal::TERM {
+            let ended = ended.again(&["runs", "resume", "last"]).anthropic(&model).run();
+            assert_eq!(used(&ended.must_be(0, "verified"))[0], 2, "{}", ended.story());
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of missing requirements: fledge refuses the run with a specific message and exit code
 //! before it asks a model.
 
-use crate::support::{Fledge, Model, Need, needs, say};
+use crate::support::{Fledge, Model, Need, needs, say, write};
 
 /// A missing requirement.
 struct Lack {
@@ -116,4 +116,22 @@ fn what_is_missing_ends_a_run_with_its_own_code_and_words_before_a_model_is_aske
         }
         assert_eq!(model.count(), 0, "without {}", lack.name);
     }
+}
+
+#[test]
+fn a_search_path_with_few_programs_does_not_prevent_a_sandbox() {
+    if !Need::has_program("bwrap") {
+        return;
+    }
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let fledge = Fledge::simple(&model);
+    let folder = fledge.workspace().join("../bin");
+    std::fs::create_dir(&folder).unwrap();
+    for name in ["git", "sh"] {
+        let path = std::env::var_os("PATH").unwrap();
+        let program = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.exists()).unwrap();
+        std::os::unix::fs::symlink(program, folder.join(name)).unwrap();
+    }
+    let path = folder.canonicalize().unwrap().display().to_string();
+    fledge.env("PATH", &path).arg("--sandbox=required").run().must_be(0, "verified");
 }

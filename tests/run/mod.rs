@@ -5,6 +5,7 @@ mod asking;
 mod cancelling;
 mod continuing;
 mod difference;
+mod endings;
 mod events;
 mod example;
 mod exit_codes;

@@ -3,7 +3,7 @@
 use crate::support::{Ended, Fledge, Model, call, nothing, say, shell, status, write};
 use fledge::elapsed::Elapsed;
 use fledge::run::{Action, Event, Run, StateName};
-use fledge::store::{RunRow, StoredRunState};
+use fledge::store::{JournalRecord, RunRow, StoredRunState};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 #[track_caller]
 fn replayed(run: &Ended) -> (Run, Vec<Action>) {
     let (mut machine, mut actions) = (Run::new(), Vec::new());
-    for record in run.journal().into_iter().filter(|record| record.kind != "Sent" && record.kind != "Shown") {
+    let is_other = |record: &JournalRecord| !["Sent", "NotSent", "Shown"].contains(&record.kind.as_str());
+    for record in run.journal().into_iter().filter(is_other) {
         let event: Event = serde_json::from_str(&record.data).unwrap();
         actions.extend(machine.handle(Elapsed(record.at_ms), event));
     }

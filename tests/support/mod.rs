@@ -8,6 +8,8 @@ mod fledge;
 mod folders;
 mod git;
 mod go;
+#[cfg(debug_assertions)] // fail points exist only in debug builds
+mod holding;
 mod model;
 mod processes;
 mod pty;
@@ -25,6 +27,8 @@ pub(crate) use fledge::{Fledge, KEY, Running};
 pub(crate) use folders::{place, place_on_disk, temp_dir, temp_dir_on_disk};
 pub(crate) use git::git;
 pub(crate) use go::go_cache;
+#[cfg(debug_assertions)]
+pub(crate) use holding::Hold;
 pub(crate) use model::{Asked, Model};
 pub(crate) use schemas::{must_be_batch_report, must_be_eval_report, must_fit_closed};
 

@@ -7,7 +7,7 @@ use super::source::{ProjectTasks, refusal};
 use crate::config;
 use crate::driver::{DriverSettings, RunTerms, earlier, terms};
 use crate::id::RunId;
-use crate::serve::engine::{Overrides, RunRefusal, UnfitTask};
+use crate::serve::engine::{Overrides, RunRefusal, RunRequest, UnfitTask};
 use crate::setup::ProjectContext;
 use crate::store::Store;
 use crate::task::{Isolation, Task};
@@ -40,7 +40,7 @@ impl ProjectTasks {
     pub(super) fn begin_after(
         &self,
         run: &RunId,
-        text: &str,
+        request: &RunRequest,
         set: &config::ProjectConfig,
     ) -> Result<(Task, DriverSettings), RunRefusal> {
         let store = self.store().map_err(|failure| refusal(&failure))?;
@@ -48,7 +48,8 @@ impl ProjectTasks {
         let (row, terms, before) =
             found.map_err(|fault| RunRefusal { reason: fault.reason(), message: CliError::own(fault).message() })?;
         let folder = PathBuf::from(&row.head.workspace).canonicalize().ok().filter(|folder| folder.is_dir());
-        let task = task_after(text.to_owned(), (&store, &row), &terms, folder.is_some());
+        let mut task = task_after(request.text.clone(), (&store, &row), &terms, folder.is_some());
+        request.overrides.set_in(&mut task);
         let workspace = folder.unwrap_or_else(|| self.workspace.clone());
         let place = ProjectContext { workspace: &workspace, state_dir: &self.state_dir, set };
         let connected = again(&row, &terms, &place, &self.environment, &self.models.pacer);

@@ -116,6 +116,7 @@ impl TaskSource for ProjectTasks {
             overrides: asked.overrides.clone(),
             again,
             earlier,
+            resume: None,
             key: asked.key.clone(),
             task_digest: sha256(task.prompt.as_bytes()),
             title: task.title,
@@ -130,7 +131,7 @@ impl TaskSource for ProjectTasks {
     fn begin(&self, request: &RunRequest) -> Result<(Task, DriverSettings), RunRefusal> {
         let set = self.set().map_err(|failure| refusal(&failure))?;
         if let Some(run) = &request.earlier {
-            return self.begin_after(run, &request.text, &set);
+            return self.begin_after(run, request, &set);
         }
         let mut task = match &request.again {
             Some(task) => Task::clone(task),

@@ -2,7 +2,9 @@
 //! asks for other actions than the machine that wrote the journal.
 
 use super::lineage::{AgentRoster, first, kind_of, whose};
-use super::record::{self, RESUMED, RequestedActions, RestartedEffects, SENT, SHOWN, SentRecord, ShownRecord};
+use super::record::{
+    self, NOT_SENT, NotSentRecord, RESUMED, RequestedActions, RestartedEffects, SENT, SHOWN, SentRecord, ShownRecord,
+};
 use crate::chat::{Block, FileChange, ModelError};
 use crate::driver::bus::next_life;
 use crate::elapsed::Elapsed;
@@ -107,6 +109,10 @@ impl FoldedJournal {
         }
         if record.kind == SENT {
             self.sent.insert(serde_json::from_str::<SentRecord>(&record.data)?.call);
+            return Ok(Vec::new());
+        }
+        if record.kind == NOT_SENT {
+            self.sent.remove(&serde_json::from_str::<NotSentRecord>(&record.data)?.call);
             return Ok(Vec::new());
         }
         if record.kind == SHOWN {

@@ -42,6 +42,24 @@ impl SentRecord {
     }
 }
 
+/// The kind of record of a request that did not go out after its [`SENT`] record, because the run
+/// was to rest. It is not an event.
+pub(super) const NOT_SENT: &str = "NotSent";
+
+/// The data of a [`NOT_SENT`] record. The call costs nothing, and a resume sends its request.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct NotSentRecord {
+    #[serde(rename = "type")]
+    kind: String,
+    pub(super) call: CallId,
+}
+
+impl NotSentRecord {
+    pub(super) fn new(call: CallId) -> Self {
+        Self { kind: "not_sent".into(), call }
+    }
+}
+
 /// The kind of record of what watchers got in pieces and no event repeats. It is not an event.
 pub(in crate::driver) const SHOWN: &str = "Shown";
 
@@ -64,7 +82,7 @@ impl ShownRecord {
 
 /// Returns true if a record of this kind is an event of a run or a sub-agent.
 pub(in crate::driver) fn is_event(kind: &str) -> bool {
-    !matches!(whose(kind).1, RESUMED | SENT | SHOWN)
+    !matches!(whose(kind).1, RESUMED | SENT | NOT_SENT | SHOWN)
 }
 
 /// The data of a [`RESUMED`] record.

@@ -2,7 +2,7 @@
 //! in the order in which they arrive.
 
 use super::lineage::kind_of;
-use super::record::{SENT, SentRecord};
+use super::record::{NOT_SENT, NotSentRecord, SENT, SentRecord};
 use crate::id::CallId;
 use crate::store::{Journal, RunOutcome, StoreError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -52,6 +52,15 @@ impl JournalWriter {
     pub(in crate::driver) fn sent(&self, at_ms: u64, call: CallId) -> Result<(), StoreError> {
         self.append(at_ms, SENT, &serde_json::to_string(&SentRecord::new(call)).unwrap_or_default())?;
         self.sync()
+    }
+
+    /// Records that the recorded request of a model call does not go out. Needs no sync: if the
+    /// machine loses the record, the call is charged.
+    ///
+    /// # Errors
+    /// As for [`JournalWriter::append`].
+    pub(in crate::driver) fn not_sent(&self, at_ms: u64, call: CallId) -> Result<(), StoreError> {
+        self.append(at_ms, NOT_SENT, &serde_json::to_string(&NotSentRecord::new(call)).unwrap_or_default())
     }
 
     /// Syncs all records so far, of all agents.

@@ -6,6 +6,7 @@
 use super::super::AppState;
 use super::super::clock::now;
 use super::super::http::{ApiOperation, HttpProblem};
+use super::read;
 use crate::monitor::ReportedStatus;
 use crate::scheduler::{CheckIn, CheckInData, MonitorData, MonitorError, NewMonitor, STRIP, SchedulerUpdate, check_in};
 use crate::store::MonitorWrite;
@@ -205,13 +206,6 @@ async fn add_check_in(
         app_state.publish(SchedulerUpdate::Monitor(change));
     }
     Ok(Json(Word { slug, health: list_check_ins.health.word(), changed }))
-}
-
-fn read<'a, T: Deserialize<'a>>(body: &'a Bytes) -> Result<T, HttpProblem> {
-    serde_json::from_slice(body).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => HttpProblem::unprocessable(error.to_string()),
-        _ => HttpProblem::bad_request(format!("the body is not JSON: {error}")),
-    })
 }
 
 fn unknown(slug: &str) -> HttpProblem {

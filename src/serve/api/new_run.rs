@@ -1,11 +1,13 @@
 //! The body of `POST /v1/runs`, and the faults in it.
 
-use super::super::engine::{Overrides, RunRequestBody, TaskOrigin, UnfitTask};
+use super::super::engine::{Overrides, RunRequestBody, TaskOrigin};
 use super::super::http::HttpProblem;
+use super::new_limits::{NewLimitsBody, micros, of_field};
 use crate::id::RunId;
+use crate::limits::LimitName;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The size limit of a key, in bytes.
@@ -33,8 +35,17 @@ pub(super) struct NewRun {
     /// Lanes that replace those of the task.
     #[serde(default)]
     lanes: Vec<String>,
-    /// The cost limit of the run, in US dollars. A lower limit of the task still applies.
+    /// The cost limit of the run, in US dollars. A lower limit of the task still applies. With
+    /// `after`, it replaces the limit of the earlier run.
     max_usd: Option<f64>,
+    /// With `after`: the further attempts if the gate fails, 0 to 100.
+    max_retries: Option<i64>,
+    /// With `after`: the limit of model calls.
+    max_turns: Option<i64>,
+    /// With `after`: the limit of tokens, input and output together.
+    max_tokens: Option<i64>,
+    /// With `after`: the limit of time, such as `90m`.
+    max_time: Option<String>,
     /// A key for idempotent requests. Requests with the same key create one run, which can be
     /// addressed by the key.
     key: Option<String>,
@@ -67,34 +78,29 @@ impl NewRun {
             }
         };
         let params = self.params.into_iter().map(param).collect::<Result<_, _>>()?;
-        let usd_micros = self.max_usd.map(micros).transpose()?;
-        let overrides = Overrides { models: self.models, lanes: self.lanes, usd_micros };
-        if matches!(task, TaskOrigin::After(..)) && !overrides.is_empty() {
-            let detail = "a run that continues another run keeps its models, lanes and limits: remove them";
+        let new_limits = NewLimitsBody {
+            max_retries: self.max_retries,
+            max_turns: self.max_turns,
+            max_tokens: self.max_tokens,
+            max_usd: self.max_usd,
+            max_time: self.max_time,
+        };
+        let mut overrides = Overrides { models: self.models, lanes: self.lanes, ..Overrides::default() };
+        if !matches!(task, TaskOrigin::After(..)) {
+            if let Some(limit) = new_limits.beside_cost().map(LimitName::key) {
+                let detail = format!("`{limit}` needs `after`: set the limit in the task");
+                return Err(of_field(limit, detail));
+            }
+            overrides.usd_micros = new_limits.max_usd.map(micros).transpose()?;
+        } else if overrides.is_empty() {
+            overrides.limits = new_limits.limits()?;
+        } else {
+            let detail = "a run that continues another run keeps its models and lanes: remove them";
             return Err(HttpProblem::unprocessable(detail));
         }
         let key = self.key.map(checked_key).transpose()?;
         Ok(RunRequestBody { task, params, overrides, key })
     }
-}
-
-/// Converts US dollars to millionths of a dollar.
-fn micros(usd: f64) -> Result<u64, HttpProblem> {
-    let micros = (usd * 1e6).round();
-    if (1.0..9e15).contains(&micros) {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in between")]
-        return Ok(micros as u64);
-    }
-    Err(of_field(
-        "max_usd",
-        format!("invalid `max_usd` {usd}: expected US dollars from 0.000001 to below 9 billion, e.g. 2.50"),
-    ))
-}
-
-/// Creates a problem with one field of a request.
-fn of_field(field: &str, detail: String) -> HttpProblem {
-    let UnfitTask { message, flaws } = UnfitTask::of_field(field, detail);
-    HttpProblem::unprocessable(message).with("errors", json!(flaws))
 }
 
 fn checked_key(key: String) -> Result<String, HttpProblem> {

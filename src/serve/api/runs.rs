@@ -1,12 +1,18 @@
 //! `/v1/runs`: submitting, listing, showing and cancelling runs.
 
 use super::super::AppState;
-use super::super::engine::{AcceptedRun, CancelOutcome, EngineError, RejectedRun, RunFilter, RunListing, TaskFlaw};
+use super::super::engine::{
+    AcceptedRun, CancelOutcome, EngineError, RejectedResume, RejectedRun, RunFilter, RunListing, TaskFlaw,
+};
 use super::super::http::{ApiOperation, HttpProblem};
 use super::artifacts;
+use super::new_limits::{NewLimitsBody, of_field};
 use super::new_run::NewRun;
+use super::read;
 use crate::id::RunId;
+use crate::limits::LimitName;
 use crate::store::StoreError;
+use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -26,6 +32,7 @@ pub(in crate::serve) fn routes() -> Router<Arc<AppState>> {
         .route("/v1/runs", get(list).post(submit))
         .route("/v1/runs/{id}", get(show))
         .route("/v1/runs/{id}/cancel", post(cancel))
+        .route("/v1/runs/{id}/resume", post(resume))
 }
 
 /// Returns the descriptions of the routes.
@@ -57,6 +64,18 @@ pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
             .answers_any(200, "The run has ended")
             .answers_any(202, "The run was notified and ends soon")
             .refuses(409, "Another process drives the run, or no process does"),
+        ApiOperation::post(
+            "/v1/runs/{id}/resume",
+            "Resume a run that was interrupted, ended for now, or reached a limit that is now higher; the body is optional",
+        )
+        .takes::<NewLimitsBody>()
+        .answers_any(202, "The run waits for a slot and then continues")
+        .refuses(409, "The run has not ended, has ended for good, or belongs to another process or machine")
+        .refuses_with::<Vec<TaskFlaw>>(
+            422,
+            "A limit is invalid, below what the run has used, or still ends the run: `errors` names it as `field`",
+            "errors",
+        ),
     ]
 }
 
@@ -147,6 +166,37 @@ async fn cancel(State(app_state): State<Arc<AppState>>, Path(name): Path<String>
             "run {run} was interrupted and does not belong to this server: use `fledge runs resume`"
         ))),
         CancelOutcome::Unknown => Err(HttpProblem::not_found(format!("there is no run {run}"))),
+    }
+}
+
+async fn resume(
+    State(app_state): State<Arc<AppState>>,
+    Path(name): Path<String>,
+    body: Bytes,
+) -> Result<Response, HttpProblem> {
+    let limits = match body.is_empty() {
+        true => NewLimitsBody::default(),
+        false => read(&body)?,
+    };
+    let run = app_state.engine.find(&name).await?;
+    app_state.engine.resume(&run, limits.limits()?).await?;
+    let mut row = app_state.engine.row(&run).await?;
+    // The answer shows the state at acceptance, even if the run has already progressed.
+    (row["state"], row["outcome"], row["doing"]) = (json!("queued"), Value::Null, Value::Null);
+    Ok((StatusCode::ACCEPTED, Json(row)).into_response())
+}
+
+impl From<RejectedResume> for HttpProblem {
+    fn from(not: RejectedResume) -> Self {
+        match not {
+            RejectedResume::Limit(limit) => of_field(limit.limit.key(), limit.message(LimitName::key)),
+            RejectedResume::Stopping => Self::unavailable(not.to_string()),
+            RejectedResume::Fault(fault) => fault.into(),
+            RejectedResume::Open { .. }
+            | RejectedResume::Driven { .. }
+            | RejectedResume::Over(_)
+            | RejectedResume::Refused(_) => Self::conflict(not.to_string()),
+        }
     }
 }
 

@@ -52,10 +52,18 @@ impl Engine {
         let wanted = run.clone();
         let found = self.engine_state.stored(move |store| Ok(as_json(store, &store.run(&wanted)?)?)).await;
         match found {
-            Ok(data) => Ok(self.with_now(run, data)),
+            Ok(data) => self.with_resume(run, self.with_now(run, data)).await,
             Err(EngineError::Store(StoreError::Unknown { .. })) => self.request(run).await,
             Err(fault) => Err(fault),
         }
+    }
+
+    /// Shows an ended run whose resume waits as a queued run.
+    async fn with_resume(&self, run: &RunId, mut data: Value) -> Result<Value, EngineError> {
+        if data["state"] == "ended" && self.waits_again(run).await? {
+            (data["state"], data["outcome"]) = (json!("queued"), Value::Null);
+        }
+        Ok(data)
     }
 
     /// Returns the row of a run together with its story, as JSON.
@@ -78,7 +86,7 @@ impl Engine {
             Ok(data)
         });
         match found.await {
-            Ok(data) => Ok(self.with_now(run, data)),
+            Ok(data) => self.with_resume(run, self.with_now(run, data)).await,
             Err(EngineError::Store(StoreError::Unknown { .. })) => {
                 let mut data = self.request(run).await?;
                 let nothing = json!({ "story": [], "course": [], "time": null, "turns": 0, "result": null });

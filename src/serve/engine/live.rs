@@ -56,6 +56,11 @@ impl LiveRun {
         self.unwanted.cancelled().await;
     }
 
+    /// Returns true if this server has begun or resumed the run.
+    pub(super) fn has_begun(&self) -> bool {
+        self.progress().has_begun
+    }
+
     /// Returns a short description of the run's current action.
     pub(super) fn doing(&self) -> Option<String> {
         Some(self.progress().doing.clone()).filter(|doing| !doing.is_empty())

@@ -9,6 +9,7 @@
 //! run_request  the request for a run, and the task source
 //! submission   accepts, cancels, answers
 //! worker_pool  the thread: claims requests, renews leases
+//! resume       resumes a run on request
 //! work         one run, from request to end
 //! live         a run under way: log, questions, stop
 //! follow       the events of a run for a follower
@@ -26,6 +27,7 @@ mod listing;
 mod live;
 mod log;
 mod orders;
+mod resume;
 mod run_request;
 mod submission;
 mod work;
@@ -36,6 +38,7 @@ pub use follow::{FollowMessage, Follower};
 pub(in crate::serve) use leftovers::LARGEST;
 pub use listing::{RunFilter, RunListing, RunPage};
 pub use log::{CursorError, EventCursor, FollowedRecord};
+pub use resume::RejectedResume;
 pub use run_request::{
     Overrides, ParamChoice, RunChoices, RunRefusal, RunRequest, RunRequestBody, TaskChoice, TaskFlaw, TaskOrigin,
     TaskSource, UnfitTask,

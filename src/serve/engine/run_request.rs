@@ -2,6 +2,7 @@
 
 use crate::driver::DriverSettings;
 use crate::id::RunId;
+use crate::limits::NewLimits;
 use crate::task::{GateChoice, Isolation, Task};
 use crate::verdict::Reason;
 use schemars::JsonSchema;
@@ -35,6 +36,9 @@ pub struct Overrides {
     /// applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd_micros: Option<u64>,
+    /// The limits of a run that continues an earlier one, in place of those of the earlier run.
+    #[serde(default, skip_serializing_if = "NewLimits::is_empty")]
+    pub limits: NewLimits,
 }
 
 impl Overrides {
@@ -52,6 +56,7 @@ impl Overrides {
             task.gate = GateChoice::Lanes(self.lanes.clone());
         }
         task.budget.usd_micros = self.usd_micros.into_iter().chain(task.budget.usd_micros).min();
+        task.set_limits(self.limits);
     }
 }
 
@@ -86,6 +91,9 @@ pub struct RunRequest {
     /// The ended run whose conversation this run continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<RunId>,
+    /// The new limits, if the request resumes its run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<NewLimits>,
     /// The key of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,

@@ -177,7 +177,7 @@ impl Engine {
 }
 
 /// Builds the queue's job for a request.
-fn spec(run: &RunId, request: &RunRequest) -> Result<JobSpec, RejectedRun> {
+pub(super) fn spec(run: &RunId, request: &RunRequest) -> Result<JobSpec, RejectedRun> {
     let unclear = |source| EngineError::Unclear { run: run.clone(), source };
     let payload = serde_json::to_string(request).map_err(unclear)?;
     if payload.len() > MOST_BYTES {

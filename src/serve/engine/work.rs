@@ -4,8 +4,9 @@
 use super::live::LiveRun;
 use super::run_request::{RunRefusal, RunRequest};
 use super::{EngineError, EngineState, beside};
-use crate::driver::{Agent, Asker, DriverSettings, RunError};
+use crate::driver::{Agent, Asker, DriverSettings, RunError, check_resume, limits_to_set};
 use crate::id::RunId;
+use crate::limits::NewLimits;
 use crate::queue::JobLease;
 use crate::run::TaskResult;
 use crate::store::{StoreError, StoredRunState};
@@ -69,22 +70,20 @@ impl EngineShared {
     /// Works on a request.
     pub(super) async fn run(&self, engine_state: &Arc<EngineState>, lease: &JobLease) -> RequestOutcome {
         let run = RunId::new(lease.job.as_str());
-        let (found, request) =
-            match (state(engine_state, &run).await, serde_json::from_str::<RunRequest>(&lease.payload)) {
-                (Ok(found), Ok(request)) => (found, request),
-                (Err(fault), _) => return RequestOutcome::Later { why: error_line(&fault), after: PAUSE },
-                (_, Err(source)) => return EngineError::Unclear { run, source }.into(),
-            };
-        let live = engine_state.take_on(&run, lease.token, found.is_none());
+        let (found, request) = match serde_json::from_str::<RunRequest>(&lease.payload) {
+            Ok(request) => (found(engine_state, &run, request.resume).await, request),
+            Err(source) => return EngineError::Unclear { run, source }.into(),
+        };
+        let found = match found {
+            Ok(found) => found,
+            Err(fault) => return RequestOutcome::Later { why: error_line(&fault), after: PAUSE },
+        };
+        let live = engine_state.take_on(&run, lease.token, matches!(found, FoundRun::New));
         let came = match found {
-            None => self.begin(engine_state, &live, &request).await,
-            Some(StoredRunState::Interrupted) => self.go_on(engine_state, &live).await,
-            Some(StoredRunState::Ended(end)) => {
-                let manifest =
-                    json!({ "reason": end.reason, "exit_code": end.exit_code, "verified": end.verified }).to_string();
-                RequestOutcome::Ended { manifest }
-            }
-            Some(StoredRunState::Running { holder }) => {
+            FoundRun::New => self.begin(engine_state, &live, &request).await,
+            FoundRun::Left(limits) => self.go_on(engine_state, &live, limits).await,
+            FoundRun::Ended { manifest } => RequestOutcome::Ended { manifest },
+            FoundRun::Driven { holder } => {
                 RequestOutcome::Later { why: format!("{holder} drives the run"), after: PAUSE }
             }
         };
@@ -102,7 +101,7 @@ impl EngineShared {
     pub(super) async fn end(&self, engine_state: &Arc<EngineState>, run: &RunId) -> RequestOutcome {
         let live = engine_state.take_on(run, 0, false);
         live.cancel();
-        let came = AssertUnwindSafe(self.go_on(engine_state, &live)).catch_unwind().await;
+        let came = AssertUnwindSafe(self.go_on(engine_state, &live, NewLimits::default())).catch_unwind().await;
         let came = came.unwrap_or_else(|_| RequestOutcome::failed("internal error of fledge"));
         engine_state.let_go(run, &came);
         came
@@ -149,8 +148,8 @@ impl EngineShared {
         }
     }
 
-    /// Continues a run that another server left, in its earlier place.
-    async fn go_on(&self, engine_state: &Arc<EngineState>, live: &Arc<LiveRun>) -> RequestOutcome {
+    /// Continues a run that another process left, in its earlier place and with these new limits.
+    async fn go_on(&self, engine_state: &Arc<EngineState>, live: &Arc<LiveRun>, limits: NewLimits) -> RequestOutcome {
         let (source, run) = (Arc::clone(&engine_state.source), live.run.clone());
         let (isolation, settings) = match beside(move || source.resume(&run)).await {
             Ok(Ok(made)) => made,
@@ -163,6 +162,9 @@ impl EngineShared {
             return RequestOutcome::Rests;
         }
         let mut agent = agent(live, settings);
+        if !limits.is_empty() {
+            agent = agent.with_limits(limits);
+        }
         came(agent.resume_or_end(&live.run).await, live)
     }
 }
@@ -217,14 +219,46 @@ impl EngineState {
     }
 }
 
-/// Returns the state of a run; `None` if it never began.
-async fn state(engine_state: &Arc<EngineState>, run: &RunId) -> Result<Option<StoredRunState>, EngineError> {
+/// A run as its request finds it.
+#[derive(Debug)]
+enum FoundRun {
+    /// The run has not begun.
+    New,
+    /// The run can go on, with these new limits.
+    Left(NewLimits),
+    /// The run has ended; the queue keeps this manifest.
+    Ended { manifest: String },
+    /// Another process drives the run.
+    Driven { holder: String },
+}
+
+/// Returns the state of a run. `resume` has the new limits if the request resumes the run.
+async fn found(
+    engine_state: &Arc<EngineState>,
+    run: &RunId,
+    resume: Option<NewLimits>,
+) -> Result<FoundRun, EngineError> {
     let run = run.clone();
     engine_state
-        .stored(move |store| match store.run(&run) {
-            Ok(row) => Ok(Some(row.state)),
-            Err(StoreError::Unknown { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+        .stored(move |store| {
+            let row = match store.run(&run) {
+                Ok(row) => row,
+                Err(StoreError::Unknown { .. }) => return Ok(FoundRun::New),
+                Err(error) => return Err(error.into()),
+            };
+            let left = |limits| limits_to_set(store, &row, limits).map(FoundRun::Left).map_err(EngineError::from);
+            match (&row.state, resume) {
+                (StoredRunState::Running { holder }, _) => Ok(FoundRun::Driven { holder: holder.clone() }),
+                (StoredRunState::Interrupted, limits) => left(limits.unwrap_or_default()),
+                // If a server died when the resumed run had just ended, the run does not go on
+                // again.
+                (StoredRunState::Ended(_), Some(limits)) if check_resume(store, &row, limits).is_ok() => left(limits),
+                (StoredRunState::Ended(end), _) => {
+                    let manifest =
+                        json!({ "reason": end.reason, "exit_code": end.exit_code, "verified": end.verified });
+                    Ok(FoundRun::Ended { manifest: manifest.to_string() })
+                }
+            }
         })
         .await
 }

@@ -16,6 +16,9 @@ const ADD: &str = "INSERT INTO jobs (id, batch, pool, priority, payload, deliver
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (id) DO NOTHING";
 const REVIVE: &str = "UPDATE jobs SET state = 'queued', attempt = 0, not_before = ?2, reason = NULL, why = NULL, changed = ?2 \
     WHERE id = ?1 AND state IN ('dead', 'cancelled')";
+const AGAIN: &str = "UPDATE jobs SET state = 'queued', payload = ?2, attempt = 0, not_before = ?3, changed = ?3, reason = NULL, why = NULL, \
+    is_cancelling = 0 WHERE id = ?1 AND state IN ('done', 'dead', 'cancelled')";
+const FORGET_RESULT: &str = "DELETE FROM results WHERE job = (SELECT no FROM jobs WHERE id = ?1)";
 const PAUSE: &str = "INSERT INTO pools (name, paused_until) VALUES (?1, ?2) \
     ON CONFLICT DO UPDATE SET paused_until = max(paused_until, excluded.paused_until)";
 const LIMIT: &str = "INSERT INTO pools (name, most) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET most = excluded.most";
@@ -24,21 +27,18 @@ const OLD: &str = "state IN ('done', 'dead', 'cancelled') AND changed <= ?1";
 impl QueueTables {
     pub(super) fn submit(&self, jobs: &[JobSpec]) -> Result<Vec<Submitted>, StoreError> {
         self.write("queue submit", Safe::FromPower, |transaction, now| {
-            let mut add = transaction.prepare_cached(ADD)?;
-            let mut add = |job: &JobSpec| {
-                let added = add.execute(params![
-                    job.id.as_str(),
-                    job.batch.as_str(),
-                    job.pool.as_str(),
-                    priority_number(job.priority),
-                    job.payload,
-                    job.deliveries.get(),
-                    Clock::after(now, job.delay),
-                    now
-                ])?;
-                Ok(if added == 1 { Submitted::Queued } else { Submitted::Duplicate })
-            };
-            jobs.iter().map(&mut add).collect()
+            jobs.iter().map(|job| add(transaction, job, now)).collect()
+        })
+    }
+
+    pub(super) fn submit_again(&self, job: &JobSpec) -> Result<Submitted, StoreError> {
+        self.write("queue submit again", Safe::FromPower, |transaction, now| {
+            let id = job.id.as_str();
+            if transaction.execute(AGAIN, params![id, job.payload, Clock::after(now, job.delay)])? == 0 {
+                return add(transaction, job, now);
+            }
+            transaction.execute(FORGET_RESULT, [id])?;
+            Ok(Submitted::Queued)
         })
     }
 
@@ -99,6 +99,21 @@ impl QueueTables {
         schema::shrink(&self.db).map_err(|error| self.fault(error))?;
         Ok(gone)
     }
+}
+
+/// Adds a job, unless its id is known.
+fn add(transaction: &Transaction<'_>, job: &JobSpec, now: i64) -> rusqlite::Result<Submitted> {
+    let added = transaction.prepare_cached(ADD)?.execute(params![
+        job.id.as_str(),
+        job.batch.as_str(),
+        job.pool.as_str(),
+        priority_number(job.priority),
+        job.payload,
+        job.deliveries.get(),
+        Clock::after(now, job.delay),
+        now
+    ])?;
+    Ok(if added == 1 { Submitted::Queued } else { Submitted::Duplicate })
 }
 
 fn forget(transaction: &Transaction<'_>, now: i64, age: Duration) -> rusqlite::Result<u64> {

@@ -93,6 +93,17 @@ impl SqliteQueue {
         self.change("reclaim jobs", move |tables| tables.take_back(&pool)).await
     }
 
+    /// Submits a job. If its id belongs to a job that is over, that job waits again with the new
+    /// payload and without its result.
+    ///
+    /// # Errors
+    /// When the payload is too large, or the queue cannot be written.
+    pub async fn submit_again(&self, job: &JobSpec) -> Result<Submitted, QueueError> {
+        fits("payload", &job.id, &job.payload)?;
+        let job = job.clone();
+        self.change("submit jobs", move |ledger| ledger.submit_again(&job)).await
+    }
+
     /// Returns the jobs of a pool in these states before a position, newest first, each with its
     /// payload.
     ///

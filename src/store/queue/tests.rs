@@ -49,6 +49,25 @@ async fn a_lease_that_nobody_waited_for_is_given_back_with_the_next_call() {
 }
 
 #[tokio::test]
+async fn a_job_that_is_over_waits_again_with_its_new_input_and_one_that_is_open_does_not() {
+    let folder = crate::test_support::temp_dir();
+    let queue = SqliteQueue::open(&folder.path().join("queue.db")).unwrap();
+    let again = |payload: &str| JobSpec { payload: payload.into(), ..job("a") };
+    assert_eq!(queue.submit_again(&again("first")).await.unwrap(), Submitted::Queued, "an unknown job is added");
+    assert_eq!(queue.submit_again(&again("too early")).await.unwrap(), Submitted::Duplicate);
+    let pools = [job("a").pool];
+    let lease = queue.claim(&worker(), &pools, Duration::ZERO).await.unwrap().unwrap();
+    assert_eq!(queue.submit_again(&again("too early")).await.unwrap(), Submitted::Duplicate);
+    queue.complete(&lease, &ResultText("done".into())).await.unwrap();
+    assert_eq!(queue.submit_again(&again("second")).await.unwrap(), Submitted::Queued);
+    let (known, payload) = queue.job_and_payload(&job("a").id).await.unwrap().unwrap();
+    assert_eq!((known.state, known.result, payload.as_str()), (QueueState::Queued, None, "second"));
+    let next = queue.claim(&worker(), &pools, Duration::ZERO).await.unwrap().unwrap();
+    assert_eq!((next.payload.as_str(), next.attempt), ("second", 1));
+    assert_eq!(queue.complete(&lease, &ResultText("late".into())).await.unwrap(), Completed::Lost);
+}
+
+#[tokio::test]
 async fn many_who_wait_on_one_thread_are_in_nobodys_way() {
     let home = crate::test_support::temp_dir();
     let queue = SqliteQueue::open(&home.path().join("queue.db")).unwrap();

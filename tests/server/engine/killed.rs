@@ -2,6 +2,8 @@
 //! is done twice.
 
 use crate::server::engine::site::Site;
+#[cfg(debug_assertions)]
+use crate::support::Hold;
 use crate::support::{Model, SOON, Turn, amount, dice, hang, say, shell, write};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -173,6 +175,33 @@ async fn a_request_that_waited_for_its_turn_when_a_server_ended_is_not_charged()
         let usage = &row["result"]["usage"];
         assert_eq!([&usage["requests"], &usage["total"]["input_tokens"]], [&json!(1), &json!(1500)], "{row:#}");
         server.post(&format!("/v1/runs/{sent}/cancel"), json!({})).await;
+    }
+}
+
+#[cfg(debug_assertions)] // fail points exist only in debug builds
+#[tokio::test]
+async fn a_request_that_was_recorded_but_not_sent_is_not_charged() {
+    for is_cancelled in [true, false] {
+        let model = Model::new([write("done", "1\n").using(1500, 20), say("Done.").using(1600, 30)]);
+        let (hold, site) = (Hold::before_request(2), Site::with(&model));
+        let server = site.serve_with(("FLEDGE_FAIL", hold.order().as_str()), &["--grace", "60s"]);
+        let run = server.submit(BOUND).await;
+        let held = hold.reached();
+        let (row, used) = if is_cancelled {
+            server.post(&format!("/v1/runs/{run}/cancel"), json!({})).await;
+            drop(held);
+            (server.ended(&run).await, json!([1, 1500, 20]))
+        } else {
+            server.asked_to_stop(held);
+            assert_eq!(model.count(), 1, "the second request was not sent");
+            let server = site.serve(&[]);
+            (server.ended(&run).await, json!([2, 3100, 50]))
+        };
+        assert_eq!(row["outcome"]["reason"], if is_cancelled { "cancelled" } else { "verified" }, "{row:#}");
+        let (usage, total) = (&row["result"]["usage"], &row["result"]["usage"]["total"]);
+        assert_eq!(json!([usage["requests"], total["input_tokens"], total["output_tokens"]]), used, "{row:#}");
+        let replayed = site.fledge(&["runs", "replay", &run]).output().unwrap();
+        assert!(replayed.status.success(), "{}", String::from_utf8_lossy(&replayed.stderr));
     }
 }
 

@@ -10,6 +10,7 @@ mod jobs;
 mod killed;
 mod lists;
 mod requests;
+mod resuming;
 mod runs;
 mod site;
 mod streams;

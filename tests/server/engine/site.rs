@@ -42,6 +42,14 @@ impl Site {
         site
     }
 
+    /// Starts a server with a further variable. Later servers do not have the variable.
+    #[cfg(debug_assertions)]
+    pub(crate) fn serve_with(&self, (name, value): (&str, &str), args: &[&str]) -> Server {
+        let mut site = self.serving(args);
+        site.env(name, value);
+        Server::start(site)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -79,15 +87,12 @@ impl Site {
 
     /// Starts a server of the project.
     pub(crate) fn serve(&self, args: &[&str]) -> Server {
-        let args = [&["serve", "--listen", "127.0.0.1:0", "--no-link"], args].concat();
-        let serving = Serving::start(self.fledge(&args));
-        let url = format!("http://{}", serving.address);
-        let _once_is_enough = rustls::crypto::ring::default_provider().install_default();
-        let headers = [("authorization".parse().unwrap(), format!("Bearer {TOKEN}").parse().unwrap())];
-        // The server closes idle connections, on a busy machine just as the client reuses one.
-        let client = Client::builder().no_proxy().pool_max_idle_per_host(0);
-        let client = client.default_headers(headers.into_iter().collect()).build().unwrap();
-        Server { serving, url, client }
+        Server::start(self.serving(args))
+    }
+
+    /// Returns the command of a server of the project.
+    fn serving(&self, args: &[&str]) -> Command {
+        self.fledge(&[&["serve", "--listen", "127.0.0.1:0", "--no-link"], args].concat())
     }
 }
 
@@ -99,6 +104,29 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Starts a server by this command.
+    fn start(command: Command) -> Self {
+        let serving = Serving::start(command);
+        let url = format!("http://{}", serving.address);
+        let _once_is_enough = rustls::crypto::ring::default_provider().install_default();
+        let headers = [("authorization".parse().unwrap(), format!("Bearer {TOKEN}").parse().unwrap())];
+        // The server closes idle connections, on a busy machine just as the client reuses one.
+        let client = Client::builder().no_proxy().pool_max_idle_per_host(0);
+        let client = client.default_headers(headers.into_iter().collect()).build().unwrap();
+        Self { serving, url, client }
+    }
+
+    /// Asks a server whose runs are held to stop. Lets the runs continue once the server knows, and
+    /// waits until it has stopped.
+    #[cfg(debug_assertions)]
+    pub(crate) fn asked_to_stop(self, held: fs::File) {
+        rustix::process::kill_process(self.serving.pid(), rustix::process::Signal::TERM).unwrap();
+        self.serving.says("stopping within");
+        drop(held);
+        let (code, log) = self.serving.ended();
+        assert_eq!(code, Some(0), "{log}");
+    }
+
     pub(crate) fn log(&self) -> String {
         self.serving.log()
     }

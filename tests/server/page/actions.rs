@@ -46,3 +46,26 @@ fn a_run_is_run_again_and_gone_on_from_and_its_work_is_taken_away() {
     let told = browser.console();
     assert!(told.iter().all(|line| line.contains("422")), "{told:?}");
 }
+
+#[test]
+fn a_run_that_a_limit_ended_is_resumed_with_a_higher_limit() {
+    long_test!();
+    let model = Model::new([write("half", "1\n"), write("done", "2\n"), say("Made the file.")]);
+    let Some((place, browser)) = Place::open(model) else { return };
+    let id = place.begin("---\nbudget: { turns: 1 }\n---\n# Make the file `done`");
+    browser.go(&place.page(&format!("#/runs/{id}")));
+    browser.until_text(".state", "turn limit");
+    browser.click(".actions button", "Resume with a higher limit…");
+    browser.until_text("dialog label", "Turns in all. The run has used 1 turn so far, which counts.");
+    for (value, says) in [("", "Enter a value, e.g. 200."), ("1", "the turn limit was reached; raise max_turns")] {
+        browser.js(&format!("document.querySelector('dialog [name=limit]').value = '{value}'"));
+        browser.click("dialog button", "Resume");
+        browser.until_text("dialog [role=alert]", says);
+    }
+    browser.js("document.querySelector('dialog [name=limit]').value = '9'");
+    browser.click("dialog button", "Resume");
+    browser.until_text(".state", "verified");
+    browser.until_text(".story", "Made the file.");
+    let told = browser.console();
+    assert!(told.iter().all(|line| line.contains("422")), "{told:?}");
+}

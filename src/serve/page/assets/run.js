@@ -175,11 +175,20 @@ class Page {
   async again() {
     const detail = await get(path("runs", this.id)).catch(() => null);
     if (!detail || this.closed || !this.run) return;
+    if (this.run.state === "ended" && detail.state !== "ended") return this.resumed(detail);
     this.fold.began = Date.parse(detail.started_at); // a run that waited has a new start
     this.fold.refill(detail.story ?? []);
     this.view.soon();
     this.put(detail);
     if (detail.state === "ended") this.view.follow(false);
+  }
+
+  /** Shows a resumed run from its start, with its events. */
+  resumed(detail) {
+    this.stream?.close();
+    this.run = detail;
+    this.shown = undefined;
+    return this.load();
   }
 
   /** Closes the stream while the page is hidden, to free its connection. */
