@@ -74,6 +74,7 @@ pub use raise::{RunUse, check_limits, is_limited};
 pub use record::{RESUMED, RestartedEffects, RunTerms, forget_beside};
 pub use replay::{ReplayDifference, ReplayResult, replay};
 pub use resume::{ResumeError, is_for_now, must_be_ours, spent, terms};
+pub use slips::unmatched;
 pub use stop::StopToken;
 pub use story::{cassette, story};
 pub use told::{ToldEvents, events_after};

@@ -42,7 +42,7 @@ fn the_changes_view_has_a_file_tree_line_numbers_colours_and_two_columns() {
     assert_eq!(browser.js(&print), true);
     browser.print();
     let hidden = "return [...document.querySelectorAll('main table.code, main pre')].filter((part) =>
-        part.textContent.trim() && (part.offsetHeight === 0 || part.scrollHeight > part.clientHeight + 1)).map((part) => part.outerHTML.slice(0, 200))";
+        !part.hidden && part.textContent.trim() && (part.offsetHeight === 0 || part.scrollHeight > part.clientHeight + 1)).map((part) => part.outerHTML.slice(0, 200))";
     assert_eq!(browser.js(hidden), serde_json::json!([]));
     browser.js("window.dispatchEvent(new Event('afterprint'))");
     browser.until(&format!("!{all}.every((part) => part.open)"));
