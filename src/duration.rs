@@ -38,6 +38,10 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
             wrong("is not a duration: write e.g. `90s`, `15m` or `1h30m`; the units are `d`, `h`, `m`, `s` and `ms`")
         }
     };
+    let not_positive = || Err(wrong("must be longer than zero: write e.g. `90s`"));
+    if text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|char: char| char.is_ascii_digit())) {
+        return not_positive();
+    }
     let (mut rest, mut total, mut largest) = (text, 0u64, u64::MAX);
     while !rest.is_empty() {
         let (digits, after) = rest.split_at(rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len()));
@@ -60,7 +64,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     }
     match total {
         0 if text.is_empty() => Err("a duration cannot be empty: write e.g. `90s`, `15m` or `1h30m`".into()),
-        0 => Err(wrong("must be longer than zero: write e.g. `90s`")),
+        0 => not_positive(),
         total => Ok(Duration::from_millis(total)),
     }
 }
@@ -138,9 +142,10 @@ mod tests {
                 "soon",
                 "`soon` is not a duration: write e.g. `90s`, `15m` or `1h30m`; the units are `d`, `h`, `m`, `s` and `ms`",
             ),
+            ("-5s", "`-5s` must be longer than zero: write e.g. `90s`"),
             (
-                "-5s",
-                "`-5s` is not a duration: write e.g. `90s`, `15m` or `1h30m`; the units are `d`, `h`, `m`, `s` and `ms`",
+                "--5s",
+                "`--5s` is not a duration: write e.g. `90s`, `15m` or `1h30m`; the units are `d`, `h`, `m`, `s` and `ms`",
             ),
             (
                 "5x",

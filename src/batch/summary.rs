@@ -35,6 +35,9 @@ pub struct BatchSummary {
     pub max_usd_micros: Option<u64>,
     /// Time from the start of this process to the end of the last job, in milliseconds.
     pub duration_ms: u64,
+    /// The command that continues the unfinished jobs, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
     /// The jobs, in the order of the plan.
     pub jobs: Vec<JobSummary>,
 }
@@ -189,8 +192,20 @@ impl BatchSummary {
             usd_micros: jobs.iter().fold(0, |sum, job| sum.saturating_add(job.outcome.usd_micros)),
             max_usd_micros,
             duration_ms,
+            resume: None,
             jobs,
         }
+    }
+
+    /// Returns true if jobs did not come to a final result.
+    pub fn is_unfinished(&self) -> bool {
+        self.jobs.iter().any(|job| !job.standing.stays() && !job.outcome.beaten)
+    }
+
+    /// Adds the command that continues the unfinished jobs, if there are any.
+    #[must_use]
+    pub fn resumed_by(self, command: Option<String>) -> Self {
+        Self { resume: command.filter(|_| self.is_unfinished()), ..self }
     }
 
     /// Returns indented JSON with a trailing newline.

@@ -30,6 +30,8 @@ const PIPE: usize = 160;
 
 /// The maximum number of findings to print line by line.
 const FINDINGS: usize = 20;
+/// The longest piece of a line of a tool's output to show at once, in bytes.
+const LONGEST: usize = 8 * 1024;
 /// Lines to show of the reason why a gate did not pass although every step did.
 const REASONS: usize = 8;
 
@@ -44,6 +46,8 @@ pub(super) struct RunDisplay {
     prose: Prose,
     /// True if the screen ends with a piece of text without a line end.
     is_mid_line: bool,
+    /// The line of a running tool's output that has not ended.
+    tool_line: String,
     /// The status line of a terminal. Other lines use its counts too.
     status: StatusLine,
     /// True if the tool call that will be shown next succeeded.
@@ -62,6 +66,7 @@ impl RunDisplay {
             gate: GateView::default(),
             prose: Prose::default(),
             is_mid_line: false,
+            tool_line: String::new(),
             status: StatusLine { attempt: (0, 1), turn: 0, checks: None, usage, limits, since, before_ms },
             succeeded: true,
             nested: BTreeMap::new(),
@@ -111,6 +116,7 @@ impl RunDisplay {
             AgentEvent::Text(text) => self.text(text),
             AgentEvent::ToolCall { name, args } => {
                 self.clear();
+                self.tool_line.clear();
                 self.start_activity(format!("{} {}", verb(name), gist_of_args(args)));
             }
             AgentEvent::ToolResult { success, .. } => self.succeeded = *success,
@@ -118,7 +124,7 @@ impl RunDisplay {
                 let (denied, duration_ms, change, succeeded) = (*denied, *duration_ms, change.as_ref(), self.succeeded);
                 self.call(&EndedCall { name, args, denied, succeeded, duration_ms, output, change, detail });
             }
-            AgentEvent::ToolOutput { text } => text.lines().for_each(|line| self.live.note(&self.doing, line)),
+            AgentEvent::ToolOutput { text } => self.tool_output(text),
             AgentEvent::LaneStep(progress) => self.step(progress),
             AgentEvent::VerifyResult { unchanged_since: Some(attempt), .. } => self.unjudged(*attempt),
             AgentEvent::VerifyResult { success, failed_steps, duration_ms, feedback, .. } => {
@@ -155,6 +161,17 @@ impl RunDisplay {
     fn call(&mut self, call: &EndedCall<'_>) {
         self.clear();
         call.lines(self.width()).iter().for_each(|line| paint::line(line));
+    }
+
+    /// Shows the newest lines of a running tool's output. The last one may not have ended.
+    fn tool_output(&mut self, text: &str) {
+        for piece in text.split_inclusive('\n') {
+            self.tool_line.push_str(piece.trim_end_matches('\n'));
+            self.live.note(&self.doing, self.tool_line.as_str());
+            if piece.ends_with('\n') || self.tool_line.len() > LONGEST {
+                self.tool_line.clear();
+            }
+        }
     }
 
     fn tampered(&mut self, findings: &[TamperFinding]) {

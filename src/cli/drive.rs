@@ -6,7 +6,7 @@ use super::failure::CliError;
 use super::output::{hear_out, json_line, no_output};
 use super::output_buffer::OutputBuffer;
 use super::paint;
-use super::project::root_of;
+use super::project::{adding, root_of};
 use super::results::ResultFiles;
 use super::sync_target::{ServerArguments, SyncTarget};
 use super::{asking, live, signals};
@@ -19,6 +19,7 @@ use crate::run::TaskResult;
 use crate::store::Store;
 use crate::task::Task;
 use crate::verdict::{Reason, StopCause};
+use crate::workspace::changed_paths;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::convert::Infallible;
@@ -26,6 +27,7 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// The interval at which a server receives the news of a run under way.
 const PACE: Duration = Duration::from_secs(2);
@@ -147,7 +149,7 @@ pub(super) async fn driven(
     let models = if let AgentWork::Task(task, _) = &work { task.models.clone() } else { Vec::new() };
     let stop = StopToken::default();
     let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(CliError::own)?;
-    let (plan, workspace) = (plan(&voice, &settings)?, settings.project().to_owned());
+    let (plan, workspace, env) = (plan(&voice, &settings)?, settings.project().to_owned(), settings.env.clone());
     let state_dir = settings.state_dir.clone();
     let mut agent = Agent::new(settings).with_stop(stop.clone());
     let buffer = OutputBuffer::default();
@@ -191,7 +193,9 @@ pub(super) async fn driven(
     let Some(result) = result else { return Err(begin_failure(ended)) };
     let (mut code, run) = (result.exit_code, result.run.clone());
     let (how, results) = ((voice.quiet, voice.rings), voice.results);
-    let closing = tokio::task::spawn_blocking(move || say_end(&result, (&workspace, &models), how, &results));
+    let delivery = Delivery::look(&result, &workspace, &env, stop.token()).await;
+    let closing =
+        tokio::task::spawn_blocking(move || say_end(&result, (&workspace, &models, &delivery), how, &results));
     let mut written = Ok(());
     was_heard &= hear_out(&stop, async { written = closing.await.unwrap_or(Ok(())) }).await;
     if !was_heard && code == 0 {
@@ -225,11 +229,11 @@ async fn close_display(display: Arc<Mutex<RunDisplay>>) {
 /// files.
 fn say_end(
     result: &TaskResult,
-    (project, models): (&Path, &[String]),
+    (project, models, delivery): (&Path, &[String], &Delivery),
     (is_quiet, rings): (bool, bool),
     results: &ResultFiles,
 ) -> Result<(), CliError> {
-    close(result, is_quiet, project, models);
+    close(result, is_quiet, project, models, delivery);
     if rings {
         let report::Headline { lead, rest, .. } = report::headline(result);
         live::ring(&result.title, &(lead + &rest));
@@ -300,10 +304,45 @@ fn name_of(run: &RunId, project: &Path) -> String {
     if is_here { "last".to_owned() } else { run.to_string() }
 }
 
+/// The place of a run in git, for the next commands.
+#[derive(Debug, Default)]
+struct Delivery {
+    /// True if the work can be committed.
+    has_repository: bool,
+    /// The command that commits the files which the run began with and no commit has.
+    commit_first: String,
+}
+
+impl Delivery {
+    /// Looks for uncommitted files, if the work of the run is verified and not committed.
+    async fn look(result: &TaskResult, project: &Path, env: &[(String, String)], stop: &CancellationToken) -> Self {
+        let has_repository = project.ancestors().any(|above| above.join(".git").symlink_metadata().is_ok());
+        let is_open = result.verified && result.commit.is_none() && result.worktree.is_none();
+        if !(is_open && has_repository) {
+            return Self { has_repository, ..Self::default() };
+        }
+        let Some(mut files) = changed_paths(project, env, stop).await else { return Self::default() };
+        for path in result.changed_paths() {
+            files.remove(path);
+        }
+        if files.is_empty() {
+            return Self { has_repository, ..Self::default() };
+        }
+        let command = adding(&files.into_iter().collect::<Vec<_>>());
+        // Paths are those of the project, and `-A` would also commit the work.
+        let is_here = Path::new(".").canonicalize().ok() == project.canonicalize().ok();
+        match command.trim_matches('`') {
+            command if command.contains(" -A ") || !is_here => Self::default(),
+            command => Self { has_repository, commit_first: command.to_owned() },
+        }
+    }
+}
+
 /// Prints the closing lines: the outcome, the summary and the next commands for the run.
-fn close(result: &TaskResult, quiet: bool, project: &Path, models: &[String]) {
-    let has_repository = project.ancestors().any(|above| above.join(".git").symlink_metadata().is_ok());
-    let run = NamedRun { name: &name_of(&result.run, project), has_repository, models };
+fn close(result: &TaskResult, quiet: bool, project: &Path, models: &[String], delivery: &Delivery) {
+    let Delivery { has_repository, commit_first } = delivery;
+    let name = &name_of(&result.run, project);
+    let run = NamedRun { name, has_repository: *has_repository, commit_first, models };
     if !(quiet && result.verified && result.exit_code == 0) {
         closing(result, quiet, Some(run)).iter().for_each(|line| paint::line(line));
     }

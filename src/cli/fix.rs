@@ -22,7 +22,7 @@ pub(super) struct FixArguments {
     #[command(flatten)]
     options: RunOptions,
     /// Accepted only to report what to use instead
-    #[arg(help_heading = "Batch", long, hide = true, value_name = "N")]
+    #[arg(help_heading = "Batch", long, hide = true, value_name = "N", allow_negative_numbers = true)]
     candidates: Option<String>,
 }
 

@@ -227,7 +227,7 @@ fn next(root: &Path, environment: &EnvironmentLayer, new: &[&str], has_failed: b
     {
         steps.insert(
             steps.len() - 1,
-            ("export ANTHROPIC_API_KEY=…", "or OPENAI_API_KEY, or your own model: docs/how-to/own-model.md"),
+            ("export ANTHROPIC_API_KEY=…", "or OPENAI_API_KEY, or your own model: `fledge docs how-to/own-model`"),
         );
     }
     if has_failed {

@@ -24,7 +24,7 @@ pub(super) struct LimitArguments {
     #[arg(help_heading = "Limits", long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
     max_usd: Option<u64>,
     /// Allow this time of work in all, e.g. 90m
-    #[arg(help_heading = "Limits", long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(help_heading = "Limits", long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse_duration)]
     max_time: Option<Duration>,
 }
 

@@ -8,6 +8,7 @@ mod config;
 mod configured;
 mod connect;
 mod display;
+mod docs;
 mod doctor;
 mod drive;
 mod error_text;
@@ -131,6 +132,8 @@ enum Verb {
     Models(models::ModelsVerb),
     /// Check the environment and suggest fixes
     Doctor(doctor::DoctorArguments),
+    /// Print a page of the documentation, or list the pages
+    Docs(docs::DocsArguments),
     /// Show the configuration, and the layer that each value comes from
     Config(config::ConfigArguments),
     /// Serve a project: an API and a web page for its runs, jobs and monitors
@@ -219,6 +222,7 @@ fn done(verb: Verb, project: &project::ProjectArguments, environment: &Environme
         Verb::Memory(arguments) => memory::run(arguments, environment),
         Verb::Models(verb) => models::run(&verb, environment),
         Verb::Doctor(arguments) => doctor::run(&arguments, environment),
+        Verb::Docs(arguments) => docs::run(&arguments),
         Verb::Config(arguments) => config::run(&arguments, environment),
         #[cfg(feature = "serve")]
         Verb::Serve(arguments) => serve::run(&arguments, environment),

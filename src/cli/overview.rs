@@ -4,7 +4,7 @@ use clap::Command;
 
 /// The verbs by group.
 pub(super) const GROUPS: [(&str, &[&str]); 4] = [
-    ("Everyday", &["init", "run", "fix", "lanes", "apply", "doctor"]),
+    ("Everyday", &["init", "run", "fix", "lanes", "apply", "doctor", "docs"]),
     ("Inspect", &["runs", "batch", "worktrees", "memory", "models", "config", "specs", "eval", "verify-report"]),
     ("Server", &["serve", "jobs", "monitors", "sync"]),
     ("Plumbing", &["schema", "completions", "man", "help"]),

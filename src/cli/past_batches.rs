@@ -74,7 +74,7 @@ fn list(all: &[(SystemTime, PathBuf)], json: bool) -> Result<u8, CliError> {
         return Ok(0);
     }
     if all.is_empty() {
-        paint::line(&[(Tone::Plain, "no batch of this project has ended yet; start one with `fledge run tasks/`")]);
+        paint::line(&[(Tone::Plain, "no batch of this project has ended yet; see `fledge docs how-to/batches`")]);
     }
     let now_ms = jiff::Timestamp::now().as_millisecond();
     for (at, path) in all {

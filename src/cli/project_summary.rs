@@ -25,13 +25,16 @@ pub(super) fn print_summary(project: &ProjectArguments, environment: &Environmen
     let root = project.root(environment)?;
     configured::restore_configuration(environment, &root);
     let lines = match lanes(&root, environment) {
-        Some(lanes) => vec![
+        Some((lanes, is_broken)) => vec![
             format!("Lanes:    {lanes}"),
             format!(
                 "Last run: {}",
                 newest(&root, environment).map_or_else(|| "none yet".to_owned(), |row| ended(&row, &root))
             ),
-            format!("Next:     {}", next_command(&root, environment, None)),
+            match is_broken {
+                true => format!("Next:     `fledge lanes validate{}` shows what to correct", elsewhere(&root)),
+                false => format!("Next:     {}", next_command(&root, environment, None)),
+            },
         ],
         None => vec![
             "fledge lets an agent work on a task until the project's own checks pass".to_owned(),
@@ -44,19 +47,17 @@ pub(super) fn print_summary(project: &ProjectArguments, environment: &Environmen
     Ok(0)
 }
 
-/// Returns the names of the lanes; `None` if the project has none, not even a detected one.
-fn lanes(root: &Path, environment: &EnvironmentLayer) -> Option<String> {
+/// Returns the names of the lanes, and true if a file of a lane is broken; `None` if the project
+/// has none, not even a detected one.
+fn lanes(root: &Path, environment: &EnvironmentLayer) -> Option<(String, bool)> {
     let env = environment.hand_env();
     let listed = lane_files::list(root, env.get("PATH").map_or("", String::as_str)).ok()?;
     let names: Vec<&str> = listed.lanes.iter().map(|lane| lane.name.as_str()).collect();
     let broken: Vec<&str> = listed.fault.files.keys().map(String::as_str).collect();
-    let broken = if broken.is_empty() {
-        String::new()
-    } else {
-        format!("; broken: {} (`fledge lanes validate`)", broken.join(", "))
-    };
+    let is_broken = !broken.is_empty();
+    let broken = if is_broken { format!("; broken: {}", broken.join(", ")) } else { String::new() };
     let detected = if listed.is_detected { " (detected; `fledge init` saves it to a file)" } else { "" };
-    (!names.is_empty() || !broken.is_empty()).then(|| format!("{}{detected}{broken}", names.join(", ")))
+    (!names.is_empty() || is_broken).then(|| (format!("{}{detected}{broken}", names.join(", ")), is_broken))
 }
 
 fn newest(root: &Path, environment: &EnvironmentLayer) -> Option<RunRow> {

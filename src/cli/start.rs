@@ -16,7 +16,7 @@ use crate::chat::money;
 use crate::config::{ConfigError, EnvironmentLayer};
 use crate::driver::{
     Agent, Briefing, DriverSettings, RunError, RunTerms, StartingPoint, StopToken, base_at, is_for_now, lanes_at,
-    must_be_committed, prepare, terms,
+    must_be_committed, prepare, terms, unmatched,
 };
 use crate::id::RunId;
 use crate::limits::Limits;
@@ -26,9 +26,10 @@ use crate::setup::{ProjectContext, mask_task};
 use crate::store::{self, RunRow, Store, StoredRunState};
 use crate::task::{Task, TaskDefaults};
 use crate::tool::LateSecrets;
-use crate::workspace::AtomicOutput;
+use crate::workspace::{AtomicOutput, listed_paths};
 use anyhow::{Context, anyhow};
 use std::path::Path;
+use tokio_util::sync::CancellationToken;
 
 /// Runs an agent on a task; returns the exit code.
 ///
@@ -170,7 +171,8 @@ fn start_or_resume(
             }
             if !same(&store, &row) {
                 let error = anyhow!("run {run} was started with another task, gate or options");
-                let hint = "run `fledge runs resume` to continue with the original task, or use another run key";
+                let hint = "to continue with the original task, or use another run key";
+                let hint = format!("run `fledge runs resume {run}` {hint}");
                 return Err(CliError::input(error).hint(hint));
             }
             let resumed = resume(
@@ -229,7 +231,9 @@ fn dry_run(options: &RunOptions, task: &Task, settings: DriverSettings, more: Ve
     let (seen, notes) = block_on(base_at(task, &settings, scratch.path()))?.map_err(refused)?.unzip();
     let seen = seen.as_ref().unwrap_or(&settings);
     let mut briefing = prepare(task, seen, &StartingPoint::unread(&seen.workspace), at.as_deref()).map_err(refused)?;
-    briefing.plan.notes.extend(notes.into_iter().flatten().chain(more));
+    let paths = block_on(listed_paths(&seen.workspace, &seen.env, &CancellationToken::new()))?;
+    let notes = notes.into_iter().flatten().chain(unmatched(task, &paths)).chain(more);
+    briefing.plan.notes.extend(notes);
     let defaults = Limits::default();
     let lanes = briefing.gate.lanes.as_slice();
     let plan = serde_json::json!({

@@ -85,10 +85,10 @@ pub(super) fn add_suggestion(mut error: Error, mut command: Command) -> Error {
             // clap's own suggestion can be far from the word.
             error.remove(ContextKind::SuggestedArg);
             match (verb.get_name(), near, other) {
+                ("run" | "fix" | "eval" | "serve", _, Some((_, way))) => suggest(&mut error, (*way).to_owned()),
                 (_, Some(near), _) => {
                     error.insert(ContextKind::SuggestedArg, ContextValue::String(near.to_owned()));
                 }
-                ("run" | "fix" | "eval" | "serve", None, Some((_, way))) => suggest(&mut error, (*way).to_owned()),
                 ("fledge", ..) if ["-p", "--prompt"].contains(&word.as_str()) => {
                     suggest(&mut error, "to run a task: `fledge run -p 'TEXT'`".to_owned());
                 }

@@ -63,6 +63,7 @@ impl EffectRunner {
                 Ok(failing) => Ok(name_failures(failing)),
                 Err(fault) if fault.is_final() => Err(chain(&fault)),
                 Err(BaseError::Stopped) => Ok(Vec::new()),
+                Err(_) if stop.is_cancelled() => Ok(Vec::new()), // the run has ended; that is no fault
                 Err(fault) => {
                     tracing::warn!(why = %chain(&fault), "cannot judge the base now");
                     Ok(Vec::new())

@@ -27,6 +27,7 @@ use crate::workspace::trees::GitPrograms;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use task_warnings::task_warnings;
+pub use task_warnings::unmatched;
 use walkdir::WalkDir;
 
 /// Bytes of project instructions in the system prompt.

@@ -7,7 +7,6 @@
 use super::watcher::EventWatcher;
 use crate::id::RunId;
 use crate::run::AgentEvent;
-use crate::verdict::StepProgress;
 use serde::Serialize;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -185,14 +184,11 @@ fn bytes(record: &Arc<EventRecord>) -> usize {
 
 /// Returns the piece of text or output in an event. A later whole event repeats it.
 fn piece(event: &AgentEvent) -> Option<&str> {
-    let (AgentEvent::Text(text)
-    | AgentEvent::Thinking(text)
-    | AgentEvent::ToolOutput { text }
-    | AgentEvent::LaneStep(StepProgress::Output { line: text, .. })) = event
-    else {
-        return None;
-    };
-    Some(text)
+    match event {
+        AgentEvent::Text(text) | AgentEvent::Thinking(text) | AgentEvent::ToolOutput { text } => Some(text),
+        AgentEvent::LaneStep(progress) => progress.printed(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

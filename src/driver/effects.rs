@@ -206,8 +206,8 @@ impl EffectRunner {
         let (outbox, stop): (InboxSender, CancellationToken) = (inbox.outbox(), inbox.stop_token());
         ready.unkept.anything();
         let effect = async move {
-            let on_step = |progress| {
-                let is_output = matches!(progress, StepProgress::Output { .. });
+            let on_step = |progress: StepProgress| {
+                let is_output = progress.printed().is_some();
                 let event = Event::GateProgress { call, progress };
                 if is_output { outbox.pass(event) } else { outbox.send(event) }
             };

@@ -166,14 +166,14 @@ pub enum ResumeError {
     /// The run ended and was not verified.
     #[error(
         "run {run} has ended ({reason}), so it cannot be resumed; \
-         start another run with its conversation: `fledge runs continue`"
+         start another run with its conversation: `fledge runs continue {run} \"…\"`"
     )]
     Over { run: RunId, reason: String },
     /// The new limits do not let the run go on.
     #[error(transparent)]
     Limits(#[from] LimitError),
     /// The run has not ended yet.
-    #[error("run {run} has not ended: continue it with `fledge runs resume`")]
+    #[error("run {run} has not ended: continue it with `fledge runs resume {run}`")]
     NotOver { run: RunId },
     /// The run worked in another folder.
     #[error("run {run} works in {theirs}, not in {ours}")]

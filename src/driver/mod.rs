@@ -43,7 +43,7 @@ mod watcher;
 mod worktree;
 
 pub use asking::{Asker, Consent, Question};
-pub use briefing::{Briefing, StartingPoint, prepare};
+pub use briefing::{Briefing, StartingPoint, prepare, unmatched};
 pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
 pub use configuration::restore_project_configuration;
 pub use delivery::{commit_message, commit_trailers};

@@ -215,8 +215,8 @@ impl Planner {
             plan.judges_base = baseline(&self.settings, &self.task) != Baseline::Never && gate.is_clean();
             return Ok(());
         }
-        let on_step = |progress| {
-            let is_output = matches!(progress, StepProgress::Output { .. });
+        let on_step = |progress: StepProgress| {
+            let is_output = progress.printed().is_some();
             let event = Event::GateProgress { call: self.call, progress };
             if is_output { self.outbox.pass(event) } else { self.outbox.send(event) }
         };

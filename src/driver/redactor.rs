@@ -41,6 +41,7 @@ impl SecretRedactor {
         }
         match piece(event) {
             Ok((stream, text)) => self.piece(stream, &text),
+            Err(event) if is_partial(&event) => self.partial(*event).into_iter().collect(),
             Err(event) => {
                 let late = std::mem::take(&mut self.held);
                 let mut events: Vec<Event> = late.into_iter().flat_map(|(stream, text)| stream.say(text)).collect();
@@ -78,6 +79,22 @@ impl SecretRedactor {
             self.held.push((stream.clone(), held));
         }
         if all.is_empty() && !text.is_empty() { Vec::new() } else { stream.say(all) }
+    }
+
+    /// Hides secrets in a line that has not ended. A later event has the line again, so its end is
+    /// left out if a secret may begin there, and all of it after text that is held back.
+    fn partial(&self, event: Event) -> Option<Event> {
+        let Event::GateProgress { call, progress: StepProgress::Partial { lane, step, line } } = event else {
+            return Some(event);
+        };
+        let stream = RedactedStream::Step { call, lane: lane.clone(), step: step.clone() };
+        if self.held.iter().any(|(held, _)| *held == stream) {
+            return None;
+        }
+        let mut line = self.mask.hidden(&line).unwrap_or(line);
+        line.truncate(self.mask.safe_prefix_len(&line));
+        let is_left = !line.is_empty();
+        is_left.then(|| Event::GateProgress { call, progress: StepProgress::Partial { lane, step, line } })
     }
 
     /// Hides secrets in an event that is not a piece. If the result cannot be read back, ends the
@@ -142,6 +159,11 @@ fn piece(event: Event) -> Result<(RedactedStream, String), Box<Event>> {
     }
 }
 
+/// Returns true if the event has a line that has not ended.
+fn is_partial(event: &Event) -> bool {
+    matches!(event, Event::GateProgress { progress: StepProgress::Partial { .. }, .. })
+}
+
 impl RedactedStream {
     /// Returns the events for this text.
     fn say(self, text: String) -> Vec<Event> {
@@ -176,6 +198,11 @@ mod tests {
         Event::GateProgress { call: CallId(1), progress }
     }
 
+    fn partial(line: &str) -> Event {
+        let progress = StepProgress::Partial { lane: "verify".into(), step: "test".into(), line: line.into() };
+        Event::GateProgress { call: CallId(1), progress }
+    }
+
     fn seen(events: impl IntoIterator<Item = Event>) -> Vec<Event> {
         let mut redactor = redactor();
         events.into_iter().flat_map(|event| redactor.redact_event(event)).collect()
@@ -196,6 +223,14 @@ mod tests {
         assert_eq!(seen(["one", "a sk-ca", "nary-1 b", "c"].map(line)), ["one", "a *** b", "c"].map(line));
         assert_eq!(seen(["a sk-ca", "d", "so"].map(line)), ["a sk-ca", "d", "so"].map(line));
         assert_eq!(seen([line("a sk-ca"), Event::DeadlinePassed]), [line("a sk-ca"), Event::DeadlinePassed]);
+    }
+
+    #[test]
+    fn a_line_that_has_not_ended_shows_no_part_of_a_secret() {
+        assert_eq!(seen(["a sk-ca", "a sk-canary-1 b"].map(partial)), ["a ", "a *** b"].map(partial));
+        // A secret may have several lines, and the text before it is held back.
+        assert_eq!(seen([line("a sk-canar"), partial("b"), line("c")]), ["a sk-canar", "c"].map(line));
+        assert_eq!(seen([partial("sk-can")]), []);
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub use unable::lacks;
 
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind, StartFacts, StepSelection};
-use crate::lane_runner::{LaneOutcome, LaneRoom, SandboxedSteps, recall, remember, run_lane};
+use crate::lane_runner::{LaneOutcome, LaneRoom, OutputInterest, SandboxedSteps, recall, remember, run_lane};
 use crate::process::Stopwatch;
 use crate::process::sandbox::{MountView, PathRules, Sandbox, SandboxKind, SandboxLimits, at_home_in};
 use crate::task::OnTamper;
@@ -240,6 +240,7 @@ impl GateSite {
         let given = std::mem::take(&mut room.left_out).into_iter().chain(std::iter::repeat(None));
         room.left_out = own.into_iter().zip(given).map(|(own, given)| own.or(given)).collect();
         room.expected = recall(lane, &self.project);
+        room.listen = OutputInterest::GrowingLines;
         let _placeholders = room.behind.as_ref().map(|behind| behind.sandbox.placeholders(&behind.rules));
         let outcome = run_lane(lane, &room, stop, on_step).await;
         mask_logs(&room.log_dir, &self.mask).await;

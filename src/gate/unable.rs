@@ -144,7 +144,7 @@ pub(super) fn hidden_program(name: &str, place: &Path) -> (String, String) {
     let real = place.canonicalize().ok().filter(|real| real != place);
     let leads = real.as_deref().map(|real| format!(", which leads to {}", real.display())).unwrap_or_default();
     let at = place.display();
-    let cure = "put the program into a folder that a room shows (docs/explanation/sandbox.md), or run the lane with `room: in-place`";
+    let cure = "put the program into a folder that a room shows (see `fledge docs explanation/sandbox`), or run the lane with `room: in-place`";
     (format!("a room does not show the program `{name}` at {at}{leads}"), cure.to_owned())
 }
 

@@ -4,7 +4,7 @@
 use super::draft::LaneForm;
 
 /// The subcommands, each with its own subcommands. Names of the same subcommand are adjacent.
-pub(crate) const VERBS: [(&str, &[&str]); 25] = [
+pub(crate) const VERBS: [(&str, &[&str]); 26] = [
     ("run", &[]),
     ("fix", &[]),
     ("eval", &[]),
@@ -22,6 +22,7 @@ pub(crate) const VERBS: [(&str, &[&str]); 25] = [
     ("memory", &["list", "show", "add", "forget", "export"]),
     ("models", &["list", "check"]),
     ("doctor", &[]),
+    ("docs", &[]),
     ("config", &["show", "path"]),
     ("serve", &["link"]),
     ("jobs", &["list", "history", "run"]),

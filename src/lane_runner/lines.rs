@@ -22,7 +22,9 @@ impl LineReader {
         let mut lines = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (piece, is_whole) = piece.strip_suffix(b"\n").map_or((piece, false), |piece| (piece, true));
+            let before = self.begun.len();
             self.start_line(piece);
+            self.has_grown = !is_whole && (self.has_grown || self.begun.len() > before);
             if is_whole {
                 lines.extend(self.take());
             }
@@ -53,8 +55,13 @@ impl LineReader {
     /// state is returned once.
     pub(super) fn newest(&mut self) -> Option<String> {
         let whole = self.newest.take();
+        self.partial().or_else(|| whole.map(|line| clean(&line)))
+    }
+
+    /// Returns the incomplete line if it has visible text and has grown since it was returned.
+    pub(super) fn partial(&mut self) -> Option<String> {
         let begun = std::mem::take(&mut self.has_grown).then(|| clean(&self.begun));
-        begun.filter(|line| !line.trim().is_empty()).or_else(|| whole.map(|line| clean(&line)))
+        begun.filter(|line| !line.trim().is_empty())
     }
 
     /// Returns the incomplete line at the end of the output.
@@ -100,7 +107,11 @@ mod tests {
         assert_eq!(lines.push(b"one\ntw"), ["one"]);
         assert_eq!(lines.push("o \x1b[1mü".as_bytes().split_at(7).0), Vec::<String>::new());
         assert_eq!(lines.push(b"\xbc\r\n\nlast"), ["two ü", ""]);
-        assert_eq!((lines.rest(), lines.rest()), (Some("last".into()), None));
+        assert_eq!((lines.partial(), lines.partial()), (Some("last".into()), None));
+        assert_eq!(lines.push(b".."), Vec::<String>::new());
+        assert_eq!((lines.partial(), lines.push(b"\n")), (Some("last..".into()), vec!["last..".into()]));
+        assert_eq!((lines.partial(), lines.push(b"end"), lines.rest()), (None, Vec::new(), Some("end".into())));
+        assert_eq!(lines.rest(), None);
     }
 
     #[test]

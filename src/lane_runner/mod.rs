@@ -31,7 +31,7 @@ use existing_reports::ExistingReports;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use listen::OutputSender;
+use listen::{OutputLine, OutputSender};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -254,7 +254,13 @@ async fn run_step(
     let step = &lane.steps[number];
     let (lane_name, name) = (&lane.name, &step.name);
     on_event(StepProgress::Started { lane: lane_name.clone(), step: name.clone(), command: step.run.clone() });
-    let tell = |line| on_event(StepProgress::Output { lane: lane_name.clone(), step: name.clone(), line });
+    let tell = |line| {
+        let (lane, step) = (lane_name.clone(), name.clone());
+        on_event(match line {
+            OutputLine::Whole(line) => StepProgress::Output { lane, step, line },
+            OutputLine::Partial(line) => StepProgress::Partial { lane, step, line },
+        });
+    };
     let teller = OutputSender::new(room.listen, &tell);
     let again = if tries > 1 { format!("-try{tries}") } else { String::new() };
     let log = format!("{}-{:02}-{}{again}.log", file_name(lane_name), number + 1, file_name(name));

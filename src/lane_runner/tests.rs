@@ -97,6 +97,25 @@ async fn a_screen_is_told_the_newest_line_now_and_then_and_at_the_end() {
 }
 
 #[tokio::test]
+async fn a_gate_is_told_each_line_and_of_a_line_that_has_not_ended_what_there_is() {
+    let (mut place, reported) = (place(), Mutex::new(Vec::new()));
+    place.room.listen = OutputInterest::GrowingLines;
+    let text = "steps: [{run: 'echo one; printf ..; until [ -e seen ]; do sleep 0.01; done; echo .'}]";
+    let seen = place.folder.path().join("seen");
+    let on_event = |event| {
+        if matches!(event, StepProgress::Partial { .. }) {
+            std::fs::write(&seen, "").unwrap();
+        }
+        if let StepProgress::Output { line, .. } | StepProgress::Partial { line, .. } = event {
+            reported.lock().unwrap().push(line);
+        }
+    };
+    let lane = parse("verify", "verify.yaml", text).unwrap();
+    run_lane(&lane, &place.room, &CancellationToken::new(), &on_event).await;
+    assert_eq!(reported.into_inner().unwrap(), ["one", "..", "..."]);
+}
+
+#[tokio::test]
 async fn the_excerpt_of_a_failure_has_its_cause_from_the_middle_of_a_long_output() {
     let outcome = run(&place(), "steps: [{run: 'seq 50000; echo \"a.c:1:2: error: bad\"; seq 50000; exit 1'}]").await;
     let excerpt = &outcome.steps[0].excerpt;

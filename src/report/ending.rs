@@ -46,6 +46,9 @@ pub struct NamedRun<'n> {
     pub name: &'n str,
     /// True if its project is in a git repository, so that its work can be committed.
     pub has_repository: bool,
+    /// The command that commits the files which the run began with and no commit has; empty without
+    /// such files.
+    pub commit_first: &'n str,
     /// The models that its task names; if empty, the configured one.
     pub models: &'n [String],
 }
@@ -132,7 +135,10 @@ pub fn number(number: u64, noun: &str) -> String {
 }
 
 /// Returns the commands that make sense after a run, the most useful first; at most three.
-pub fn next_steps(result: &TaskResult, NamedRun { name: run, has_repository, models }: NamedRun<'_>) -> Vec<NextStep> {
+pub fn next_steps(
+    result: &TaskResult,
+    NamedRun { name: run, has_repository, commit_first, models }: NamedRun<'_>,
+) -> Vec<NextStep> {
     let step = |command: String, does| NextStep { command: format!("fledge {command}"), does };
     let has_changed = result.changed_paths().next().is_some();
     let is_in_place = result.worktree.is_none() && result.commit.is_none();
@@ -149,7 +155,13 @@ pub fn next_steps(result: &TaskResult, NamedRun { name: run, has_repository, mod
     let steps = match result.reason {
         Reason::Verified if proof_of(result).is_some() && result.commit.is_none() => {
             let apply = || step(format!("apply {run} --branch NAME"), "commit the work to a branch");
-            vec![diff(), (has_changed && has_repository).then(apply), undo()]
+            let after = |apply: NextStep| match commit_first {
+                "" => apply,
+                first => {
+                    NextStep { command: format!("{first} && {}", apply.command), does: "commit the work after yours" }
+                }
+            };
+            vec![diff(), (has_changed && has_repository).then(|| after(apply())), undo()]
         }
         Reason::Verified if result.commit.is_some() => {
             let branch = result.worktree.as_ref().map(|worktree| worktree.branch.as_str());
@@ -231,7 +243,7 @@ mod tests {
     }
 
     fn steps(result: &TaskResult, has_repository: bool) -> Vec<String> {
-        next_steps(result, NamedRun { name: "last", has_repository, models: &[] })
+        next_steps(result, NamedRun { name: "last", has_repository, commit_first: "", models: &[] })
             .into_iter()
             .map(|step| step.command)
             .collect()

@@ -316,6 +316,16 @@ pub enum StepProgress {
         /// The line.
         line: String,
     },
+    /// A step has printed this much of a line that has not ended. The whole line follows as
+    /// `Output`.
+    Partial {
+        /// The name of the lane.
+        lane: String,
+        /// The name of the step.
+        step: String,
+        /// The line so far.
+        line: String,
+    },
     /// A step failed and will be tried again.
     Retried(StepReport),
     /// A step ended, or will not start.
@@ -326,15 +336,25 @@ impl StepProgress {
     /// Returns the name of the step.
     pub fn step(&self) -> &str {
         match self {
-            Self::Started { step, .. } | Self::Output { step, .. } => step,
+            Self::Started { step, .. } | Self::Output { step, .. } | Self::Partial { step, .. } => step,
             Self::Retried(report) | Self::Ended(report) => &report.step,
+        }
+    }
+
+    /// Returns the printed text, complete or not, if this is one.
+    pub fn printed(&self) -> Option<&str> {
+        match self {
+            Self::Output { line, .. } | Self::Partial { line, .. } => Some(line),
+            Self::Started { .. } | Self::Retried(_) | Self::Ended(_) => None,
         }
     }
 
     /// Returns the progress as that of a lane with this name.
     pub fn in_lane(mut self, name: &str) -> Self {
         match &mut self {
-            Self::Started { lane, .. } | Self::Output { lane, .. } => name.clone_into(lane),
+            Self::Started { lane, .. } | Self::Output { lane, .. } | Self::Partial { lane, .. } => {
+                name.clone_into(lane);
+            }
             Self::Retried(report) | Self::Ended(report) => name.clone_into(&mut report.lane),
         }
         self

@@ -119,6 +119,29 @@ fn pages() -> Vec<String> {
     ["README.md".to_owned()].into_iter().chain(found.filter(|path| path.ends_with(".md"))).collect()
 }
 
+#[test]
+fn texts_of_the_program_name_pages_by_the_command_that_prints_them() {
+    let named = regex::Regex::new(r"(?:fledge docs ([A-Za-z/-]*[A-Za-z])|docs/([a-z/-]+\.md))").unwrap();
+    let (mut wrong, mut commands) = (Vec::new(), 0);
+    for source in sources("src").iter().filter(|source| source.path != "cli/docs.rs") {
+        for (at, line) in source.text.lines().enumerate() {
+            for found in named.captures_iter(line).filter(|_| !line.contains("include_str!")) {
+                let is_page = |page: &str| root().join(format!("docs/{page}.md")).is_file();
+                commands += usize::from(found.get(1).is_some());
+                if found.get(1).is_some_and(|page| !is_page(page.as_str()))
+                    || found.get(2).is_some_and(|file| root().join("docs").join(file.as_str()).is_file())
+                {
+                    wrong.push(format!("src/{}:{}: {}", source.path, at + 1, &found[0]));
+                }
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty() && commands > 5,
+        "{commands} commands; a user has no file of the documentation: {wrong:#?}"
+    );
+}
+
 /// Returns the anchors that mdBook and GitHub generate for the headings of a page.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.split("```").step_by(2).flat_map(str::lines).filter(|line| line.starts_with('#'));

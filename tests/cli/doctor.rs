@@ -181,7 +181,7 @@ fn warned(says: &str, mend: &str) -> (String, String, String) {
 fn what_a_commit_would_meet_in_the_repository_is_said() {
     long_test!();
     let place = || Fledge::new().lane("verify", &needs("x"));
-    let needing = "`commit: on-success`, `isolation: worktree` and `fledge apply` need one";
+    let needing = "`commit: on-success`, `isolation: worktree` and the verb `apply` need one";
     let none = part(&of_git(place()), "git.repository");
     let first = "`git init && git add -A && git commit -m first`";
     assert_eq!(none, warned(&format!("the project is not in a repository; {needing}"), first));

@@ -58,7 +58,8 @@ fn fledge_alone_says_where_one_is_and_what_comes_next() {
     let after = run.again(&[]).run();
     assert!(after.stdout.contains("Last run: verified, first (`fledge runs show last`)\n"), "{}", after.story());
     let broken = after.again(&["-C", "lanes"]).file("lanes/verify.yaml", "steps: [{ rn: x }]").run();
-    assert!(broken.stdout.contains("broken: lanes/verify.yaml (`fledge lanes validate`)"), "{}", broken.story());
+    assert!(broken.stdout.contains("broken: lanes/verify.yaml\n"), "{}", broken.story());
+    assert!(broken.stdout.ends_with("Next:     `fledge lanes validate` shows what to correct\n"), "{}", broken.story());
 }
 
 #[test]
@@ -104,4 +105,15 @@ fn what_can_be_known_of_a_task_is_refused_before_a_model_is_asked() {
         assert!(ended.stderr.contains(said), "{args:?}: {}", ended.story());
         place = ended;
     }
+}
+
+#[test]
+fn a_dry_run_warns_of_a_pattern_that_fits_no_file() {
+    let place =
+        Fledge::new().file("Makefile", MAKE).file("src/a.rs", "").file("answers.yaml", "turns: [{ text: Done. }]\n");
+    let place = place.task("---\nfiles: [\"scr/**\"]\n---\nMend it.\n").committed();
+    let ended = place.args(&["run", "task.md", "--model", "cassette/answers.yaml", "--dry-run"]).run();
+    ended.must_exit(0);
+    let warning = "warning: task.md: `scr/**` in `files` matches no file of the project; did you mean `src/**`?\n";
+    assert!(ended.stdout.contains(warning), "{}", ended.story());
 }

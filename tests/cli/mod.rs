@@ -6,6 +6,7 @@ mod first;
 mod front;
 mod init;
 mod memory;
+mod next;
 mod own_checks;
 mod pipelines;
 mod schema;

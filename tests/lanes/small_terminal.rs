@@ -35,7 +35,8 @@ fn play(fledge: impl Fn() -> Fledge, args: &[&str], last: &str) -> String {
         let go = fledge.workspace().join("go");
         let mut terminal = Terminal::run_on(size, fledge, args, &[]);
         terminal.wait_until(|screen| {
-            screen.contains("b.py ..") && screen.lines().last().is_some_and(|row| row.contains(last))
+            let is_cut = ["b.py ..…", "b.py .....    …"].iter().any(|row| screen.contains(row));
+            is_cut && screen.lines().last().is_some_and(|row| row.contains(last))
         });
         let running = rows(&terminal);
         std::fs::write(go, "").unwrap();
@@ -54,8 +55,7 @@ fn the_screen_of_a_lane_holds_a_progress_bar_and_nothing_twice() {
 
 #[test]
 fn the_screen_of_a_run_holds_its_step_and_its_status() {
-    // A gate tells of whole lines only.
-    let lane = format!("room: in-place\nsteps:\n  - {}", PYTEST.replace("END", "\\n"));
+    let lane = format!("room: in-place\nsteps:\n  - {}", PYTEST.replace("END", ""));
     let answers = "turns: [{ text: The parser is mended. }]\n";
     let place = || Fledge::new().lane("verify", &lane).file("answers.yaml", answers);
     let args = ["run", "-p", "Mend the parser", "--model", "cassette/answers.yaml", "--max-retries=0"];

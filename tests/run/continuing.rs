@@ -105,7 +105,7 @@ fn what_cannot_be_gone_on_with_is_refused_and_starts_nothing() {
     let ended = running.end();
     assert_eq!(ended.row().state, StoredRunState::Interrupted);
     let cases = [
-        (&["runs", "continue", "last", "more"], "has not ended: continue it with `fledge runs resume`"),
+        (&["runs", "continue", "last", "more"], "has not ended: continue it with `fledge runs resume "),
         (&["runs", "continue", "nope", "more"], "there is no run `nope`"),
         (&["runs", "continue", "last", "  "], "no task given"),
     ];

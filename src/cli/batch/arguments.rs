@@ -31,7 +31,7 @@ pub(in crate::cli) struct BatchArguments {
     #[arg(help_heading = "Batch", long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(0..=MOST_RETRIES))]
     retries: Option<u32>,
     /// Pause before each retry, e.g. 30s [default: 10s]
-    #[arg(help_heading = "Batch", long, value_name = "TIME", value_parser = delay)]
+    #[arg(help_heading = "Batch", long, value_name = "TIME", allow_hyphen_values = true, value_parser = delay)]
     retry_delay: Option<Duration>,
     /// Race N runs of the task, 2 to 16; the first verified run ends the others
     ///

@@ -23,6 +23,8 @@ struct KeptBatch {
     batch: String,
     max_usd_micros: Option<u64>,
     duration_ms: u64,
+    #[serde(default)]
+    resume: Option<String>,
     jobs: Vec<JobSummary>,
 }
 
@@ -44,9 +46,9 @@ pub(super) fn keep(summary: &BatchSummary, state_dir: &Path, workspace: &Path) -
 pub(in crate::cli) fn read(path: &Path) -> Result<(String, BatchSummary), CliError> {
     let text = read_text(path, LARGEST).map_err(CliError::own)?.unwrap_or_default();
     let kept: Result<KeptBatch, _> = serde_json::from_str(&text);
-    let KeptBatch { batch, max_usd_micros, duration_ms, jobs } =
+    let KeptBatch { batch, max_usd_micros, duration_ms, resume, jobs } =
         kept.with_context(|| format!("{} is not a batch summary of fledge", path.display())).map_err(CliError::own)?;
-    Ok((text, BatchSummary::new(batch, jobs, max_usd_micros, duration_ms)))
+    Ok((text, BatchSummary::new(batch, jobs, max_usd_micros, duration_ms).resumed_by(resume)))
 }
 
 /// Returns the files of batches with their times, newest first.

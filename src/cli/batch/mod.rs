@@ -23,6 +23,7 @@ pub(super) use page::{next_steps, table};
 use super::configured;
 use super::drive::{OutputArguments, follow};
 use super::failure::CliError;
+use super::internal;
 use super::options::RunOptions;
 use super::output::{hear_out, no_output, print_data, print_json};
 use super::paint;
@@ -41,7 +42,7 @@ use crate::limits::MAX_SOURCE;
 use crate::process::Stopwatch;
 use crate::store::{self, SqliteQueue};
 use crate::task::{self, ParamValues};
-use crate::verdict::{Reason, StopCause};
+use crate::verdict::{Reason, StopCause, shell_word};
 use anyhow::{Context, anyhow};
 use ending::BatchEnding;
 use order::PlannedBatch;
@@ -50,11 +51,15 @@ use preflight::Preflight;
 use screen::BatchScreen;
 use site::{BatchProjects, JobFactory};
 use std::cell::Cell;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// The queue of all batches, in the state folder.
 const QUEUE: &str = "queue.db";
+
+/// The longest command line to print again, in bytes.
+const LONGEST_COMMAND: usize = 400;
 
 /// The folder with the records of the newest batch of each set of tasks, in the state folder.
 const NEWEST: &str = "batches";
@@ -293,7 +298,22 @@ fn summary(scheduler: &BatchScheduler, works: &JobFactory<'_>, max_usd: Option<u
         JobSummary::new(outcome, task, folder, report).among(candidate_of, planned.models.clone())
     };
     let all = (0..works.jobs.len()).filter_map(|job| Some((job, scheduler.outcome(job)?)));
-    BatchSummary::new(works.ledger.batch().to_owned(), all.map(one).collect(), max_usd, duration_ms)
+    let summary = BatchSummary::new(works.ledger.batch().to_owned(), all.map(one).collect(), max_usd, duration_ms);
+    summary.resumed_by(resuming(internal::command_line()))
+}
+
+/// Returns the command line with `--resume`. `None` if it is too long to print, or reads standard
+/// input.
+fn resuming(line: impl Iterator<Item = OsString>) -> Option<String> {
+    let mut words: Vec<String> = line.skip(1).map(|word| word.into_string().ok()).collect::<Option<_>>()?;
+    if words.iter().any(|word| word == "-") {
+        return None;
+    }
+    if !words.iter().any(|word| word.starts_with("--resume")) {
+        words.push("--resume".to_owned());
+    }
+    let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+    Some(format!("fledge {}", words.join(" "))).filter(|line| line.len() <= LONGEST_COMMAND)
 }
 
 /// Returns the identity of a batch, by which it is resumed: its workspace, and the names and

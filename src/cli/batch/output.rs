@@ -7,7 +7,6 @@ use super::screen::BatchScreen;
 use crate::batch::{BatchListener, BatchSummary, BatchUpdate, FinishedJob};
 use crate::driver::{EventRecord, EventWatcher, StopToken};
 use crate::run::{AgentEvent, TaskResult};
-use crate::verdict::StepProgress;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -114,7 +113,7 @@ fn bytes(heard: &ScreenEvent) -> usize {
 fn piece(event: &AgentEvent) -> Option<&str> {
     match event {
         AgentEvent::Text(text) | AgentEvent::Thinking(text) | AgentEvent::ToolOutput { text } => Some(text),
-        AgentEvent::LaneStep(StepProgress::Output { line, .. }) => Some(line),
+        AgentEvent::LaneStep(progress) => progress.printed(),
         _ => None,
     }
 }

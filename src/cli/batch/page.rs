@@ -19,6 +19,9 @@ const LONGEST_WORDS: usize = 100;
 const MOST_HELD_BACK: usize = 3;
 /// The longest title shown in full, in cells.
 const LONGEST_TITLE: usize = 32;
+/// The maximum number of columns of a command in the list of next steps. A longer one moves its
+/// purpose to the right.
+const WIDEST_COMMAND: usize = 60;
 /// The number of columns before the remark.
 const COLUMNS: usize = 8;
 /// The maximum number of rows of a table. If there are more jobs, rows without a remark are left
@@ -220,8 +223,9 @@ pub(in crate::cli) fn next_steps(summary: &BatchSummary) -> Vec<Line> {
     if let Some((run, name, repository)) = failed.filter(|job| !job.outcome.beaten).find_map(run) {
         steps.push((format!("fledge runs show {run}{}", folder(&repository)), format!("what happened in {name}")));
     }
-    if summary.jobs.iter().any(|job| !job.standing.stays() && !job.outcome.beaten) {
-        steps.push(("the same command with --resume".into(), "continues the unfinished jobs".into()));
+    if summary.is_unfinished() {
+        let again = summary.resume.clone().unwrap_or_else(|| "the same command with --resume".into());
+        steps.push((again, "continues the unfinished jobs".into()));
     }
     let mut branches = summary.jobs.iter().filter_map(|job| Some((branch_of(job)?, &job.repository)));
     if let Some((branch, repository)) = branches.next() {
@@ -234,9 +238,11 @@ pub(in crate::cli) fn next_steps(summary: &BatchSummary) -> Vec<Line> {
     }
     let of_project = summary.jobs.first().map(|job| folder(&job.repository)).unwrap_or_default();
     steps.push((format!("fledge batch show {}{of_project}", summary.batch), "show this table again".into()));
-    let width = steps.iter().map(|(command, _)| cells(command)).max().unwrap_or(0);
+    let widths = steps.iter().map(|(command, _)| cells(command));
+    let width = widths.filter(|width| *width <= WIDEST_COMMAND).max().unwrap_or(0);
     let line = |(command, what): (String, String)| {
-        vec![(Tone::Plain, format!("  {}", padded(&command, width))), (Tone::Faint, format!("  {what}"))]
+        let command = super::super::paint::one_line(&command);
+        vec![(Tone::Plain, format!("  {command:<width$}")), (Tone::Faint, format!("  {what}"))]
     };
     steps.into_iter().map(line).collect()
 }

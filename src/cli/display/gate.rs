@@ -93,6 +93,11 @@ impl RunDisplay {
                 tests.read_line(line);
                 self.live.note(&name, tests.before(line));
             }
+            StepProgress::Partial { lane, step, line } => {
+                let name = name(lane, step);
+                let counted = self.gate.tests.entry(name.clone()).or_default().before(line);
+                self.live.note(&name, counted);
+            }
             StepProgress::Retried(report) => {
                 self.live.end(&name(&report.lane, &report.step));
                 self.gate.story.interrupted();

@@ -186,7 +186,8 @@ fn named_by_scripts(programs: &gate::ScriptPrograms) -> Vec<HealthCheck> {
         let warning = HealthCheck::warning("lane", says, hint).part(format!("{lane}.{part}"));
         (!programs.is_empty()).then_some(warning)
     };
-    let shown = "put them into a folder that a room shows (docs/explanation/sandbox.md), if the scripts need them";
+    let shown =
+        "put them into a folder that a room shows (see `fledge docs explanation/sandbox`), if the scripts need them";
     let installed = "install them, if the scripts need them";
     let absent = warning("scripts", "are not in PATH", installed, absent);
     absent.into_iter().chain(warning("scripts-room", "a room does not show", shown, hidden)).collect()
@@ -261,7 +262,8 @@ fn about(root: &Path, lane: &Lane, path: &str) -> HealthCheck {
     let steps = if lane.steps.len() == 1 { "1 step".into() } else { format!("{} steps", lane.steps.len()) };
     let says = format!("{name}: {steps}; a pass rests on {proves}");
     if lane.room == RoomKind::InPlace {
-        let hint = "remove `room: in-place` if the lane can run in a fresh copy: try `fledge lanes run NAME --clean`";
+        let try_it = format!("try `fledge lanes run {name} --clean`");
+        let hint = format!("remove `room: in-place` if the lane can run in a fresh copy: {try_it}");
         return HealthCheck::warning(
             "lane",
             format!("{says}, and on nothing that the agent left beside the tree"),
@@ -270,7 +272,7 @@ fn about(root: &Path, lane: &Lane, path: &str) -> HealthCheck {
     }
     let is_blind = lane.canary == CanaryTerms::None || (lane.canary.is_auto() && kinds.is_empty());
     if name == DETECTED_LANE && reports == 0 && is_blind {
-        let hint = "add a test report (`junit:`) or a `canary:` to detect silenced tests: docs/reference/canaries.md";
+        let hint = "add a test report (`junit:`) or a `canary:` to detect silenced tests: see `fledge docs reference/canaries`";
         return HealthCheck::warning("lane", says, hint);
     }
     HealthCheck::good("lane", says)

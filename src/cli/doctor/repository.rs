@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// The features that need a repository with a commit.
-const NEEDING: &str = "`commit: on-success`, `isolation: worktree` and `fledge apply` need";
+const NEEDING: &str = "`commit: on-success`, `isolation: worktree` and the verb `apply` need";
 
 /// Opens a private git directory for the workspace, as a run does, and checks the user's repository
 /// for obstacles to a commit.
@@ -100,7 +100,7 @@ fn checks(it: &RepositoryCondition) -> Vec<HealthCheck> {
         let says = format!("a {what} is in progress: until it ends, fledge cannot commit here");
         warning("unfinished", says, format!("finish the {what}, or run `git {what} --abort`"))
     });
-    let changed = (!it.changed.is_empty() && it.has_commit).then(|| {
+    let changed = (!it.changed.is_empty() && it.has_commit && it.unfinished.is_none()).then(|| {
         let files = if it.changed.len() == 1 { "1 file is".into() } else { format!("{} files are", it.changed.len()) };
         let named = listed(&it.changed);
         let says = format!("{files} not committed ({named}): fledge refuses runs with `commit: on-success`");

@@ -269,7 +269,7 @@ fn table(by_hand: &[StepReport], in_room: &Result<Vec<StepReport>, String>) {
     if let Err(why) = in_room {
         paint::say([&format!("cannot create a clean room: {why}")]);
     } else if fails_in_room {
-        paint::say([&"runs are judged in a clean room: `fledge lanes run verify --clean` shows the full output of the checks there; see docs/explanation/rooms.md".to_owned()]);
+        paint::say([&"runs are judged in a clean room: `fledge lanes run verify --clean` shows the full output of the checks there; see `fledge docs explanation/rooms`".to_owned()]);
     }
 }
 

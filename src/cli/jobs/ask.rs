@@ -7,8 +7,10 @@ use super::super::runtime::block_on;
 use super::{JOBS_SCHEMA_VERSION, JobsContext, unknown};
 use crate::config::EnvironmentLayer;
 use crate::http::{Address, HttpClient, HttpRequest, HttpResponse, HttpSettings};
+use crate::scheduler::{TaskFinding, scan};
 use crate::serve::ServeLease;
 use crate::store::read_text;
+use crate::verdict::shell_word;
 use anyhow::anyhow;
 use serde_json::{Value, json};
 
@@ -23,8 +25,13 @@ pub(super) fn ask(place: &JobsContext, name: &str, environment: &EnvironmentLaye
     }
     let Some(url) = ServeLease::address(&place.folder) else {
         let none = anyhow!("no server is running for {}", place.workspace.display());
-        return Err(CliError::input(none)
-            .hint("start a server with `fledge serve`, or run the task alone with `fledge run tasks/…`"));
+        let alone = match scan(&place.workspace).get(name) {
+            Some(TaskFinding::Scheduled(task)) => {
+                format!(", or run the task alone with `fledge run {}`", shell_word(&task.path))
+            }
+            Some(TaskFinding::Broken(_)) | None => String::new(),
+        };
+        return Err(CliError::input(none).hint(format!("start a server with `fledge serve`{alone}")));
     };
     let answer = block_on(sent(&url, name, &token(place, environment)?))??;
     if answer.status != 202 {

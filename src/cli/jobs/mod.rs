@@ -4,6 +4,7 @@
 mod ask;
 
 use super::failure::CliError;
+use super::numbers::whole_number;
 use super::output::{no_output, print_data, print_json};
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
@@ -51,7 +52,7 @@ enum JobsVerb {
         /// Name of the job
         name: String,
         /// Show at most N entries
-        #[arg(long, value_name = "N", default_value_t = 20)]
+        #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true, value_parser = whole_number(1..=999_999))]
         limit: u32,
     },
     /// Ask the project's server to run a job now

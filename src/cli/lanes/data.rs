@@ -90,7 +90,7 @@ impl LaneData {
     /// Prints the progress of a step.
     pub(super) fn step(&self, progress: &StepProgress) {
         if let (Some(JsonForm::Events), Some(printer)) = (self.form, &self.printer) {
-            let is_piece = matches!(progress, StepProgress::Output { .. });
+            let is_piece = progress.printed().is_some();
             printer.send(LaneMessage::Step(self.now(), progress.clone()), is_piece);
         }
     }
@@ -150,7 +150,10 @@ impl LaneData {
 /// other items are few.
 fn bytes(told: &LaneMessage) -> usize {
     let text = match told {
-        LaneMessage::Step(_, StepProgress::Output { lane, step, line }) => lane.len() + step.len() + line.len(),
+        LaneMessage::Step(
+            _,
+            StepProgress::Output { lane, step, line } | StepProgress::Partial { lane, step, line },
+        ) => lane.len() + step.len() + line.len(),
         LaneMessage::Step(..) | LaneMessage::Event(..) | LaneMessage::Object(_) | LaneMessage::Text(..) => 0,
     };
     size_of::<LaneMessage>() + text
@@ -193,6 +196,9 @@ fn event_of(progress: StepProgress) -> Value {
         }
         StepProgress::Output { lane, step, line } => {
             json!({ "event": "output", "lane": lane, "step": step, "line": line })
+        }
+        StepProgress::Partial { lane, step, line } => {
+            json!({ "event": "partial", "lane": lane, "step": step, "line": line })
         }
         StepProgress::Retried(report) => json!({ "event": "step_retried", "report": report }),
         StepProgress::Ended(report) => json!({ "event": "step_ended", "report": report }),

@@ -54,7 +54,7 @@ pub(super) struct LaneOutputArguments {
     #[arg(long, value_name = "FILE")]
     code_quality: Option<PathBuf>,
     /// Longest silence without a terminal before the running steps are named
-    #[arg(long, value_name = "TIME", hide = true, default_value = "30s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", hide = true, default_value = "30s", allow_hyphen_values = true, value_parser = parse_duration)]
     silence: Duration,
 }
 
@@ -169,7 +169,9 @@ impl LaneOutput {
                 self.live.start(&format!("{lane}/{step}"), &command);
                 lock(&self.running).push((step, Stopwatch::start()));
             }
-            StepProgress::Output { lane, step, line } => self.live.note(&format!("{lane}/{step}"), line),
+            StepProgress::Output { lane, step, line } | StepProgress::Partial { lane, step, line } => {
+                self.live.note(&format!("{lane}/{step}"), line);
+            }
             StepProgress::Retried(report) => {
                 lock(&self.retried).push(report.clone());
                 self.screen.send(LaneUpdate::Retried(report), false);

@@ -118,7 +118,7 @@ fn reach(
 
 /// Splits a message from its fix, which many messages have in parentheses at the end.
 fn parted(message: &str) -> (String, String) {
-    let (says, mend) = message.rsplit_once(" (").unwrap_or((message, "see docs/reference/models.md"));
+    let (says, mend) = message.rsplit_once(" (").unwrap_or((message, "see `fledge docs reference/models`"));
     (says.into(), mend.trim_end_matches(')').into())
 }
 

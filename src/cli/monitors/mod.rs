@@ -85,10 +85,10 @@ struct AddMonitorArguments {
     #[arg(long)]
     name: Option<String>,
     /// Accept check-ins up to this late
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "5m", allow_hyphen_values = true, value_parser = parse_duration)]
     margin: Duration,
     /// Longest runtime after an in_progress check-in [default: no limit]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse_duration)]
     max_runtime: Option<Duration>,
 }
 
@@ -106,7 +106,7 @@ struct CheckinArguments {
     #[arg(long)]
     id: Option<String>,
     /// Duration of the run
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse_duration)]
     duration: Option<Duration>,
 }
 

@@ -127,8 +127,10 @@ async fn tree(left: &LeftRun, state: &DiffSide) -> Result<TreeId, CliError> {
     match state {
         DiffSide::Base => Ok(left.base.clone()),
         DiffSide::Candidate => left.candidate.clone().ok_or_else(|| {
-            let error = anyhow!("no final state of the files of run {} is kept", left.row.head.id);
-            CliError::input(error).hint("run `fledge runs diff RUN base now` to compare with the current workspace")
+            let run = &left.row.head.id;
+            let error = anyhow!("no final state of the files of run {run} is kept");
+            let hint = "to compare with the current workspace";
+            CliError::input(error).hint(format!("run `fledge runs diff {run} base now` {hint}"))
         }),
         DiffSide::Now => left.now().await,
         DiffSide::Turn(turn) => left.turn(*turn).await,

@@ -151,7 +151,9 @@ impl LeftRun {
         if let Some(folder) = &self.gone {
             let run = &self.row.head.id;
             let error = anyhow!("run {run} worked in {}, which is gone: no checkout was changed", folder.display());
-            return Err(CliError::input(error).hint("use `fledge runs diff RUN` or `fledge apply RUN` instead"));
+            return Err(
+                CliError::input(error).hint(format!("use `fledge runs diff {run}` or `fledge apply {run}` instead"))
+            );
         }
         Ok(self.trees.take(&self.stop).await.map_err(broken)?.tree)
     }

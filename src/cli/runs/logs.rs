@@ -2,6 +2,7 @@
 //! verdict.
 
 use super::super::failure::CliError;
+use super::super::numbers::whole_number;
 use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
 use super::super::step_log::each_line;
@@ -27,7 +28,7 @@ pub(in crate::cli) struct LogsArguments {
     /// Step whose log to print: its name, `lane/step`, or the name of the log file
     step: Option<String>,
     /// Use the logs of attempt N, from 1 [default: the last with a log]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(1..=i64::from(u32::MAX)))]
     attempt: Option<u32>,
     /// Print the list as JSON to standard output
     #[arg(long, conflicts_with = "step")]

@@ -1,6 +1,7 @@
 //! `fledge runs prune`: removes runs that are old or too many, or lists the runs to remove.
 
 use super::super::failure::CliError;
+use super::super::numbers::whole_number;
 use super::super::output::{no_output, print_data, print_json};
 use super::super::paint::{self, Tone};
 use super::super::runtime::block_on;
@@ -24,13 +25,13 @@ use std::time::Duration;
 )]
 pub(in crate::cli) struct PruneArguments {
     /// Keep the newest N runs
-    #[arg(long, value_name = "N")]
-    keep: Option<u64>,
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number(0..=i64::from(u32::MAX)))]
+    keep: Option<u32>,
     /// Remove runs that ended longer ago than DURATION, e.g. 12h or 30d
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse_duration)]
     older_than: Option<Duration>,
     /// Keep the newest runs that fit into SIZE together, e.g. 200MB or 1GiB
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = parse_size)]
     max_size: Option<u64>,
     /// Print what would be removed, and remove nothing
     #[arg(long)]
@@ -42,12 +43,13 @@ pub(in crate::cli) struct PruneArguments {
 
 impl PruneArguments {
     fn retention(&self) -> Retention {
-        let Self { keep: runs, older_than, max_size: bytes, .. } = self;
+        let Self { keep, older_than, max_size: bytes, .. } = self;
+        let runs = keep.map(u64::from);
         let age_ms = older_than.map(|age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
         if runs.is_none() && age_ms.is_none() && bytes.is_none() {
             return Retention::default();
         }
-        Retention { age_ms, runs: *runs, bytes: *bytes }
+        Retention { age_ms, runs, bytes: *bytes }
     }
 }
 

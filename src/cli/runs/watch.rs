@@ -51,12 +51,16 @@ pub(super) fn watch(
 /// Finds the newest run of the project under way.
 fn newest(shelf: &RunsContext) -> Result<(Store, RunRow), CliError> {
     let none = || CliError::input(anyhow!("no run of {} is in progress", shelf.project.display()));
-    let none = || none().hint("run `fledge runs watch last` to see the newest run that ended");
     let store = shelf.store()?.ok_or_else(none)?;
-    let filter =
-        RunListFilter { limit: 1, only: Some(RunProperty::Running), now_ms: shelf.now_ms, ..RunListFilter::default() };
-    let row = store.runs(&filter).map_err(failed)?.pop().ok_or_else(none)?;
-    Ok((store, row))
+    let newest = |only| {
+        let filter = RunListFilter { limit: 1, only, now_ms: shelf.now_ms, ..RunListFilter::default() };
+        store.runs(&filter).map_err(failed).map(|mut rows| rows.pop())
+    };
+    match (newest(Some(RunProperty::Running))?, newest(None)?) {
+        (Some(row), _) => Ok((store, row)),
+        (None, Some(_)) => Err(none().hint("run `fledge runs watch last` to see the newest run that ended")),
+        (None, None) => Err(none()),
+    }
 }
 
 /// Shows the journal so far and new records, until the run ends or no process drives it.

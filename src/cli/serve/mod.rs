@@ -51,13 +51,13 @@ pub(super) struct ServeArguments {
     /// Longest time for the head of a request, and again for its body
     ///
     /// Idle connections are closed after the same time.
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "15s", allow_hyphen_values = true, value_parser = parse_duration)]
     request_timeout: Duration,
     /// Run at most N tasks in parallel, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 4, allow_negative_numbers = true, value_parser = max_runs)]
     max_runs: usize,
     /// Time for runs to reach a safe point when the server stops
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "30s", allow_hyphen_values = true, value_parser = parse_duration)]
     grace: Duration,
     /// Print no link, e.g. if others can read the output
     #[arg(long)]

@@ -23,7 +23,7 @@ use std::time::Duration;
 )]
 pub(super) struct CleanArguments {
     /// Remove only worktrees created longer ago than DURATION, e.g. 12h or 7d
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse_duration)]
     older_than: Option<Duration>,
     /// Remove the worktree of RUN with the work in it; repeatable
     ///

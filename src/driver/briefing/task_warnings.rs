@@ -11,6 +11,21 @@ const LONGEST: usize = 64;
 /// Returns a warning for each pattern of `files` that fits none of these paths of the base. Also
 /// warns of the first name in double braces that nothing fills in.
 pub(super) fn task_warnings(task: &Task, paths: &[String]) -> Vec<String> {
+    let unfilled = unfilled(&task.prompt).map(|name| {
+        let shown = format!("{{{{ {name} }}}}");
+        format!("{}`{shown}` is sent unchanged: the task has no `params` to replace it", place(task))
+    });
+    unmatched(task, paths).into_iter().chain(unfilled).collect()
+}
+
+/// Returns the start of a message about a task.
+fn place(task: &Task) -> String {
+    if task.source == "-" { String::new() } else { format!("{}: ", task.source) }
+}
+
+/// Returns a warning for each pattern of `files` that fits none of these paths of the project. An
+/// empty list of paths is an unknown one.
+pub fn unmatched(task: &Task, paths: &[String]) -> Vec<String> {
     let folders: BTreeSet<&str> = paths.iter().filter_map(|path| Some(path.split_once('/')?.0)).collect();
     let fits = |pattern: &str| Patterns::trees([pattern]).is_ok_and(|trees| paths.iter().any(|path| trees.fit(path)));
     let unfit = task.files.iter().filter(|pattern| !paths.is_empty() && !fits(pattern)).filter_map(|pattern| {
@@ -21,14 +36,9 @@ pub(super) fn task_warnings(task: &Task, paths: &[String]) -> Vec<String> {
             return None;
         }
         let near = near.map(|near| format!("; did you mean `{near}/{rest}`?")).unwrap_or_default();
-        Some(format!("`{pattern}` in `files` matches no file of the project{near}"))
+        Some(format!("{}`{pattern}` in `files` matches no file of the project{near}", place(task)))
     });
-    let unfilled = unfilled(&task.prompt).map(|name| {
-        let shown = format!("{{{{ {name} }}}}");
-        format!("`{shown}` is sent unchanged: the task has no `params` to replace it")
-    });
-    let place = if task.source == "-" { String::new() } else { format!("{}: ", task.source) };
-    unfit.chain(unfilled).map(|message| place.clone() + &message).collect()
+    unfit.collect()
 }
 
 /// Returns the first name in double braces, apart from GitHub's expressions (`${{ … }}`).

@@ -238,6 +238,12 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", &json!({ "features": features }));
     }
 
+    /// Shows the page as it is printed.
+    #[track_caller]
+    pub(crate) fn print(&self) {
+        self.devtools("Emulation.setEmulatedMedia", &json!({ "media": "print" }));
+    }
+
     #[track_caller]
     fn devtools(&self, command: &str, parameters: &Value) -> Value {
         self.ask("POST", "/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))

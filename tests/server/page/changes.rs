@@ -33,8 +33,19 @@ fn the_changes_view_has_a_file_tree_line_numbers_colours_and_two_columns() {
     browser.until(
         "document.activeElement.matches('details.file') && document.activeElement.innerText.includes('notes.rs')",
     );
-    browser.js("window.dispatchEvent(new Event('beforeprint'))");
-    browser.until("[...document.querySelectorAll('main details')].every((part) => part.open)");
+    browser.js("document.querySelector('[name=sides]').click()");
+    // What is folded is open before the event returns, because the print begins then.
+    let all = "[...document.querySelectorAll('main details')]";
+    let print = format!(
+        "window.dispatchEvent(new Event('beforeprint')); return {all}.every((part) => part.open && part.children.length > 1)"
+    );
+    assert_eq!(browser.js(&print), true);
+    browser.print();
+    let hidden = "return [...document.querySelectorAll('main table.code, main pre')].filter((part) =>
+        !part.hidden && part.textContent.trim() && (part.offsetHeight === 0 || part.scrollHeight > part.clientHeight + 1)).map((part) => part.outerHTML.slice(0, 200))";
+    assert_eq!(browser.js(hidden), serde_json::json!([]));
+    browser.js("window.dispatchEvent(new Event('afterprint'))");
+    browser.until(&format!("!{all}.every((part) => part.open)"));
     browser.must_be_silent();
 }
 

@@ -226,7 +226,7 @@ function stepRow(context) {
     }
     say(name, `${step.lane} / ${step.step}`);
     const counts = step.tests?.counts;
-    const newest = step.status === "running" ? step.lines.at(-1)?.slice(0, 160) : "";
+    const newest = step.status === "running" ? (step.partial || step.lines.at(-1))?.slice(0, 160) : "";
     say(
       facts,
       [step.status === "passed" ? "" : words.word, took(step.duration_ms), counts ? many(counts.tests, "test") : "", step.note, newest]

@@ -120,6 +120,7 @@ export class Story {
     const step = gate.steps.get(key) ?? { lane: data.lane, step: data.step, status: "running", lines: [] };
     gate.steps.set(key, step);
     if (what === "started") Object.assign(step, { status: "running", command: data.command });
+    step.partial = what === "partial" ? data.line : ""; // a line that has not ended
     if (what === "output") {
       step.lines.push(data.line);
       if (step.lines.length > MOST_LINES) step.lines.shift();

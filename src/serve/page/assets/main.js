@@ -61,7 +61,19 @@ document.getElementById("leave").addEventListener("click", async () => {
   location.assign("/"); // shows how to sign in again
 });
 window.addEventListener("hashchange", route);
-window.addEventListener("beforeprint", () => document.querySelectorAll("main details").forEach((part) => (part.open = true)));
+
+// Print everything: open what is folded, also inside of it, and fold it again afterwards.
+let unfolded = [];
+window.addEventListener("beforeprint", () => {
+  unfolded = [];
+  for (let parts; (parts = [...document.querySelectorAll("main details:not([open])")]).length > 0; unfolded.push(...parts)) {
+    for (const part of parts) {
+      part.open = true;
+      part.dispatchEvent(new Event("toggle")); // makes the content now: the event of `open` comes after the print
+    }
+  }
+});
+window.addEventListener("afterprint", () => unfolded.forEach((part) => (part.open = false)));
 watch();
 bell.begin();
 load(mark).finally(() => route());
