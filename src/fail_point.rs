@@ -14,7 +14,7 @@
 /// Does nothing: this build has no fail points.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
-pub(crate) fn reach(_work: &str, _how_far: &str) -> std::io::Result<()> {
+pub(crate) fn reach(_work: &str, _stage: &str) -> std::io::Result<()> {
     Ok(())
 }
 
@@ -43,13 +43,13 @@ mod armed {
     /// The name of a place, and the count of visits at which it takes effect.
     type Place = (String, u64);
 
-    /// Marks a place, named by the work and its progress (`begun`, `done`).
+    /// Marks a place, named by the work and its stage (`begun`, `done`).
     ///
     /// # Errors
     /// An [`io::Error`] if `FLEDGE_FAIL` makes this place fail, or if the trace file cannot be
     /// written.
-    pub(crate) fn reach(work: &str, how_far: &str) -> io::Result<()> {
-        let name = format!("{work}: {how_far}");
+    pub(crate) fn reach(work: &str, stage: &str) -> io::Result<()> {
+        let name = format!("{work}: {stage}");
         match &*ORDER {
             Order::None => Ok(()),
             Order::Trace(path) => {

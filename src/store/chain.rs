@@ -9,7 +9,7 @@ use ring::digest::{Context, Digest, SHA256, digest};
 pub(super) type ChainLink = [u8; 32];
 
 /// Returns the link before the first record.
-pub(super) fn first(head: &RunHead, task: &TaskCopy) -> ChainLink {
+pub(super) fn initial_link(head: &RunHead, task: &TaskCopy) -> ChainLink {
     let text = serde_json::to_vec(&(head, task)).unwrap_or_default();
     plain(digest(&SHA256, &text))
 }

@@ -67,10 +67,10 @@ impl Durations {
         files::make_safely(project)?;
         let path = project.join(schema::FILE);
         let db = schema::open_at_once(&path)?;
-        let place = |how_far| reach("durations", how_far).map_err(|error| StoreError::new("write", &path, error));
-        place("begun")?;
+        let fail_point = |stage| reach("durations", stage).map_err(|error| StoreError::new("write", &path, error));
+        fail_point("begun")?;
         add(&db, &took).map_err(|error| StoreError::database("write", &path, error))?;
-        place("done")
+        fail_point("done")
     }
 }
 

@@ -37,7 +37,7 @@ impl Store {
         let link =
             || self.db.query_row("SELECT hash FROM events WHERE place = ?1", [place(no, after)], |row| row.get(0));
         let before = match after {
-            0 => Some(chain::first(&head, &task)),
+            0 => Some(chain::initial_link(&head, &task)),
             _ => link().optional().map_err(self.fault("read"))?,
         };
         let none = || StoreError::Damaged { run: run.clone(), seq: after, what: "the record is missing".into() };

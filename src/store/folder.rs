@@ -22,7 +22,8 @@ impl RunDir {
         Self { path: project.join("runs").join(run.as_str()) }
     }
 
-    pub(super) fn make(&self) -> Result<(), StoreError> {
+    /// Creates the folder of the run with its subfolders; an existing folder is no error.
+    pub(super) fn create_folders(&self) -> Result<(), StoreError> {
         make_safely(&self.path)?; // the folder contains the frozen gate
         [&self.logs(), &self.outputs()].into_iter().try_for_each(|folder| make_private(folder))
     }

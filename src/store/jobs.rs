@@ -218,15 +218,15 @@ impl Store {
         what: &str,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        let place = |how_far| reach(what, how_far).map_err(|error| StoreError::new("write", &self.path(), error));
-        place("begun")?;
+        let fail_point = |stage| reach(what, stage).map_err(|error| StoreError::new("write", &self.path(), error));
+        fail_point("begun")?;
         let changed = || {
             let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
             let changed = work(&transaction)?;
             transaction.commit().map(|()| changed)
         };
         let changed = changed().map_err(self.fault("write"))?;
-        place("done").map(|()| changed)
+        fail_point("done").map(|()| changed)
     }
 }
 

@@ -1,16 +1,16 @@
 //! The journal of a run: append-only, in the order in which the run machine sees the events.
 //!
-//! [`Journal::append`] is the only way to add a record. An appended record survives the death of
-//! this process; after [`Journal::sync`], it survives a crash of the machine. After a failed write
-//! or sync, nothing more is written.
+//! [`Journal::append`] is the only way to add a record. An appended record is still there if this
+//! process is killed. After [`Journal::sync`], it is still there if the computer crashes. After a
+//! failed write or sync, every later `append`, `sync` and `finish` returns [`StoreError::Broken`].
 
-use super::chain::{self, ChainLink};
+use super::chain::{self as hash_chain, ChainLink};
 use super::events::{number, number_of, place as place_of};
 use super::files::{make_private, sync_folder, tidy_beside, write_whole};
 use super::lock::RunLock;
 use super::prune::{in_files, in_rows};
 use super::{JournalRecord, RunDir, RunHead, RunOutcome, Store, StoreError, TaskCopy, schema};
-use crate::fail_point::reach;
+use crate::fail_point;
 use crate::id::RunId;
 use rusqlite::Connection;
 
@@ -33,15 +33,15 @@ const FEW_PAGES: &str = "PRAGMA cache_size = 8; PRAGMA shrink_memory";
 pub struct Journal {
     store: Store,
     run: RunId,
-    /// The run's number in the database.
-    no: i64,
+    /// The number of the run's row in the database.
+    row_number: i64,
     /// The number of the last record.
     seq: u64,
     link: ChainLink,
     /// The bytes that the records take in the database.
     bytes: u64,
-    /// The last record that is safe from a crash of the machine; `None` while even the run's row is
-    /// not.
+    /// The last record that is safe from a crash of the computer; `None` while even the run's row
+    /// is not.
     safe: Option<u64>,
     is_broken: bool,
     _lock: RunLock,
@@ -51,50 +51,58 @@ impl Journal {
     /// Creates the journal and the folder of a new run.
     ///
     /// # Errors
-    /// When a run with this id or key exists, or the journal cannot be written.
+    /// If a run with this id or with the `run_key` of `head` exists, if another process holds the
+    /// lock of the run, or if the journal cannot be written.
     pub fn create(store: &Store, head: &RunHead, task: &TaskCopy) -> Result<Self, StoreError> {
         let folder = store.folder(&head.id);
         let is_new = !folder.path().exists();
-        let place = |how_far| reach("journal create", how_far).map_err(|e| StoreError::new("begin", folder.path(), e));
-        place("begun")?;
-        folder.make()?;
+        let fail_point = |stage| {
+            fail_point::reach("journal create", stage)
+                .map_err(|e| StoreError::new("create the journal in", folder.path(), e))
+        };
+        fail_point("begun")?;
+        folder.create_folders()?;
         let lock = RunLock::take(&folder, &head.id)?;
-        place("locked")?;
-        let store = store.again()?;
-        let link = chain::first(head, task);
-        let begun = store.begin(head, task, &link);
-        if begun.is_err() && is_new {
-            let _left_behind = std::fs::remove_dir_all(folder.path()); // an empty folder does no harm
+        fail_point("locked")?;
+        let store = store.open_connection()?;
+        let link = hash_chain::initial_link(head, task);
+        let inserted = store.insert_run(head, task, &link);
+        if inserted.is_err() && is_new {
+            let _ignored = std::fs::remove_dir_all(folder.path()); // a leftover folder without a run does no harm
         }
-        let no = begun?;
-        place("done")?;
-        Ok(Self { store, run: head.id.clone(), no, seq: 0, link, bytes: 0, safe: None, is_broken: false, _lock: lock })
+        let row_number = inserted?;
+        fail_point("done")?;
+        let run = head.id.clone();
+        Ok(Self { store, run, row_number, seq: 0, link, bytes: 0, safe: None, is_broken: false, _lock: lock })
     }
 
     /// Reopens the journal of a run. Passes the records to `each` in order, and keeps only one in
-    /// memory. If the run had ended, its end is taken back.
+    /// memory. If the run had ended, its end is removed.
     ///
     /// # Errors
-    /// When the run does not exist, belongs to another machine, is driven by another process, or
-    /// has a damaged journal. The first error of `each` is returned, too.
+    /// When the run does not exist, belongs to another machine, is executed by another process,
+    /// or has a damaged journal. The first error of `each` is returned, too.
     pub fn reopen<E: From<StoreError>>(
         store: &Store,
         run: &RunId,
         mut each: impl FnMut(JournalRecord) -> Result<(), E>,
     ) -> Result<Self, E> {
-        let no = number_of(store, run)?;
+        let row_number = number_of(store, run)?;
         if let Some(machine) = store.machine_of(run)? {
             return Err(StoreError::Elsewhere { run: run.clone(), machine }.into());
         }
         let folder = store.folder(run);
-        let place = |how_far| reach("journal reopen", how_far).map_err(|e| StoreError::new("reopen", folder.path(), e));
-        place("begun")?;
-        folder.make()?;
+        let fail_point = |stage| {
+            fail_point::reach("journal reopen", stage)
+                .map_err(|e| StoreError::new("reopen the journal in", folder.path(), e))
+        };
+        fail_point("begun")?;
+        folder.create_folders()?;
         let lock = RunLock::take(&folder, run)?;
         [folder.report(), folder.blobs().join("any"), folder.outputs().join("any")]
             .iter()
             .for_each(|path| tidy_beside(path));
-        let store = store.again()?;
+        let store = store.open_connection()?;
         let mut events = store.events(run, 0)?;
         let mut bytes = 0;
         for record in events.by_ref() {
@@ -103,9 +111,10 @@ impl Journal {
             each(record)?;
         }
         let (seq, link) = events.end();
-        store.take_back_end(no, bytes)?;
-        place("done")?;
-        Ok(Self { store, run: run.clone(), no, seq, link, bytes, safe: None, is_broken: false, _lock: lock })
+        store.take_back_end(row_number, bytes)?;
+        fail_point("done")?;
+        let run = run.clone();
+        Ok(Self { store, run, row_number, seq, link, bytes, safe: None, is_broken: false, _lock: lock })
     }
 
     /// Returns the run's folder.
@@ -120,15 +129,15 @@ impl Journal {
     /// When the record cannot be written, or an earlier write failed.
     pub fn append(&mut self, at_ms: u64, kind: &str, data: &str) -> Result<(), StoreError> {
         self.guard("journal append", |journal| {
-            let (seq, digest) = (journal.seq + 1, chain::of(data));
-            let link = chain::next(&journal.link, seq, at_ms, kind, &digest);
+            let (seq, digest) = (journal.seq + 1, hash_chain::of(data));
+            let link = hash_chain::next(&journal.link, seq, at_ms, kind, &digest);
             let (length, is_large) = (data.len(), data.len() > LARGEST_IN_ROW);
             if is_large {
-                write_blob(&journal.folder(), &chain::hex(&digest), data)?;
+                write_blob(&journal.folder(), &hash_chain::hex(&digest), data)?;
             }
             let (data, blob) = if is_large { (None, Some(digest)) } else { (Some(data), None) };
             let sql = "INSERT INTO events (place, at, kind, data, blob, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-            let row = (place_of(journal.no, seq), number(at_ms), kind, data, blob, link);
+            let row = (place_of(journal.row_number, seq), number(at_ms), kind, data, blob, link);
             let added = journal.store.db.prepare_cached(sql).and_then(|mut statement| statement.execute(row));
             added.map_err(journal.store.fault("append to"))?;
             (journal.seq, journal.link) = (seq, link);
@@ -137,7 +146,7 @@ impl Journal {
         })
     }
 
-    /// Makes everything appended so far safe from a crash of the machine.
+    /// Makes everything appended so far safe from a crash of the computer.
     ///
     /// # Errors
     /// When the disk reports an error, or an earlier write failed.
@@ -150,7 +159,7 @@ impl Journal {
         })
     }
 
-    /// Writes the outcome of the run, and makes everything safe from a crash of the machine.
+    /// Writes the outcome of the run, and makes everything safe from a crash of the computer.
     ///
     /// # Errors
     /// The errors of [`Journal::sync`].
@@ -180,7 +189,7 @@ impl Journal {
     fn commit_safely(&mut self, bytes: u64, more: &str, values: &[&dyn rusqlite::ToSql]) -> Result<(), StoreError> {
         let (seq, bytes) = (number(self.seq), number(bytes));
         let sql = format!("UPDATE runs SET safe_seq = ?2, safe_hash = ?3, bytes = ?4{more} WHERE no = ?1");
-        let values = [&[&self.no as &dyn rusqlite::ToSql, &seq, &self.link, &bytes], values].concat();
+        let values = [&[&self.row_number as &dyn rusqlite::ToSql, &seq, &self.link, &bytes], values].concat();
         let changed = empty_full_log(&self.store.db)
             .and_then(|()| self.store.db.execute_batch("PRAGMA synchronous = FULL"))
             .and_then(|()| self.store.db.execute(&sql, values.as_slice()))
@@ -197,8 +206,8 @@ impl Journal {
             return Err(StoreError::Broken { run: self.run.clone() });
         }
         let path = self.store.path();
-        let place = |how_far| reach(verb, how_far).map_err(|error| StoreError::new("write", &path, error));
-        let done = place("begun").and_then(|()| work(self)).and_then(|()| place("done"));
+        let fail_point = |stage| fail_point::reach(verb, stage).map_err(|error| StoreError::new("write", &path, error));
+        let done = fail_point("begun").and_then(|()| work(self)).and_then(|()| fail_point("done"));
         self.is_broken = done.is_err();
         done
     }
@@ -206,14 +215,14 @@ impl Journal {
 
 impl Store {
     /// Opens another connection to the same database.
-    fn again(&self) -> Result<Self, StoreError> {
+    fn open_connection(&self) -> Result<Self, StoreError> {
         let db = schema::open(&self.path())?;
         db.execute_batch(FEW_PAGES).map_err(|source| StoreError::database("open", &self.path(), source))?;
         Ok(Self { db, project: self.project.clone() })
     }
 }
 
-/// Writes data into a separate file, named by its digest, safe from a crash of the machine.
+/// Writes data into a separate file, named by its digest, safe from a crash of the computer.
 pub(super) fn write_blob(folder: &RunDir, name: &str, data: &str) -> Result<(), StoreError> {
     let blobs = folder.blobs();
     if !blobs.is_dir() {

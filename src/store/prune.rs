@@ -1,5 +1,5 @@
-//! Removal of old runs: their rows, their folders, and their space on the disk. A run that is being
-//! driven is never removed, nor is a recent one that can be resumed.
+//! Removes old runs: their rows, their folders and their disk space. A run that a process is
+//! executing is never removed. An unfinished run is removed only if it is older than the age limit.
 
 use super::events::{place, unsigned};
 use super::lock::{self, RunLock};
@@ -24,7 +24,7 @@ const HEAD: u64 = 80;
 /// removed only because of its age.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
-    /// The maximum number of milliseconds since the end of a run, or since the start of one that
+    /// The maximum number of milliseconds since the end of a run, or since the start of a run that
     /// did not end.
     pub age_ms: Option<i64>,
     /// The number of newest runs to keep.
@@ -91,11 +91,12 @@ impl Store {
         Ok(pruned)
     }
 
-    /// Removes the folders of runs that never began, because the process died before the row
-    /// existed or the folder was complete. A recent folder is kept, since its row may follow.
+    /// Removes run folders without a row in the database. They remain if a process dies after it
+    /// creates the folder and before it writes the row. A folder younger than ten minutes is kept,
+    /// because its process may still write the row.
     fn sweep(&self) -> Result<(), StoreError> {
         for entry in fs::read_dir(self.project.join("runs")).into_iter().flatten().flatten() {
-            let is_old = entry.metadata().and_then(|meta| meta.modified()).is_ok_and(is_past);
+            let is_old = entry.metadata().and_then(|meta| meta.modified()).is_ok_and(is_older_than_longest_start);
             let run = RunId::new(entry.file_name().to_string_lossy());
             let folder = self.folder(&run);
             let is_known = || match self.run(&run) {
@@ -115,7 +116,7 @@ impl Store {
     }
 
     /// Removes the rooms that a dead process left in a run's folder. A resumed run creates new
-    /// ones.
+    /// rooms.
     fn clear_rooms(&self, run: &Kept) -> Result<(), StoreError> {
         let folder = self.folder(&run.id);
         let rooms = folder.path().join(ROOMS);
@@ -149,7 +150,7 @@ impl Store {
         read().map_err(self.fault("read"))
     }
 
-    /// Removes a run unless it is being driven. The folder is moved aside first. After an
+    /// Removes a run unless a process is executing it. The folder is moved aside first. After an
     /// interruption, the row still marks the run for removal, and the rest of the folder is found.
     fn remove(&self, run: &Kept) -> Result<bool, StoreError> {
         let folder = self.folder(&run.id);
@@ -160,14 +161,14 @@ impl Store {
             Err(error) => return Err(error),
         };
         let gone = self.project.join("removed");
-        let place_in = |how_far| reach("removal", how_far).map_err(|e| StoreError::new("remove", folder.path(), e));
-        place_in("begun")?;
+        let fail_point = |stage| reach("removal", stage).map_err(|e| StoreError::new("remove", folder.path(), e));
+        fail_point("begun")?;
         make_private(&gone)?;
         let aside = fs::rename(folder.path(), gone.join(run.id.as_str()));
         if let (Err(error), true) = (aside, folder.path().exists()) {
             return Err(StoreError::new("remove", folder.path(), error));
         }
-        place_in("aside")?;
+        fail_point("aside")?;
         let work = || -> rusqlite::Result<()> {
             let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
             let records = "DELETE FROM events WHERE place BETWEEN ?1 AND ?2";
@@ -183,11 +184,11 @@ impl Store {
             transaction.commit()
         };
         work().map_err(self.fault("remove a run from"))?;
-        place_in("done").map(|()| true)
+        fail_point("done").map(|()| true)
     }
 }
 
-/// Returns the runs beyond the limits, including driven ones.
+/// Returns the runs beyond the limits, including runs that a process is executing.
 fn beyond(kept: Vec<Kept>, keep: &Retention, now_ms: i64) -> Vec<Kept> {
     let (mut beyond, mut bytes) = (Vec::new(), 0_u64);
     for (place, run) in (0_u64..).zip(kept) {
@@ -218,7 +219,7 @@ pub(super) fn in_files(folder: &RunDir) -> u64 {
 }
 
 /// Returns true if this is longer ago than any run takes to begin.
-fn is_past(then: SystemTime) -> bool {
+fn is_older_than_longest_start(then: SystemTime) -> bool {
     then.elapsed().is_ok_and(|age| age > BEGINNING)
 }
 

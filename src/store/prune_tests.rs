@@ -102,7 +102,7 @@ fn the_folder_of_a_run_that_never_began_is_swept_once_it_is_old() {
     end(&store, "a", 0, 1);
     let folder = |id: &str| store.folder(&RunId::new(id));
     for id in ["young", "dead"] {
-        folder(id).make().unwrap();
+        folder(id).create_folders().unwrap();
     }
     let now = fs::metadata(folder("dead").path()).unwrap().modified().unwrap();
     let yesterday = now - std::time::Duration::from_secs(24 * 60 * 60);

@@ -93,7 +93,7 @@ impl Store {
             return Err(Untaken::Gap { run: delivery.run.clone(), have: 0, after: delivery.after });
         }
         let folder = self.folder(&delivery.run);
-        folder.make()?;
+        folder.create_folders()?;
         let _lock = RunLock::take(&folder, &delivery.run)?;
         write_large(&folder, delivery)?;
         let fail = self.fault("keep a run of another machine in");
@@ -164,7 +164,7 @@ impl Store {
     /// Checks that a record here has this link.
     fn must_be(&self, run: &RunId, known: &Known, seq: u64, link: &ChainLink) -> Result<(), Untaken> {
         let ours: Option<ChainLink> = match seq {
-            0 => Some(chain::first(&self.head_of(run)?, &self.task(run)?)),
+            0 => Some(chain::initial_link(&self.head_of(run)?, &self.task(run)?)),
             _ => {
                 let sql = "SELECT hash FROM events WHERE place = ?1";
                 let found = self.db.query_row(sql, [place(known.no, seq)], |row| row.get(0)).optional();
@@ -218,7 +218,7 @@ fn checked(delivery: &SyncDelivery) -> Result<Vec<ChainLink>, Untaken> {
     let torn = |seq| Untaken::Torn { run: delivery.run.clone(), seq };
     let mut link = chain::from_hex(&delivery.link).ok_or_else(|| torn(delivery.after))?;
     if let Some((head, task)) = &delivery.begin
-        && (head.id != delivery.run || (delivery.after == 0 && chain::first(head, task) != link))
+        && (head.id != delivery.run || (delivery.after == 0 && chain::initial_link(head, task) != link))
     {
         return Err(torn(0));
     }

@@ -157,7 +157,7 @@ impl Store {
     }
 
     /// Writes the row of a new run, and returns its number.
-    pub(super) fn begin(&self, head: &RunHead, task: &TaskCopy, link: &ChainLink) -> Result<i64, StoreError> {
+    pub(super) fn insert_run(&self, head: &RunHead, task: &TaskCopy, link: &ChainLink) -> Result<i64, StoreError> {
         let fail = self.fault("begin a run in");
         let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate).map_err(&fail)?;
         if let Some(key) = &head.run_key {

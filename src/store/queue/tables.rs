@@ -89,12 +89,12 @@ impl QueueTables {
         safe: Safe,
         change: impl FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        let place = |how_far| reach(work, how_far).map_err(|error| StoreError::new("write", &self.path, error));
+        let fail_point = |stage| reach(work, stage).map_err(|error| StoreError::new("write", &self.path, error));
         if self.is_broken.get() {
             let why = io::Error::other("an earlier write failed, so later writes may not be safe");
             return Err(StoreError::new("write", &self.path, why));
         }
-        place("begun")?;
+        fail_point("begun")?;
         let fail = |error: rusqlite::Error| {
             self.is_broken.set(error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure));
             StoreError::database("write", &self.path, error)
@@ -102,9 +102,9 @@ impl QueueTables {
         self.make(safe).map_err(fail)?;
         let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate).map_err(fail)?;
         let done = change(&transaction, self.clock.now()).map_err(fail)?;
-        place("written")?;
+        fail_point("written")?;
         transaction.commit().map_err(fail)?;
-        place("done")?;
+        fail_point("done")?;
         Ok(done)
     }
 
