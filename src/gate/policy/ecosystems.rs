@@ -159,12 +159,12 @@ pub(super) const SHADOWED: &str = "it would be used instead of a test tool";
 
 /// Reason for rejecting a new file that commands of the gate would read.
 pub(super) const READS: &str =
-    "commands of the gate would read it: give it another name, or open it with `--allow-edit`";
-/// The remedy for a name that stands in for something.
-pub(super) const CURE: &str = "give it another name, or open it with `--allow-edit`";
+    "commands of the gate would read this file: rename the file, or allow the path with `--allow-edit`";
+/// The end of messages about a new file that the gate would use.
+pub(super) const REMEDY: &str = "rename the file, or allow the path with `--allow-edit`";
 
 /// Reason for rejecting a new header.
-pub(super) const HEADER: &str = "it would be used instead of a system header";
+pub(super) const HEADER: &str = "the compiler would use this file instead of a system header: rename the file, or allow the path with `--allow-edit`";
 
 /// Patterns for the names of tests. Tests of the base must not change.
 #[rustfmt::skip]

@@ -55,7 +55,7 @@ impl Policy {
         }
         let behind = || found.behind(path, |other| gone.contains(other)).filter(|_| *kind == PathChangeKind::Added);
         let nearer = || behind().map(|other| format!("it would be found before `{other}`"));
-        stand_ins.forbid(path, *kind == PathChangeKind::Added).or_else(nearer)
+        stand_ins.rejection_reason(path, *kind == PathChangeKind::Added).or_else(nearer)
     }
 
     pub(super) fn in_manifest(

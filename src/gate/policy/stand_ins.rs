@@ -1,8 +1,8 @@
-//! Paths at which a new file would be taken for something that the gate asks for and the base does
-//! not have: a program, a target of `make`, an optional file, or a header.
+//! Paths that the base does not have and that the work must not add, because the gate would use the
+//! file there: as a program, as a built target of `make`, as an optional file, or as a header.
 
 use super::BaseFiles;
-use super::ecosystems::{CURE, HEADER, READS};
+use super::ecosystems::{HEADER, READS, REMEDY};
 use super::makefiles::{self, is_makefile};
 use super::named::{inside, text, words};
 use crate::gate::names::name_of;
@@ -89,17 +89,19 @@ impl StandIns {
         places.filter_map(|place| place.strip_prefix(folder)).any(|rest| rest.starts_with('/'))
     }
 
-    /// Returns the reason why a path must not be added, if there is one. `is_added` is true if the
-    /// base does not have the path.
-    pub(super) fn forbid(&self, path: &str, is_added: bool) -> Option<String> {
+    /// Returns the reason to reject a changed path, or `None`. `is_added` says that the base does
+    /// not have the path. Only targets of `make` with a pattern (`%.o`) need `is_added`, because
+    /// the base has none of the exact paths.
+    pub(super) fn rejection_reason(&self, path: &str, is_added: bool) -> Option<String> {
         if let Some(program) = self.programs.get(path) {
-            return Some(format!("it would be used instead of the program `{program}` of the gate: {CURE}"));
+            return Some(format!("the gate would run this file instead of the program `{program}`: {REMEDY}"));
         }
         let by_pattern = || self.targets.iter().find(|(target, _)| makefiles::fits(target, path)).filter(|_| is_added);
         let exact = super::folders_of(path).chain([path]).find_map(|path| self.targets.get(path));
         if let Some(target) = exact.or_else(|| by_pattern().map(|(_, target)| target)) {
             return Some(format!(
-                "make would take it for the target `{target}` and not run its commands: name the target in .PHONY, {CURE}"
+                "make would treat this path as the built target `{target}` and skip the commands of the target: \
+                 add the target to .PHONY, {REMEDY}"
             ));
         }
         match () {

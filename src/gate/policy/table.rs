@@ -32,8 +32,8 @@ pub fn table() -> String {
          framework; and files that assert something and are loaded by what is loaded before the tests | {} |\n\
          | Make | files that a pattern of `include` matches | {READS} |\n\
          | Make | new files and folders with the name of a target that the gate makes, or of a prerequisite, unless it is phony or a source that a rule \
-         generates; new files that match a pattern of its rules | make would take it for the target and not run its commands |\n\
-         | all | new files with the name of a program of the gate, where the shell would find them | it would be used instead of the program of the gate |\n\
+         generates; new files that match a pattern of its rules | make would treat the path as the built target and skip the commands of the target |\n\
+         | all | new files with the name of a program of the gate, where the shell would find them | the gate would run this file instead of the program |\n\
          | shell | a new file that a script of the gate, or a step, reads by `.` or `source` if the file exists | {READS} |\n\
          | C | new headers {headers} in folders that the compiler is given | {HEADER} |\n\
          | all | a link that replaces a folder of the base with a manifest | {} |\n| all | a link that replaces a folder below which no module, program or header may be new | {} |\n\

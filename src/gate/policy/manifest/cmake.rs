@@ -1,5 +1,5 @@
-//! `CMakeLists.txt` as a tree: its tests, the properties that decide whether they pass, and the
-//! words that switch off checks in code.
+//! `CMakeLists.txt` as JSON: its tests, the properties that decide whether they pass, and the
+//! macros that disable assertions, such as `NDEBUG`.
 
 use crate::gate::policy::cmake::{TESTS, commands, plain};
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ const DECIDING: &[&str] = &[
 ];
 /// Words of `set_property` before the names of tests.
 const SCOPES: &[&str] = &["TEST", "APPEND", "APPEND_STRING"];
-/// Parts of words that switch off the assertions of C and of test frameworks.
+/// Parts of arguments that disable the assertions of C and of test frameworks.
 const SILENCING: &[&str] = &["CATCH_CONFIG_DISABLE", "DOCTEST_CONFIG_DISABLE", "NDEBUG"];
 /// Commands that open a block, each with the command that closes it.
 const BLOCKS: &[(&str, &str)] = &[
@@ -27,31 +27,33 @@ const BLOCKS: &[(&str, &str)] = &[
     ("block", "endblock"),
 ];
 
-/// Reads the text as a tree with these sections:
+/// Parses CMake text into a JSON object of the form section → kind → name → value, with these
+/// sections:
 ///
-/// - `tests`, by command and name
+/// - `tests`, by command and name (`project` for `enable_testing`)
 /// - `properties`, by property and test
-/// - `silencing`, by command and word
+/// - `silencing`: arguments that disable assertions, by command and argument
 /// - `blocks`: functions and macros with the name of a test command
-/// - `returns`, by the block that contains the `return`
+/// - `returns`, by the command `return` and the blocks around it (`top-level` without a block)
 ///
-/// A value includes the blocks around the command, since a test in another block is another test.
-pub(super) fn tree(text: &str) -> Value {
-    let (mut tree, mut open) = (Value::Object(Map::new()), Vec::<String>::new());
+/// A value is the blocks around the command and its arguments; values of equal keys are joined with
+/// `; `. The blocks are included because a test in another block is another test.
+pub(super) fn parse(text: &str) -> Value {
+    let (mut object, mut open) = (Value::Object(Map::new()), Vec::<String>::new());
     let mut add = |[section, kind, name]: [&str; 3], text: &str| {
-        let value = &mut tree[section][kind][name];
+        let value = &mut object[section][kind][name];
         *value = value.as_str().map_or_else(|| text.to_owned(), |before| format!("{before}; {text}")).into();
     };
     for (command, words) in commands(&plain(text)) {
-        let message = words.join(" ");
+        let arguments = words.join(" ");
         let around = open.join(" ");
-        let whole = format!("{around}: {message}");
+        let whole = format!("{around}: {arguments}");
         let command = command.as_str();
         if TESTS.contains(&command) {
             let name = words.iter().find(|word| **word != "NAME").copied().unwrap_or_default();
             add(["tests", command, name], &whole);
         } else if command == "enable_testing" || (command == "include" && words.first() == Some(&"CTest")) {
-            add(["tests", command, "here"], &whole);
+            add(["tests", command, "project"], &whole);
         } else if ["set_tests_properties", "set_property"].contains(&command) {
             let mut parts = words.split(|word| word.starts_with("PROPERT"));
             let tests = parts.next().unwrap_or_default().iter().filter(|word| !SCOPES.contains(word));
@@ -65,7 +67,7 @@ pub(super) fn tree(text: &str) -> Value {
                 add(["blocks", command, &name], &whole);
             }
         } else if command == "return" {
-            add(["returns", command, if around.is_empty() { "here" } else { &around }], "there");
+            add(["returns", command, if around.is_empty() { "top-level" } else { &around }], "present");
         }
         for word in words.iter().filter(|word| SILENCING.iter().any(|part| word.contains(part))) {
             add(["silencing", command, word], &whole);
@@ -73,13 +75,13 @@ pub(super) fn tree(text: &str) -> Value {
         if command.starts_with("else") {
             // The other branch is a different block.
             if let Some(last) = open.last_mut() {
-                *last = format!("{last} {command}({message})");
+                *last = format!("{last} {command}({arguments})");
             }
         } else if BLOCKS.iter().any(|(begin, _)| *begin == command) {
-            open.push(format!("{command}({message})"));
+            open.push(format!("{command}({arguments})"));
         } else if BLOCKS.iter().any(|(_, end)| *end == command) {
             open.pop();
         }
     }
-    tree
+    object
 }

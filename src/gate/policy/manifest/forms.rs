@@ -29,7 +29,7 @@ pub(super) fn read(form: ManifestForm, bytes: &[u8]) -> Option<Value> {
         ManifestForm::Yaml => serde_yaml::from_str(text).ok().filter(Value::is_object),
         ManifestForm::Ini => ini(text),
         ManifestForm::Go => Some(go(text)),
-        ManifestForm::Cmake => Some(super::cmake::tree(text)),
+        ManifestForm::Cmake => Some(super::cmake::parse(text)),
     }
 }
 

@@ -158,7 +158,8 @@ fn nothing_is_new_that_make_a_shell_or_a_compiler_would_take_for_something_else(
     {
         let reported = added(&policy, path).unwrap_or_default();
         assert!(
-            reported.contains(&format!("make would take it for the target `{target}`")) && reported.contains(".PHONY"),
+            reported.contains(&format!("make would treat this path as the built target `{target}`"))
+                && reported.contains(".PHONY"),
             "{path}: {reported}"
         );
         assert!(reported.contains("--allow-edit"), "{reported}");

@@ -182,7 +182,7 @@ fn no_program_is_new_on_a_path_of_the_gate_and_nothing_that_a_makefile_waits_for
     for path in ["settings", "local.d/flags"] {
         assert_eq!(added(&policy, path, "").as_deref(), Some(READS), "{path}");
     }
-    let reported = "it would be used instead of the program `diff` of the gate: give it another name, or open it with `--allow-edit`";
+    let reported = "the gate would run this file instead of the program `diff`: rename the file, or allow the path with `--allow-edit`";
     assert_eq!(added(&policy, "bin/diff", "").as_deref(), Some(reported));
     assert!(added(&policy, "make", "").is_some_and(|reported| reported.contains("`make`")));
     for path in ["bin/total", "tools/diff", "settings.yaml"] {

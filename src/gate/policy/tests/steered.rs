@@ -181,7 +181,7 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
     ("setup.cfg", "-q", "-q -k nothing", "[tool:pytest] changed: it controls how tests run"),
     ("go.mod", "", "replace github.com/a/b => ./b\n", "[replace] added: it replaces dependencies with other code"),
     ("CMakeLists.txt", "app sum", "true", "[tests.add_test.sum] changed: it is a test of the base"),
-    ("CMakeLists.txt", "enable_testing()\n", "", "[tests.enable_testing.here] removed: it is a test of the base"),
+    ("CMakeLists.txt", "enable_testing()\n", "", "[tests.enable_testing.project] removed: it is a test of the base"),
     (
         "CMakeLists.txt",
         "  add_test(NAME sum COMMAND app sum)\n",
@@ -206,7 +206,7 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
         "add_compile_definitions(NDEBUG)\n",
         "[silencing.add_compile_definitions.NDEBUG] added: it switches assertions off",
     ),
-    ("CMakeLists.txt", "if(", "return()\nif(", "[returns.return.here] added: it ends the list of tests early"),
+    ("CMakeLists.txt", "if(", "return()\nif(", "[returns.return.top-level] added: it ends the list of tests early"),
     (
         "CMakeLists.txt",
         "if(",
