@@ -1,6 +1,6 @@
-//! Derivation of the commands that install the dependencies of manifests and lock files, for the
-//! package managers of a project. No command runs a script of a package. Pure; the caller reads
-//! installed files.
+//! Chooses the commands that install the packages named by manifests and lock files. No command
+//! runs install scripts of packages. The module does no I/O: the caller passes the functions that
+//! read and list installed files.
 
 use super::differ::is_requirements;
 use super::refused::is_plain;
@@ -27,7 +27,7 @@ const HIDDEN: &str = "an installation for hold-out checks";
 /// The facts about a project from which its commands are derived.
 pub(super) struct InstallProject<'p> {
     /// The manifests and lock files that name other dependencies than on the base.
-    pub(super) changed: &'p BTreeSet<String>,
+    pub(super) changed_manifests: &'p BTreeSet<String>,
     /// All files of the tree.
     pub(super) files: &'p BTreeSet<String>,
     /// The dependencies from before the agent.
@@ -52,7 +52,7 @@ const NODE_LOCKS: [(&str, Node); 6] = [
     ("npm-shrinkwrap.json", Node::Npm),
 ];
 /// Files in `node_modules` in which package managers record their installations.
-const NODE_MARKS: [(&str, Node); 4] = [
+const NODE_RECORDS: [(&str, Node); 4] = [
     (".modules.yaml", Node::Pnpm),
     (".yarn-state.yml", Node::Berry),
     (".yarn-integrity", Node::Yarn),
@@ -95,24 +95,25 @@ const PYTHON: &[&str] = &[
 ];
 const OTHERS: &[&str] = &["bundle", "rake", "rspec", "composer", "phpunit", "php", "mix", "dart", "flutter"];
 
-/// Returns the commands for a project, in a fixed order. A group of package managers is skipped if
-/// all steps of the lanes belong to other groups.
-pub(super) fn commands(project: &InstallProject) -> Vec<InstallCommand> {
+/// Returns the install commands for the changed manifests and lock files, sorted and without
+/// duplicates. Uses a group of package managers only if the lanes have no step, or a step names a
+/// program of this group or no known program at all (`make test`).
+pub(super) fn install_commands(project: &InstallProject) -> Vec<InstallCommand> {
     let mut found = BTreeSet::new();
-    for path in project.changed {
+    for path in project.changed_manifests {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let (programs, command) = match name_of(path) {
             "Cargo.toml" | "Cargo.lock" => (CARGO, project.cargo(folder)),
-            "package.json" | "pnpm-workspace.yaml" | "bunfig.toml" => (NODE, project.node(folder)),
-            name if NODE_LOCKS.iter().any(|(lock, _)| *lock == name) => (NODE, project.node(folder)),
+            "package.json" | "pnpm-workspace.yaml" | "bunfig.toml" => (NODE, project.node_command(folder)),
+            name if NODE_LOCKS.iter().any(|(lock, _)| *lock == name) => (NODE, project.node_command(folder)),
             "go.mod" | "go.sum" | "go.work" | "go.work.sum" => (GO, project.go_command(folder)),
             "pom.xml" => (JVM, Some(project.maven(folder))),
             name if name.contains("gradle") || name == "libs.versions.toml" => (JVM, Some(project.gradle(folder))),
-            "Gemfile" | "Gemfile.lock" => (OTHERS, project.beside("Gemfile", folder, "bundle install")),
+            "Gemfile" | "Gemfile.lock" => (OTHERS, project.if_manifest_exists("Gemfile", folder, "bundle install")),
             "composer.json" | "composer.lock" => (OTHERS, project.composer(folder)),
-            "mix.exs" | "mix.lock" => (OTHERS, project.beside("mix.exs", folder, "mix deps.get")),
+            "mix.exs" | "mix.lock" => (OTHERS, project.if_manifest_exists("mix.exs", folder, "mix deps.get")),
             "pubspec.yaml" | "pubspec.lock" | "pubspec_overrides.yaml" => {
-                (OTHERS, project.beside("pubspec.yaml", folder, "dart pub get"))
+                (OTHERS, project.if_manifest_exists("pubspec.yaml", folder, "dart pub get"))
             }
             _ => continue,
         };
@@ -184,7 +185,7 @@ impl InstallProject<'_> {
     }
 
     /// Returns a command that runs in the folder of its manifest; `None` without the manifest.
-    fn beside(&self, manifest: &str, folder: &str, run: &str) -> Option<InstallCommand> {
+    fn if_manifest_exists(&self, manifest: &str, folder: &str, run: &str) -> Option<InstallCommand> {
         self.has(&joined(folder, manifest)).then(|| command(folder, run.into()))
     }
 
@@ -201,19 +202,21 @@ impl InstallProject<'_> {
         self.has(&joined(root, "Cargo.toml")).then(|| into_cache(root, "cargo fetch"))
     }
 
-    fn node(&self, folder: &str) -> Option<InstallCommand> {
-        // In a workspace, the lock file is at the root, and packages have separate folders of
-        // links.
+    /// Returns the command of the package manager that filled `node_modules`, else of the one that
+    /// the lock file belongs to, else of npm.
+    fn node_command(&self, folder: &str) -> Option<InstallCommand> {
+        // In a workspace of npm, pnpm or yarn only the root has a lock file, while each package may
+        // have its own `node_modules` with links. So look upward for a lock file first.
         let has_lock = |at: &&str| NODE_LOCKS.iter().any(|(lock, _)| self.has(&joined(at, lock)));
-        let is_filled = |at: &&str| self.is_installed(&joined(at, "node_modules"));
-        let root = upward(folder).find(has_lock).or_else(|| upward(folder).find(is_filled)).unwrap_or(folder);
+        let has_node_modules = |at: &&str| self.is_installed(&joined(at, "node_modules"));
+        let root = upward(folder).find(has_lock).or_else(|| upward(folder).find(has_node_modules)).unwrap_or(folder);
         let modules = joined(root, "node_modules");
-        let mark = |(name, _): &&(&str, Node)| (self.read)(&joined(&modules, name)).is_some();
-        let marked = NODE_MARKS.iter().find(mark).map(|(_, node)| *node);
+        let has_record = |(name, _): &&(&str, Node)| (self.read)(&joined(&modules, name)).is_some();
+        let installer = NODE_RECORDS.iter().find(has_record).map(|(_, node)| *node);
         let locked = NODE_LOCKS.iter().find(|(lock, _)| self.has(&joined(root, lock))).map(|(_, node)| *node);
-        let is_berry = || [".yarnrc.yml", ".pnp.cjs"].iter().any(|name| self.has(&joined(root, name)));
-        let run = match marked.or(locked).unwrap_or(Node::Npm) {
-            Node::Yarn if marked.is_none() && is_berry() => "yarn install --mode=skip-build",
+        let is_yarn_2_or_later = || [".yarnrc.yml", ".pnp.cjs"].iter().any(|name| self.has(&joined(root, name)));
+        let run = match installer.or(locked).unwrap_or(Node::Npm) {
+            Node::Yarn if installer.is_none() && is_yarn_2_or_later() => "yarn install --mode=skip-build",
             Node::Npm => "npm install --ignore-scripts --no-audit --no-fund --prefer-offline",
             Node::Pnpm => {
                 "pnpm install --ignore-scripts --no-frozen-lockfile --prefer-offline --config.confirmModulesPurge=false"
@@ -222,10 +225,12 @@ impl InstallProject<'_> {
             Node::Berry => "yarn install --mode=skip-build",
             Node::Bun => "bun install --ignore-scripts",
         };
-        // A hook of the base may change the installation. A hook of the work may not.
-        let is_hooked = [".pnpmfile.cjs", ".pnpmfile.mjs"].iter().any(|name| self.has(&joined(root, name)));
-        let flag = if run.starts_with("pnpm") && !is_hooked { " --ignore-pnpmfile" } else { "" };
-        self.beside("package.json", root, &format!("{run}{flag}"))
+        // `.pnpmfile` contains hooks of pnpm. This tree has only the manifests and lock files of
+        // the work, so a `.pnpmfile` in it is from before the agent and may run. Without one, no
+        // hook of pnpm may run.
+        let has_pnpmfile = [".pnpmfile.cjs", ".pnpmfile.mjs"].iter().any(|name| self.has(&joined(root, name)));
+        let flag = if run.starts_with("pnpm") && !has_pnpmfile { " --ignore-pnpmfile" } else { "" };
+        self.if_manifest_exists("package.json", root, &format!("{run}{flag}"))
     }
 
     /// Returns the command for Go. A tracked `vendor` is part of the work and needs no command.
@@ -263,9 +268,9 @@ impl InstallProject<'_> {
 
     fn composer(&self, folder: &str) -> Option<InstallCommand> {
         let flags = "--no-scripts --no-plugins --no-interaction";
-        let is_locked = self.changed.contains(&joined(folder, "composer.lock"));
+        let is_locked = self.changed_manifests.contains(&joined(folder, "composer.lock"));
         let verb = if is_locked { "install" } else { "update --minimal-changes" };
-        self.beside("composer.json", folder, &format!("composer {verb} {flags}"))
+        self.if_manifest_exists("composer.json", folder, &format!("composer {verb} {flags}"))
     }
 
     /// Returns the commands that update Python environments.
@@ -288,7 +293,7 @@ impl InstallProject<'_> {
         let mut found = Vec::new();
         let mut by_environment: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let folders = |path: &String| path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
-        for path in self.changed.iter().filter(is_one) {
+        for path in self.changed_manifests.iter().filter(is_one) {
             let folder = folders(path);
             found.extend(self.runners_of_python(&folder));
             match self.manager_of_python(&folder) {
@@ -330,7 +335,7 @@ impl InstallProject<'_> {
     fn manager_of_python(&self, folder: &str) -> Option<InstallCommand> {
         let root = |lock: &str| upward(folder).find(|at| self.has(&joined(at, lock)));
         if let Some(root) = root("poetry.lock") {
-            let lock = if self.changed.contains(&joined(root, "poetry.lock")) {
+            let lock = if self.changed_manifests.contains(&joined(root, "poetry.lock")) {
                 ""
             } else {
                 "poetry lock --no-interaction && "

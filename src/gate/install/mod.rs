@@ -24,7 +24,7 @@ use crate::lane::Lane;
 use crate::store::write_whole;
 use crate::verdict::InstalledForChecks;
 use crate::workspace::trees::TreesError;
-use commands::{InstallCommand, InstallProject, commands};
+use commands::{InstallCommand, InstallProject, install_commands};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -224,8 +224,8 @@ impl DependencyDifference {
                 entries.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
             names.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
         };
-        commands(&InstallProject {
-            changed: &self.paths,
+        install_commands(&InstallProject {
+            changed_manifests: &self.paths,
             files,
             installed: &gate.installed,
             steps,

@@ -12,7 +12,7 @@ use walkdir::WalkDir;
 const LARGEST: u64 = 16 * 1024 * 1024;
 
 /// Reads a file smaller than [`LARGEST`].
-fn small(path: &Path) -> Option<Vec<u8>> {
+fn read_small_file(path: &Path) -> Option<Vec<u8>> {
     path.metadata().ok().filter(|meta| meta.is_file() && meta.len() < LARGEST)?;
     fs::read(path).ok()
 }

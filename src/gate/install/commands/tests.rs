@@ -32,7 +32,7 @@ impl Sample<'_> {
             names.into_iter().map(ToOwned::to_owned).collect::<Vec<_>>()
         };
         let project = InstallProject {
-            changed: &owned(changed).into_iter().collect(),
+            changed_manifests: &owned(changed).into_iter().collect(),
             files: &owned(self.files).into_iter().collect(),
             installed: &installed,
             steps: &owned(self.steps),
@@ -44,7 +44,7 @@ impl Sample<'_> {
             let text = format!("{}: {}", command.folder, command.shown());
             if command.fills_folders { text } else { format!("({text})") }
         };
-        commands(&project).into_iter().map(reported).collect()
+        install_commands(&project).into_iter().map(reported).collect()
     }
 }
 

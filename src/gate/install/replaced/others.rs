@@ -1,4 +1,5 @@
-//! Detection of replaced programs and packages of Composer, and of replaced packages of Dart.
+//! Detects Composer programs and packages, and Dart packages, that an installation replaces with
+//! those of another package or source.
 
 use super::{is_link, package_name, stands_in};
 use std::collections::BTreeMap;
@@ -37,14 +38,14 @@ pub(super) fn in_composer(lower: &Path, upper: &Path, paths: &[PathBuf]) -> Vec<
 fn program_owner(program: &Path) -> Option<String> {
     let text = match fs::read_link(program) {
         Ok(target) => target.to_string_lossy().into_owned(),
-        Err(_) => String::from_utf8(super::small(program)?).ok()?,
+        Err(_) => String::from_utf8(super::read_small_file(program)?).ok()?,
     };
     let (_, path) = text.split_once("../")?;
     let mut parts = path.split('/');
     Some(format!("{}/{}", parts.next()?, parts.next()?))
 }
 
-/// Returns a line for each Dart package that comes from another place than before, as
+/// Returns a line for each Dart package that comes from another source than before, as
 /// `dependency_overrides` can cause.
 pub(super) fn in_dart(lower: &Path, upper: &Path) -> Vec<String> {
     let before = packages(lower);
@@ -55,20 +56,21 @@ pub(super) fn in_dart(lower: &Path, upper: &Path) -> Vec<String> {
     reported.collect()
 }
 
-/// Returns the place of each package that a `.dart_tool` folder names. Places in a registry or
-/// repository have no version.
+/// Returns the source of each package in the `package_config.json` of a `.dart_tool` folder, by
+/// package name. For a hosted or git package, this is the path below `hosted` or `git` without the
+/// version or commit at its end, so an update counts as the same source.
 fn packages(folder: &Path) -> BTreeMap<String, String> {
-    let config = super::small(&folder.join("package_config.json")).unwrap_or_default();
+    let config = super::read_small_file(&folder.join("package_config.json")).unwrap_or_default();
     let config: serde_json::Value = serde_json::from_slice(&config).unwrap_or_default();
     let listed = config.get("packages").and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
     let package = |package: &serde_json::Value| {
         let text = |key: &str| package.get(key)?.as_str().map(ToOwned::to_owned);
         let (name, uri) = (text("name")?, text("rootUri")?);
-        let place = ["/hosted/", "/git/"].iter().find_map(|kept| {
-            let (_, path) = uri.rsplit_once(kept)?;
-            Some(path.trim_end_matches('/').rsplit_once('-').map_or(path, |(place, _)| place).to_owned())
+        let source = ["/hosted/", "/git/"].iter().find_map(|marker| {
+            let (_, path) = uri.rsplit_once(marker)?;
+            Some(path.trim_end_matches('/').rsplit_once('-').map_or(path, |(source, _)| source).to_owned())
         });
-        Some((name, place.unwrap_or(uri)))
+        Some((name, source.unwrap_or(uri)))
     };
     listed.iter().filter_map(package).collect()
 }
