@@ -2,7 +2,7 @@
 
 use super::WallClock;
 use super::job::{JobContext, JobError, JobKind, ScheduledJob, error_line};
-use super::monitors::{HealthChange, MonitorError, look};
+use super::monitors::{HealthChange, MonitorError, check_monitor};
 use super::notifications::{HealthNotifier, NotifierTools, WITHIN};
 use super::scheduler_store::SchedulerStore;
 use super::shared::{SchedulerListener, SchedulerUpdate};
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 pub const DELIVERIES: &str = "deliveries";
 /// The maximum number of tries of one notification, and the pause after the first try. The pause
 /// doubles with each try.
-const TELLINGS: u64 = 8;
+const MAX_TRIES: u64 = 8;
 const PAUSE_MS: i64 = 30_000;
 /// Notifications loaded at a time, and monitors handled in parallel. A receiver that does not
 /// answer delays no other monitor.
@@ -42,7 +42,7 @@ pub struct BuiltinJob {
 
 impl fmt::Debug for BuiltinJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chore").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("BuiltinJob").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -85,38 +85,40 @@ impl ScheduledJob for BuiltinJob {
 /// Creates the job that deletes expired memories every hour.
 ///
 /// # Errors
-/// Never, except for a bug in this file.
+/// When the interval is longer than a year, which this constant interval is not.
 pub fn memory_expiry(
-    ledger: &SchedulerStore,
+    scheduler_store: &SchedulerStore,
     clock: &Arc<dyn WallClock>,
 ) -> Result<Arc<dyn ScheduledJob>, crate::schedule::ScheduleError> {
-    let (ledger, clock) = (ledger.clone(), Arc::clone(clock));
+    let (scheduler_store, clock) = (scheduler_store.clone(), Arc::clone(clock));
     BuiltinJob::every(60, "memory-expiry", move |_| {
-        let (ledger, now) = (ledger.clone(), clock.now().as_millisecond());
-        async move { ledger.with(move |store| store.forget(ForgetSelector::Expired(now)).map(drop)).await }
+        let (scheduler_store, now) = (scheduler_store.clone(), clock.now().as_millisecond());
+        async move { scheduler_store.with(move |store| store.forget(ForgetSelector::Expired(now)).map(drop)).await }
     })
 }
 
-/// Creates the job that checks all monitors every minute. It looks for missed and overlong runs,
-/// and for health changes that other processes wrote.
+/// Creates the job that checks all monitors every minute. The job detects missed and overlong runs.
+/// It reports each change of health to the listener, including changes that other processes wrote.
 ///
 /// # Errors
-/// Never, except for a bug in this file.
+/// When the interval is longer than a year, which this constant interval is not.
 pub fn missed_runs(
-    ledger: &SchedulerStore,
+    scheduler_store: &SchedulerStore,
     clock: &Arc<dyn WallClock>,
-    tell: SchedulerListener,
+    listener: SchedulerListener,
 ) -> Result<Arc<dyn ScheduledJob>, crate::schedule::ScheduleError> {
-    let (ledger, clock, known) = (ledger.clone(), Arc::clone(clock), Arc::<Mutex<Known>>::default());
+    let (scheduler_store, clock, last_health) =
+        (scheduler_store.clone(), Arc::clone(clock), Arc::<Mutex<LastHealth>>::default());
     BuiltinJob::every(1, "missed-runs", move |_| {
-        let (ledger, now, tell, known) = (ledger.clone(), clock.now(), Arc::clone(&tell), Arc::clone(&known));
+        let (scheduler_store, now) = (scheduler_store.clone(), clock.now());
+        let (listener, last_health) = (Arc::clone(&listener), Arc::clone(&last_health));
         async move {
-            let rows = ledger.with(|store| store.monitors()).await?;
-            let unheard = known.lock().unwrap_or_else(PoisonError::into_inner).compare(&rows);
-            unheard.into_iter().for_each(|change| tell(SchedulerUpdate::Monitor(change)));
+            let rows = scheduler_store.with(|store| store.monitors()).await?;
+            let unreported = last_health.lock().unwrap_or_else(PoisonError::into_inner).compare(&rows);
+            unreported.into_iter().for_each(|change| listener(SchedulerUpdate::Monitor(change)));
             for row in rows {
                 let slug = row.slug;
-                let looked = ledger.with(move |store| match look(store, &slug, now) {
+                let checked = scheduler_store.with(move |store| match check_monitor(store, &slug, now) {
                     Ok(received) => Ok(received.change),
                     Err(MonitorError::Store(error)) => Err(error),
                     Err(fault) => {
@@ -124,9 +126,9 @@ pub fn missed_runs(
                         Ok(None)
                     }
                 });
-                if let Some(change) = looked.await? {
-                    known.lock().unwrap_or_else(PoisonError::into_inner).note(&change);
-                    tell(SchedulerUpdate::Monitor(change));
+                if let Some(change) = checked.await? {
+                    last_health.lock().unwrap_or_else(PoisonError::into_inner).note(&change);
+                    listener(SchedulerUpdate::Monitor(change));
                 }
             }
             Ok(())
@@ -134,12 +136,12 @@ pub fn missed_runs(
     })
 }
 
-/// The health of each monitor at the last look. Other processes write check-ins too.
+/// The health of each monitor at the last check. Other processes write check-ins too.
 #[derive(Default)]
-struct Known(Option<BTreeMap<String, Health>>);
+struct LastHealth(Option<BTreeMap<String, Health>>);
 
-impl Known {
-    /// Returns the changes since the last look; none at the first look.
+impl LastHealth {
+    /// Returns the changes since the last check; none at the first check.
     fn compare(&mut self, rows: &[MonitorRow]) -> Vec<HealthChange> {
         let now = rows.iter().filter_map(|row| Some((row.slug.clone(), Health::of(&row.health)?))).collect();
         let Some(before) = self.0.replace(now) else { return Vec::new() };
@@ -158,30 +160,30 @@ impl Known {
 /// Creates the job that sends notifications of health changes: every minute, and on request.
 ///
 /// # Errors
-/// Never, except for a bug in this file.
+/// When the interval is longer than a year, which this constant interval is not.
 pub fn deliveries(
-    ledger: &SchedulerStore,
+    scheduler_store: &SchedulerStore,
     clock: &Arc<dyn WallClock>,
     dir: PathBuf,
     env: Vec<(String, String)>,
-    ways: HttpSettings,
+    http: HttpSettings,
 ) -> Result<Arc<dyn ScheduledJob>, crate::schedule::ScheduleError> {
-    let (ledger, clock, means) =
-        (ledger.clone(), Arc::clone(clock), Arc::new(NotifierTools { dir, env, ways, within: WITHIN }));
+    let (scheduler_store, clock, tools) =
+        (scheduler_store.clone(), Arc::clone(clock), Arc::new(NotifierTools { dir, env, http, within: WITHIN }));
     BuiltinJob::every(1, DELIVERIES, move |context| {
-        let (ledger, clock, means) = (ledger.clone(), Arc::clone(&clock), Arc::clone(&means));
-        async move { deliver(&ledger, &clock, &means, &context.stop).await }
+        let (scheduler_store, clock, tools) = (scheduler_store.clone(), Arc::clone(&clock), Arc::clone(&tools));
+        async move { send_notifications(&scheduler_store, &clock, &tools, &context.stop).await }
     })
 }
 
-async fn deliver(
-    ledger: &SchedulerStore,
+async fn send_notifications(
+    scheduler_store: &SchedulerStore,
     clock: &Arc<dyn WallClock>,
-    means: &NotifierTools,
+    tools: &NotifierTools,
     stop: &CancellationToken,
 ) -> Result<(), JobError> {
     let now = clock.now().as_millisecond();
-    let all = ledger.with(move |store| {
+    let all = scheduler_store.with(move |store| {
         let mut all: BTreeMap<String, (Option<MonitorRow>, Vec<NewsRow>)> = BTreeMap::new();
         for news in store.monitor_news(now, NEWS)? {
             match all.get_mut(&news.monitor) {
@@ -191,16 +193,19 @@ async fn deliver(
         }
         Ok(all)
     });
-    let each = all.await?.into_values().map(|(row, news)| deliver_of(ledger, clock, means, stop, row, news));
+    let each = all
+        .await?
+        .into_values()
+        .map(|(row, news)| send_notifications_of(scheduler_store, clock, tools, stop, row, news));
     stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
 }
 
 /// Sends the notifications of one monitor, oldest first. After a temporary failure, the rest waits
 /// for the next try.
-async fn deliver_of(
-    ledger: &SchedulerStore,
+async fn send_notifications_of(
+    scheduler_store: &SchedulerStore,
     clock: &Arc<dyn WallClock>,
-    means: &NotifierTools,
+    tools: &NotifierTools,
     stop: &CancellationToken,
     row: Option<MonitorRow>,
     all: Vec<NewsRow>,
@@ -208,7 +213,7 @@ async fn deliver_of(
     let how = row.map_or(Ok(None), |row| HealthNotifier::parse(&row.on_change));
     for news in all {
         let reported = match &how {
-            Ok(Some(how)) => means.deliver(how, &news, clock.now().as_second(), stop).await,
+            Ok(Some(how)) => tools.deliver(how, &news, clock.now().as_second(), stop).await,
             Ok(None) => Ok(()), // notification was turned off
             Err(error) => Err(JobError::Final(error.to_string())),
         };
@@ -217,7 +222,7 @@ async fn deliver_of(
         let (again, message) = match reported {
             Ok(()) => (None, None),
             Err(JobError::Resting) => return Ok(()),
-            Err(JobError::Retryable(why)) if tries + 1 < TELLINGS => {
+            Err(JobError::Retryable(why)) if tries + 1 < MAX_TRIES => {
                 (Some(now + (PAUSE_MS << tries.min(10))), Some(why))
             }
             Err(JobError::Retryable(why) | JobError::Final(why)) => {
@@ -225,7 +230,9 @@ async fn deliver_of(
                 (None, Some(why))
             }
         };
-        ledger.with(move |store| store.told_monitor_news((no, &delivery), now, again, message.as_deref())).await?;
+        scheduler_store
+            .with(move |store| store.told_monitor_news((no, &delivery), now, again, message.as_deref()))
+            .await?;
         if again.is_some() {
             return Ok(());
         }

@@ -34,7 +34,7 @@ pub use clock::{SystemClock, WallClock};
 pub use data::{CheckInData, JobData, JobRunData, JobState, MonitorData, NewMonitor, NewWebhook, STRIP, ShownJob};
 pub use job::{JobContext, JobError, JobKind, ScheduledJob};
 pub use monitors::{
-    CheckIn, HealthChange, MonitorError, MonitorUpdate, check_in, look, monitor_of, next_expected, row_of,
+    CheckIn, HealthChange, MonitorError, MonitorUpdate, check_in, check_monitor, monitor_of, next_expected, row_of,
 };
 pub use notifications::{HealthNotifier, sign};
 pub use scheduler_store::SchedulerStore;

@@ -150,7 +150,7 @@ pub fn check_in(store: &Store, slug: &str, said: &CheckIn, now: Timestamp) -> Re
 ///
 /// # Errors
 /// When no such monitor exists, or the store cannot be read or written.
-pub fn look(store: &Store, slug: &str, now: Timestamp) -> Result<MonitorUpdate, MonitorError> {
+pub fn check_monitor(store: &Store, slug: &str, now: Timestamp) -> Result<MonitorUpdate, MonitorError> {
     weigh(store, slug, None, now)
 }
 

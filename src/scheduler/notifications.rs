@@ -63,7 +63,7 @@ impl HealthNotifier {
 pub(super) struct NotifierTools {
     pub(super) dir: PathBuf,
     pub(super) env: Vec<(String, String)>,
-    pub(super) ways: HttpSettings,
+    pub(super) http: HttpSettings,
     /// The time limit of one notification.
     pub(super) within: Duration,
 }
@@ -129,7 +129,7 @@ impl NotifierTools {
 
     async fn send(&self, url: &str, secret: &str, news: &NewsRow, second: i64) -> Result<(), JobError> {
         let address = Address::parse(url).map_err(|error| JobError::Final(error_line(&error)))?;
-        let courier = HttpClient::to(address, &self.ways).map_err(|error| JobError::Final(error_line(&error)))?;
+        let courier = HttpClient::to(address, &self.http).map_err(|error| JobError::Final(error_line(&error)))?;
         let letter = HttpRequest { time: self.within, ..HttpRequest::json(news.data.clone().into_bytes()) }
             .with("x-fledge-delivery", news.delivery.clone())
             .with("x-fledge-signature", sign(secret, second, news.data.as_bytes()));

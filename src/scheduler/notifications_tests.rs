@@ -80,7 +80,7 @@ async fn who_takes_too_long_to_hear_is_left_in_time_and_told_again_later() {
     let (url, mut server) = receiver(&[0]);
     let dir = home.path().to_owned();
     let env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
-    let means = NotifierTools { dir, env, ways: crate::http::HttpSettings::default(), within: PATIENCE };
+    let means = NotifierTools { dir, env, http: crate::http::HttpSettings::default(), within: PATIENCE };
     let data = "{}".to_owned();
     let news = NewsRow { no: 1, delivery: "d".into(), monitor: "backup".into(), data, made_ms: 0, tries: 0 };
     let stop = CancellationToken::new();

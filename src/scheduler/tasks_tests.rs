@@ -147,13 +147,13 @@ async fn of_a_task_that_is_gone_nothing_is_expected_until_it_is_back() {
     clock.jump(SignedDuration::from_hours(10));
     work(5).await; // also if the file vanished while no server ran
     assert!(row().is_orphan);
-    let looked = look(&store, "often", clock.now()).unwrap();
+    let looked = check_monitor(&store, "often", clock.now()).unwrap();
     assert_eq!((looked.added, looked.change, row().health.as_str()), (0, None, "healthy"));
     let data = MonitorData::from_row(&store, &row(), STRIP, clock.now()).unwrap();
     assert_eq!((data.task_gone, data.next_expected_at), (true, None));
     write_task(home.path(), "often.md", front);
     work(5).await;
-    let looked = look(&store, "often", clock.now()).unwrap();
+    let looked = check_monitor(&store, "often", clock.now()).unwrap();
     assert_eq!((looked.added, row().is_orphan), (0, false), "what was due meanwhile was not expected");
     fs::remove_file(home.path().join("tasks/often.md")).unwrap();
     work(5).await;
