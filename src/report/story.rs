@@ -1,6 +1,6 @@
-//! The story of a run, read from its journal. A story feeds the journal's events to a run machine
-//! and collects scenes in order and the distribution of time. Pure. It works for runs that are
-//! over, in progress or interrupted.
+//! The timeline of a run, built from its journal. [`RunStory`] replays the events through a run
+//! machine. It collects the entries ([`RunStory::scenes`]) in order, and the time spent on each
+//! activity. The module does no I/O. The run may have ended, be in progress, or be interrupted.
 
 pub use super::course::{TimePart, TimeSpan};
 use crate::chat::{FileChange, OutcomeDetail, StopReason, Usage};
@@ -13,19 +13,19 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The version of a story's format.
+/// The version of the format of a timeline.
 pub const STORY_SCHEMA_VERSION: u32 = 1;
 
-/// The story of the events so far.
+/// The timeline of the events so far.
 #[derive(Debug, Default)]
 pub struct RunStory {
-    /// The scenes, in order.
+    /// The entries, in order.
     pub scenes: Vec<Scene>,
-    /// The distribution of time, in order. Neighbours have different parts.
+    /// The time spans of the activities, in order. Neighbours have different activities.
     pub course: Vec<TimeSpan>,
     /// The machine after the events so far.
     pub run: Run,
-    /// The stories of sub-agents, by path.
+    /// The timelines of sub-agents, by path.
     children: BTreeMap<String, RunStory>,
     at: Elapsed,
     attempts: u32,
@@ -222,29 +222,32 @@ impl RunStory {
 
     /// Returns the total time, in milliseconds.
     pub fn total_ms(&self) -> u64 {
-        self.course.iter().map(|stretch| stretch.ms).sum()
+        self.course.iter().map(|span| span.ms).sum()
     }
 
-    /// Returns the time spent on one part, in milliseconds.
+    /// Returns the time spent on one activity, in milliseconds.
     pub fn spent_ms(&self, part: TimePart) -> u64 {
-        self.course.iter().filter(|stretch| stretch.part == part).map(|stretch| stretch.ms).sum()
+        self.course.iter().filter(|span| span.part == part).map(|span| span.ms).sum()
     }
 
-    /// Divides the time into equal steps and returns the main part of each step. Empty if no time
-    /// has passed.
-    pub fn bar(&self, steps: u64) -> Vec<TimePart> {
+    /// Divides the run's time into `slots` equal intervals. Returns for each interval the activity
+    /// that took the most time; on a tie, the first in [`TimePart::ALL`]. Returns an empty list if
+    /// no time has passed.
+    pub fn main_activities(&self, slots: u64) -> Vec<TimePart> {
         let total = self.total_ms();
-        let most = |step: u64| {
-            let (from, to) = (step * total, (step + 1) * total); // in units of 1/steps of a millisecond
+        let main_activity = |slot: u64| {
+            // All times are multiplied by the number of slots, so that the bounds are whole
+            // numbers.
+            let (from, to) = (slot * total, (slot + 1) * total);
             let (mut shares, mut begin) = ([0_u64; TimePart::ALL.len()], 0);
-            for stretch in &self.course {
-                let end = begin + stretch.ms * steps;
-                shares[stretch.part as usize] += to.min(end).saturating_sub(from.max(begin));
+            for span in &self.course {
+                let end = begin + span.ms * slots;
+                shares[span.part as usize] += to.min(end).saturating_sub(from.max(begin));
                 begin = end;
             }
             TimePart::ALL.into_iter().rev().max_by_key(|part| shares[*part as usize]).unwrap_or(TimePart::Other)
         };
-        if total == 0 { Vec::new() } else { (0..steps).map(most).collect() }
+        if total == 0 { Vec::new() } else { (0..slots).map(main_activity).collect() }
     }
 
     /// Adds the scenes that the event itself describes.

@@ -63,9 +63,9 @@ fn the_time_goes_to_what_the_run_was_busy_with() {
     let story = story_of_run();
     let spent = TimePart::ALL.map(|part| story.spent_ms(part));
     assert_eq!((spent, story.total_ms()), ([600, 300, 0, 5_000, 10], 5_910));
-    let names: Vec<_> = story.bar(6).into_iter().map(TimePart::as_str).collect();
+    let names: Vec<_> = story.main_activities(6).into_iter().map(TimePart::as_str).collect();
     assert_eq!(names, ["waiting", "waiting", "waiting", "waiting", "waiting", "model"]);
-    assert!(RunStory::default().bar(9).is_empty());
+    assert!(RunStory::default().main_activities(9).is_empty());
 }
 
 #[test]

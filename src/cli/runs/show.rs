@@ -138,7 +138,7 @@ fn ending(row: &RunRow, story: &RunStory, scale: &DetailLevel, now_ms: i64) -> V
 /// Returns a bar of the activities from start to end, and the time of each activity.
 fn activity_bar(story: &RunStory, scale: &DetailLevel) -> Vec<StyledLine> {
     let columns = scale.width.map_or(BAR, |width| width.saturating_sub(12).min(BAR));
-    let bar = story.bar(columns as u64);
+    let bar = story.main_activities(columns as u64);
     if bar.is_empty() {
         return Vec::new();
     }
