@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &FixArguments, environment: &EnvironmentLayer) -> R
     must_say_something(arguments.prompt.as_deref())?;
     let task = |defaults: &TaskDefaults| {
         let lanes = options.lanes().or_else(|| defaults.lanes.clone()).unwrap_or_else(|| vec![DETECTED_LANE.into()]);
-        let mut task = defaults.of(Task::fix(lanes.clone()));
+        let mut task = defaults.apply_to(Task::fix(lanes.clone()));
         task.gate = GateChoice::Lanes(lanes);
         if let Some(text) = &arguments.prompt {
             task.prompt = format!("{}\n\n{text}", task.prompt);

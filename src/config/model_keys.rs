@@ -65,7 +65,7 @@ fn model(key: &YamlKey, node: &YamlNode, file: &str, owner: Owner, problems: &mu
     let count = |int: Option<i64>| int.and_then(|int| NonZeroU32::new(u32::try_from(int).ok()?));
     let read = ModelSettings {
         base_url: base_url(&mut table, owner, problems),
-        key: key_place(&mut table, provider, owner, problems),
+        key: api_key_source(&mut table, provider, owner, problems),
         tier: table.one_of("tier", &Tier::WORDS, problems),
         price: table.take("price").and_then(|node| price(node, problems)),
         max_context_tokens: tokens(table.int("max_context_tokens", CONTEXT_TOKENS, problems)),
@@ -106,8 +106,8 @@ fn base_url(table: &mut TableReader<'_>, owner: Owner, problems: &mut Problems) 
     Some(url)
 }
 
-/// Parses the source of the key: one at most.
-fn key_place(
+/// Parses the source of the model's API key. More than one source is reported as a problem.
+fn api_key_source(
     table: &mut TableReader<'_>,
     provider: Option<ProviderKind>,
     owner: Owner,
@@ -119,7 +119,7 @@ fn key_place(
     let mut given =
         ["api_key_env", "api_key_file", "api_key_command"].into_iter().filter_map(|key| table.place_of(key));
     if let Some(second) = given.nth(1) {
-        let twice = Problem::at(second, "the key has more than one source");
+        let twice = Problem::at(second, "the API key has more than one source");
         problems.push(twice.hint("keep one of `api_key_env`, `api_key_file` and `api_key_command`"));
     }
     command.or(file).or(variable)

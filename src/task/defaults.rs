@@ -76,7 +76,7 @@ impl TaskDefaults {
 
     /// Returns the task with these defaults.
     #[must_use]
-    pub fn of(&self, task: Task) -> Task {
+    pub fn apply_to(&self, task: Task) -> Task {
         let mut approve = self.approve.clone();
         approve.extend(task.approve);
         Task {

@@ -93,7 +93,7 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Tas
             empty.hint("write the task below the front matter")
         });
     }
-    let mut task = Task { source: source.into(), ..defaults.of(Task::from_prompt(prompt.trim())) };
+    let mut task = Task { source: source.into(), ..defaults.apply_to(Task::from_prompt(prompt.trim())) };
     task.title = match table.text("title", &mut problems) {
         Some(title) => one_line(title),
         None if source == "-" => title_of(&task.prompt, &opening(&task.prompt)),

@@ -1,5 +1,5 @@
-//! The table of all settings: each key, and its value in words. An unset key has the default of a
-//! run.
+//! The table of all settings, for `fledge config show`: each key with its value as text. For an
+//! unset key, the value is the default that a run uses.
 
 use super::super::connect::key_of;
 use crate::config::{EnvironmentLayer, McpAt, ModelSettings, ProjectConfig};
@@ -14,20 +14,23 @@ use std::time::Duration;
 pub(super) struct SettingRow {
     /// The key as in a file, with `.` between its parts.
     pub(super) key: String,
-    /// The value in words.
+    /// The value as text.
     pub(super) value: String,
     /// The variable that also sets it.
     pub(super) variable: Option<&'static str>,
 }
 
-/// Returns all rows of the settings.
-pub(super) fn rows(set: &ProjectConfig, environment: &EnvironmentLayer) -> Vec<SettingRow> {
+/// Returns a row for each setting, model and MCP server. `environment` is used to say whether the
+/// key of a model is set.
+pub(super) fn rows(config: &ProjectConfig, environment: &EnvironmentLayer) -> Vec<SettingRow> {
     let row = |key: &str, value: String| SettingRow { key: key.into(), value, variable: None };
-    let (task, limits) = (set.defaults.of(Task::from_prompt("")), Limits::default());
+    let (task, limits) = (config.defaults.apply_to(Task::from_prompt("")), Limits::default());
     let unlimited = || "unlimited".to_owned();
     let ms = |ms: u64| show_duration(Duration::from_millis(ms));
-    let model =
-        set.default_model.as_ref().map_or("none: the first model that has a key".into(), |model| model.value.clone());
+    let model = config
+        .default_model
+        .as_ref()
+        .map_or("none: the first model that has a key".into(), |model| model.value.clone());
     let lanes = match &task.gate {
         GateChoice::Lanes(lanes) => lanes.join(", "),
         GateChoice::Skip => "false".into(),
@@ -42,7 +45,7 @@ pub(super) fn rows(set: &ProjectConfig, environment: &EnvironmentLayer) -> Vec<S
         row("tier", task.tier.name().into()),
         row("commit", task.commits().word().into()),
         row("isolation", word(&Isolation::WORDS, task.isolation)),
-        row("baseline", word(&Baseline::WORDS, set.baseline.unwrap_or_default())),
+        row("baseline", word(&Baseline::WORDS, config.baseline.unwrap_or_default())),
         row("budget.turns", task.budget.turns.unwrap_or(limits.turns).to_string()),
         row("budget.tokens", task.budget.tokens.map_or_else(unlimited, |tokens| tokens.to_string())),
         row("budget.usd", task.budget.usd_micros.map_or_else(unlimited, usd)),
@@ -52,32 +55,32 @@ pub(super) fn rows(set: &ProjectConfig, environment: &EnvironmentLayer) -> Vec<S
         row("compact_at", share(task.conduct.compact_at_percent.map_or(limits.compact_at_percent, u64::from))),
         row("confirm_within", task.conduct.confirm_within_ms.map_or("no limit".into(), ms)),
         row("approve", listed(&task.approve)),
-        row("protect", listed(&set.protect)),
-        row("sandbox", sandbox(set.sandbox).into()),
-        row("network", if set.network { "allow" } else { "deny" }.into()),
-        row("limits.processes", set.limits.processes.map_or_else(unlimited, |count| count.to_string())),
-        row("limits.memory", memory(set.limits)),
-        row("limits.file_size", set.limits.file_size.map_or_else(unlimited, mebibytes)),
-        row("memory.ephemeral_ttl", show_duration(set.ephemeral_ttl.unwrap_or(EPHEMERAL_TTL))),
-        row("memory.recall_tokens", set.recall_tokens.unwrap_or(RECALL_TOKENS).to_string()),
+        row("protect", listed(&config.protect)),
+        row("sandbox", sandbox(config.sandbox).into()),
+        row("network", if config.network { "allow" } else { "deny" }.into()),
+        row("limits.processes", config.limits.processes.map_or_else(unlimited, |count| count.to_string())),
+        row("limits.memory", memory(config.limits)),
+        row("limits.file_size", config.limits.file_size.map_or_else(unlimited, mebibytes)),
+        row("memory.ephemeral_ttl", show_duration(config.ephemeral_ttl.unwrap_or(EPHEMERAL_TTL))),
+        row("memory.recall_tokens", config.recall_tokens.unwrap_or(RECALL_TOKENS).to_string()),
         SettingRow {
             variable: Some("FLEDGE_NON_INTERACTIVE"),
-            ..row("non_interactive", set.non_interactive.to_string())
+            ..row("non_interactive", config.non_interactive.to_string())
         },
     ];
-    rows.extend(set.models.iter().map(|(name, model)| row(&format!("models.{name}"), of_model(model, environment))));
-    rows.extend(set.mcp.iter().map(|(name, server)| {
+    rows.extend(config.models.iter().map(|(name, model)| row(&format!("models.{name}"), of_model(model, environment))));
+    rows.extend(config.mcp.iter().map(|(name, server)| {
         let at = match &server.at {
             McpAt::Command { command, .. } => command.join(" "),
             McpAt::Url { url, .. } => url.split(['?', '#']).next().unwrap_or_default().to_owned(),
         };
-        row(&format!("mcp.{name}"), format!("{at}, from tier {}", server.tier.name()))
+        row(&format!("mcp.{name}"), format!("{at}, for tier {} and above", server.tier.name()))
     }));
-    let sync = set.sync.as_ref().map_or("none".into(), |sync| sync.url.clone());
+    let sync = config.sync.as_ref().map_or("none".into(), |sync| sync.url.clone());
     rows.push(SettingRow { variable: Some(crate::config::SYNC_VARIABLE), ..row("sync.url", sync) });
-    let hooks: Vec<String> = set.hooks.iter().map(|hook| hook.run.clone()).collect();
+    let hooks: Vec<String> = config.hooks.iter().map(|hook| hook.run.clone()).collect();
     rows.push(row("hooks.post_tools", listed(&hooks)));
-    let trust: Vec<String> = set.trust.iter().map(|path| path.display().to_string()).collect();
+    let trust: Vec<String> = config.trust.iter().map(|path| path.display().to_string()).collect();
     rows.push(row("trust", listed(&trust)));
     rows
 }
