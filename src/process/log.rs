@@ -1,5 +1,6 @@
-//! The file with a step's whole output. Only its owner can read it, and it is never larger than its
-//! limit. Above the limit its middle is dropped, and the file states how many bytes are missing.
+//! The log file of a step: the whole output up to a size limit. Above the limit, only the start and
+//! the end are kept, and the file states how many bytes are missing. Only its owner can read the
+//! file.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
@@ -33,8 +34,8 @@ pub fn each_line(log: &Path, mut take: impl FnMut(&[u8], usize) -> ControlFlow<(
     }
 }
 
-/// A log being written. Half of the limit holds the start. Then two slots of a sixth each take
-/// turns in holding the end. The slots are unnamed files, made when the start is full. So at most a
+/// A log being written. Half of the limit holds the start. Then two slots of a sixth each hold the
+/// end, alternately. The slots are unnamed files, made when the start is full. So at most a
 /// sixth of the limit is ever on the disk twice.
 pub(super) struct StepLogFile {
     path: PathBuf,
@@ -46,12 +47,12 @@ pub(super) struct StepLogFile {
 }
 
 struct Slots {
-    /// Full after the first turn.
+    /// Full after the first swap.
     older: File,
     newer: File,
-    /// Bytes written to `newer` in this turn. What follows them is from the previous turn.
+    /// Bytes written to `newer` since the last swap. Older bytes of the file follow them.
     filled: u64,
-    turns: u64,
+    swaps: u64,
 }
 
 impl StepLogFile {
@@ -78,7 +79,7 @@ impl StepLogFile {
                 none => none.insert(Slots::create(folder(&self.path))?),
             };
             if end.filled == self.slot {
-                end.turn()?;
+                end.swap()?;
             }
             let fits = usize::try_from(self.slot - end.filled).unwrap_or(usize::MAX).min(rest.len());
             end.newer.write_all(&rest[..fits])?;
@@ -88,17 +89,18 @@ impl StepLogFile {
         Ok(())
     }
 
-    /// Appends the kept end to the start. If nothing was written, creates a file only if one
-    /// `is_wanted`.
+    /// Completes the log: appends the end of the output, which is in the two slot files, to the log
+    /// file. If bytes were dropped between, a note states how many. If nothing was written, an
+    /// empty file is created only if `is_wanted` is true.
     pub(super) fn finish(mut self, is_wanted: bool) -> io::Result<()> {
         if is_wanted {
             self.file()?;
         }
-        let (Some(Slots { mut older, mut newer, filled, turns }), Some(file)) = (self.end, &mut self.file) else {
+        let (Some(Slots { mut older, mut newer, filled, swaps }), Some(file)) = (self.end, &mut self.file) else {
             return Ok(());
         };
-        if turns > 1 {
-            let dropped = (turns - 1) * self.slot;
+        if swaps > 1 {
+            let dropped = (swaps - 1) * self.slot;
             write!(file, "\n[fledge: {dropped} bytes left out here; this log has reached its limit]\n")?;
         }
         for (part, length) in [(&mut older, self.slot), (&mut newer, filled)] {
@@ -123,14 +125,14 @@ fn folder(path: &Path) -> &Path {
 
 impl Slots {
     fn create(folder: &Path) -> io::Result<Self> {
-        Ok(Self { older: tempfile::tempfile_in(folder)?, newer: tempfile::tempfile_in(folder)?, filled: 0, turns: 0 })
+        Ok(Self { older: tempfile::tempfile_in(folder)?, newer: tempfile::tempfile_in(folder)?, filled: 0, swaps: 0 })
     }
 
     /// Swaps the slots. The old content is overwritten and not truncated, which costs less.
-    fn turn(&mut self) -> io::Result<()> {
+    fn swap(&mut self) -> io::Result<()> {
         std::mem::swap(&mut self.older, &mut self.newer);
         self.newer.rewind()?;
-        (self.filled, self.turns) = (0, self.turns + 1);
+        (self.filled, self.swaps) = (0, self.swaps + 1);
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
-//! A model that plays written turns: for tests, demos and work without a network. It reads no clock
-//! and sends no request.
+//! A provider that takes its answers from a YAML file, a cassette: recorded or written by hand. For
+//! tests, demos and work without a network. It uses neither clock nor network, so a replay always
+//! gives the same answers.
 //!
 //! ```yaml
 //! name: fix-bug                       # optional, for people
@@ -9,7 +10,7 @@
 //!   - thinking: "Let me see."         # optional
 //!     text: "I'll look at the code."  # streamed word by word
 //!     tools:                          # optional; the id is call_<turn>_<n> unless `id` is given
-//!       # A text as input is parsed as the raw arguments.
+//!       # A string as `input` is the argument text as the model sent it; fledge parses it as JSON.
 //!       - { name: files-read, input: { path: src/lib.rs } }
 //!     expect:                         # optional: content of the messages since the last answer
 //!       contains: ["2 tests failed"]
@@ -24,19 +25,22 @@
 //!   - fault: { kind: busy, message: "overloaded", retry_after: 2s, times: 2 }
 //!     # optional: the partial answer; also thinking, tools, content, usage and model
 //!     text: "half of an"
-//!   - summary: true                   # only for requests for a summary; others skip this turn
+//!   # Answers only the request for a summary with which fledge shortens a conversation; other
+//!   # requests skip this turn.
+//!   - summary: true
 //!     text: "Current state: …"
 //!   - hang: true                      # never answers; the next request gets the next turn
 //! ```
 //!
-//! A turn with `of: "1"` belongs to the run's first sub-agent, and a turn with `of: "1.2"` to the
-//! second sub-agent of that one. A turn without `of` belongs to the run itself. Each agent plays
-//! only its turns, so any number of agents may ask concurrently.
+//! A turn with `of: "1"` belongs to the run's first sub-agent, and a turn with `of: "1.2"`
+//! belongs to the second sub-agent that this sub-agent started. A turn without `of` belongs to the
+//! run itself. Each agent plays only its turns, so any number of agents may ask concurrently.
 //!
 //! If a cassette has no summary turns, a request for a summary gets the next turn.
 //!
-//! Turns are played in order, one per request. If the first request is for a later turn of a run,
-//! as after a resume, playback begins there. Faults and hangs do not count as turns.
+//! Turns are played in order, one per request. After a resume, playback skips the answers that the
+//! run already has: one entry of `turns` for each earlier turn of the run. Entries with `fault`,
+//! `hang` or `summary` are not counted for this.
 
 mod recording;
 mod script;
@@ -218,7 +222,9 @@ impl Provider for Cassette {
     }
 }
 
-/// Streams an answer word by word and yields between words, as a network would.
+/// Sends an answer to `deltas`: text and thinking word by word, each tool call as a whole, other
+/// blocks not at all. Yields after each word, so that other tasks can run, as they can while a real
+/// provider streams.
 async fn stream(content: &[Block], deltas: DeltaSink<'_>) {
     for block in content {
         let (text, delta): (&str, fn(String) -> Delta) = match block {
