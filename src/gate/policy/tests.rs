@@ -239,7 +239,7 @@ fn what_would_stand_in_for_a_program_is_found_and_a_folder_of_its_name_is_not() 
     let told =
         |path| POLICY.findings(&[change(path, PathChangeKind::Added)], |_, _| None).pop().map(|finding| finding.rule);
     for path in ["make", "sh"] {
-        assert!(told(path).is_some_and(|told| told.contains(&format!("the program `{path}` of the gate"))), "{path}");
+        assert!(told(path).is_some_and(|told| told.contains(&format!("instead of the program `{path}`"))), "{path}");
     }
     for path in ["pytest", "src/mock"] {
         assert_eq!(told(path).as_deref(), Some(SHADOWED), "{path}");
