@@ -1,16 +1,16 @@
 //! The end of the compilation, when every name is known: final names of steps, their dependencies,
 //! and a check for cycles.
 
-use super::{Compiler, JointWait};
+use super::{Compiler, StepWait};
 use crate::lane::draft::NamedSpan;
 use crate::lane::order::StepNames;
 use crate::lane::{Joint, Step, order};
 use crate::yaml::{FilePlace, Problem, excerpt, listed};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The resolved dependencies of a step or joint.
+/// The resolved waits of a step or joint, as numbers of steps and joints.
 #[derive(Default)]
-struct Settled {
+struct ResolvedWaits {
     after: BTreeSet<usize>,
     needs: BTreeSet<usize>,
     deps: BTreeSet<usize>,
@@ -31,44 +31,49 @@ impl Compiler<'_> {
             if pending.is_made {
                 pending.step.name = names.claim(&pending.step.name);
             }
-            let Settled { after, needs, deps, joints } = self.settle(pending.waits, &needs);
+            let ResolvedWaits { after, needs, deps, joints } = self.resolve_waits(pending.waits, &needs);
             let [after, needs, deps, joints] =
                 [after, needs, deps, joints].map(|numbers| numbers.into_iter().collect());
             steps.push(Step { after, needs, deps, joints, ..pending.step });
         }
-        let mut settled = Vec::new();
+        let mut joints_of_lane = Vec::new();
         for waits in std::mem::take(&mut self.joints) {
-            let Settled { after, joints, .. } = self.settle(waits, &needs);
-            settled.push(Joint { steps: after.into_iter().collect(), joints: joints.into_iter().collect() });
+            let ResolvedWaits { after, joints, .. } = self.resolve_waits(waits, &needs);
+            joints_of_lane.push(Joint { steps: after.into_iter().collect(), joints: joints.into_iter().collect() });
         }
-        self.report_cycles(&steps, &settled);
-        self.settle_entries(&steps);
-        (steps, settled)
+        self.report_cycles(&steps, &joints_of_lane);
+        self.resolve_entries(&steps);
+        (steps, joints_of_lane)
     }
 
-    fn settle(&mut self, waits: Vec<JointWait>, needs: &[Vec<usize>]) -> Settled {
-        let mut settled = Settled::default();
+    /// Converts the waits of one step or joint into the numbers of steps and joints. `needs[n]`
+    /// holds the steps that the n-th `needs` list names. In the result, `needs` contains `deps`,
+    /// and `after` contains `needs`.
+    fn resolve_waits(&mut self, waits: Vec<StepWait>, needs: &[Vec<usize>]) -> ResolvedWaits {
+        let mut resolved = ResolvedWaits::default();
         for wait in waits {
             match wait {
-                JointWait::Step(number) => drop(settled.after.insert(number)),
-                JointWait::Success(number) => drop(settled.needs.insert(number)),
-                JointWait::Dependency(number) => drop(settled.deps.insert(number)),
-                JointWait::Joint(number) => drop(settled.joints.insert(number)),
-                JointWait::Needs(number) => {
-                    if !self.has_grown_at_the_end(needs[number].len()) {
-                        settled.needs.extend(&needs[number]);
+                StepWait::Step(number) => drop(resolved.after.insert(number)),
+                StepWait::Success(number) => drop(resolved.needs.insert(number)),
+                StepWait::Dependency(number) => drop(resolved.deps.insert(number)),
+                StepWait::Joint(number) => drop(resolved.joints.insert(number)),
+                StepWait::Needs(number) => {
+                    if !self.count_and_check_waits(needs[number].len()) {
+                        resolved.needs.extend(&needs[number]);
                     }
                 }
             }
         }
-        settled.needs.extend(&settled.deps);
-        settled.after.extend(&settled.needs);
-        settled
+        resolved.needs.extend(&resolved.deps);
+        resolved.after.extend(&resolved.needs);
+        resolved
     }
 
-    fn has_grown_at_the_end(&mut self, waits: usize) -> bool {
+    /// Counts further waits. Returns true if the lane exceeds a limit; the excess is reported once,
+    /// at the start of the lane's file.
+    fn count_and_check_waits(&mut self, waits: usize) -> bool {
         let path = self.path_of(&self.including[0]);
-        self.has_grown(0, waits, &path, FilePlace { line: 1, column: 1 })
+        self.count_and_check_limits(0, waits, &path, FilePlace { line: 1, column: 1 })
     }
 
     /// Returns the steps that each `needs` names.
@@ -86,29 +91,29 @@ impl Compiler<'_> {
                 let names = listed(known.iter().map(String::as_str));
                 let hint =
                     if known.is_empty() { "no step has a name".into() } else { format!("steps with a name: {names}") };
-                self.complain(path, problem.hint(hint).near(&named.name, known.iter().map(String::as_str)));
+                self.report_problem(path, problem.hint(hint).near(&named.name, known.iter().map(String::as_str)));
             }
         }
         let mut resolved = Vec::new();
         for (names, _, prefix) in &all {
-            let mut open: Vec<JointWait> = Vec::new();
+            let mut open: Vec<StepWait> = Vec::new();
             let (mut steps, mut seen) = (BTreeSet::new(), BTreeSet::new());
             let made = |named: &NamedSpan, prefix: &str| self.labels.get(&format!("{prefix}{}", named.name));
             open.extend(names.iter().filter_map(|named| made(named, prefix)).flat_map(|label| &label.made));
             while let Some(wait) = open.pop() {
                 match wait {
-                    JointWait::Step(number) | JointWait::Success(number) | JointWait::Dependency(number) => {
+                    StepWait::Step(number) | StepWait::Success(number) | StepWait::Dependency(number) => {
                         steps.insert(number);
                     }
-                    JointWait::Joint(number) if seen.insert(wait) => open.extend(&self.joints[number]),
-                    JointWait::Needs(number) if seen.insert(wait) => {
+                    StepWait::Joint(number) if seen.insert(wait) => open.extend(&self.joints[number]),
+                    StepWait::Needs(number) if seen.insert(wait) => {
                         let (names, _, prefix) = &all[number];
                         open.extend(names.iter().filter_map(|named| made(named, prefix)).flat_map(|label| &label.made));
                     }
-                    JointWait::Joint(_) | JointWait::Needs(_) => {}
+                    StepWait::Joint(_) | StepWait::Needs(_) => {}
                 }
             }
-            if self.has_grown_at_the_end(steps.len()) {
+            if self.count_and_check_waits(steps.len()) {
                 steps.clear();
             }
             resolved.push(steps.into_iter().collect());
@@ -124,12 +129,12 @@ impl Compiler<'_> {
             let place = place.map_or(FilePlace { line: 1, column: 1 }, |label| label.place);
             let problem = Problem::at(place, format!("steps wait for each other: {}", names.join(" → ")));
             let hint = "a step without `needs` waits for all earlier steps; add `needs: []` to start the step at once";
-            self.complain(&self.path_of(&self.including[0]), problem.hint(hint));
+            self.report_problem(&self.path_of(&self.including[0]), problem.hint(hint));
         }
     }
 
     /// Finds the steps that an entry depends on and that an earlier entry inserted.
-    fn settle_entries(&mut self, steps: &[Step]) {
+    fn resolve_entries(&mut self, steps: &[Step]) {
         let mut gathered: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for gather in &self.gathers {
             gathered.entry(gather.entry).or_default().extend(&gather.steps);
@@ -141,7 +146,7 @@ impl Compiler<'_> {
             while let Some(step) = open.pop() {
                 open.extend(steps[step].deps.iter().filter(|dep| needed.insert(**dep)));
             }
-            if self.has_grown_at_the_end(needed.len()) {
+            if self.count_and_check_waits(needed.len()) {
                 break;
             }
             let is_own = |step: &usize| entry.steps.first().is_some_and(|first| step >= first);

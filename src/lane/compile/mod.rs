@@ -65,7 +65,7 @@ pub(super) fn compile(book: &LaneFiles, name: &str) -> Result<Lane, LaneError> {
 
 /// A dependency of a step, before every name is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum JointWait {
+enum StepWait {
     /// A step that must have ended.
     Step(usize),
     /// A step that must have succeeded.
@@ -100,7 +100,7 @@ struct Pending {
     step: Step,
     /// True if the name was generated and yields to given names.
     is_made: bool,
-    waits: Vec<JointWait>,
+    waits: Vec<StepWait>,
 }
 
 /// The name of a step.
@@ -114,7 +114,7 @@ enum Name {
 /// A target of `needs`.
 struct Label {
     /// The last steps of the target.
-    made: Vec<JointWait>,
+    made: Vec<StepWait>,
     place: FilePlace,
     /// True for a dependency that gave its name to a step.
     is_dependency: bool,
@@ -133,7 +133,7 @@ struct Compiler<'b> {
     labels: BTreeMap<String, Label>,
     needs: Vec<(Vec<NamedSpan>, String, String)>,
     /// Sets of steps that several steps wait for together.
-    joints: Vec<Vec<JointWait>>,
+    joints: Vec<Vec<StepWait>>,
     /// Tasks in the lane, by file and name.
     tasks: BTreeMap<String, Vec<usize>>,
     including: Vec<String>,
@@ -182,7 +182,7 @@ impl<'b> Compiler<'b> {
                 Some((path, place)) if self.book.is_whole() => {
                     let problem = Problem::at(place, format!("there is no lane `{}`", excerpt(lane)));
                     let hint = format!("there are: {}", listed(self.book.names()));
-                    self.complain(path, problem.hint(hint).near(lane, self.book.names()));
+                    self.report_problem(path, problem.hint(hint).near(lane, self.book.names()));
                 }
                 Some(_) | None => self.fault.merge(&self.book.doubts()),
             }
@@ -198,8 +198,8 @@ impl<'b> Compiler<'b> {
     }
 
     /// Inserts entries. Without `needs`, an entry waits for all before. Returns the last steps.
-    fn items(&mut self, items: &[StepItem], scope: &Scope<'b>, first: &[JointWait]) -> Vec<JointWait> {
-        let mut last: Vec<JointWait> = Vec::new();
+    fn items(&mut self, items: &[StepItem], scope: &Scope<'b>, first: &[StepWait]) -> Vec<StepWait> {
+        let mut last: Vec<StepWait> = Vec::new();
         for item in items {
             let waits = match &item.needs {
                 Some(names) => self.named_waits(names, scope),
@@ -222,31 +222,31 @@ impl<'b> Compiler<'b> {
     }
 
     /// Returns a dependency on all of `last`, or `otherwise` if `last` is empty.
-    fn all_of(&mut self, last: Vec<JointWait>, otherwise: &[JointWait]) -> Vec<JointWait> {
+    fn all_of(&mut self, last: Vec<StepWait>, otherwise: &[StepWait]) -> Vec<StepWait> {
         match last.as_slice() {
             [] => otherwise.to_vec(),
-            [JointWait::Step(_) | JointWait::Joint(_)] => last,
+            [StepWait::Step(_) | StepWait::Joint(_)] => last,
             [_, ..] => {
                 self.joints.push(last);
-                vec![JointWait::Joint(self.joints.len() - 1)]
+                vec![StepWait::Joint(self.joints.len() - 1)]
             }
         }
     }
 
-    fn named_waits(&mut self, names: &[NamedSpan], scope: &Scope<'b>) -> Vec<JointWait> {
+    fn named_waits(&mut self, names: &[NamedSpan], scope: &Scope<'b>) -> Vec<StepWait> {
         self.needs.push((names.to_vec(), scope.path.clone(), scope.prefix.clone()));
-        vec![JointWait::Needs(self.needs.len() - 1)]
+        vec![StepWait::Needs(self.needs.len() - 1)]
     }
 
-    fn item(&mut self, item: &StepItem, scope: &Scope<'b>, waits: &[JointWait]) -> Vec<JointWait> {
-        if self.has_grown(1, 0, &scope.path, item.place) {
+    fn item(&mut self, item: &StepItem, scope: &Scope<'b>, waits: &[StepWait]) -> Vec<StepWait> {
+        if self.count_and_check_limits(1, 0, &scope.path, item.place) {
             return Vec::new();
         }
         let made = match &item.kind {
             StepKind::Run(run) => {
                 let given = item.name.as_ref().map(|name| Name::Given(format!("{}{name}", scope.prefix)));
                 let made = || Name::Made(format!("{}{}", scope.prefix, order::first_words(run)));
-                vec![JointWait::Step(self.step(given.unwrap_or_else(made), run, &item.options, scope, waits))]
+                vec![StepWait::Step(self.step(given.unwrap_or_else(made), run, &item.options, scope, waits))]
             }
             StepKind::Task(named) => self.task_step(item, named, scope, waits),
             StepKind::Lane(named) => self.include(item, named, scope, waits),
@@ -281,7 +281,7 @@ impl<'b> Compiler<'b> {
         made
     }
 
-    fn label(&mut self, label: &str, made: &[JointWait], item: &StepItem, scope: &Scope<'b>) {
+    fn label(&mut self, label: &str, made: &[StepWait], item: &StepItem, scope: &Scope<'b>) {
         let whole = format!("{}{label}", scope.prefix);
         let new = Label { made: made.to_vec(), place: item.place, is_dependency: false };
         if scope.form == LaneForm::Toml {
@@ -290,7 +290,7 @@ impl<'b> Compiler<'b> {
         }
         if let Some(Label { place, is_dependency: false, .. }) = self.labels.insert(whole, new) {
             let message = format!("a second step is named `{}`; the first is in line {}", excerpt(label), place.line);
-            self.complain(&scope.path, Problem::at(item.place, message).hint("give one of them another name"));
+            self.report_problem(&scope.path, Problem::at(item.place, message).hint("give one of them another name"));
         }
     }
 
@@ -322,17 +322,11 @@ impl<'b> Compiler<'b> {
     }
 
     /// Inserts another lane. The names of its steps get the item's label as a prefix.
-    fn include(
-        &mut self,
-        item: &StepItem,
-        named: &NamedSpan,
-        scope: &Scope<'b>,
-        waits: &[JointWait],
-    ) -> Vec<JointWait> {
+    fn include(&mut self, item: &StepItem, named: &NamedSpan, scope: &Scope<'b>, waits: &[StepWait]) -> Vec<StepWait> {
         if self.including.contains(&named.name) || self.including.len() >= DEEPEST {
             let circle = format!("{} → {}", self.including.join(" → "), named.name);
             let problem = Problem::at(named.place, format!("a lane includes itself: {circle}"));
-            self.complain(&scope.path, problem.hint("remove one of these steps"));
+            self.report_problem(&scope.path, problem.hint("remove one of these steps"));
             return Vec::new();
         }
         let Some(draft) = self.open(&named.name, Some((&scope.path, named.place))) else { return Vec::new() };
@@ -353,7 +347,7 @@ impl<'b> Compiler<'b> {
         run: &str,
         options: &CommandOptions,
         scope: &Scope<'b>,
-        waits: &[JointWait],
+        waits: &[StepWait],
     ) -> usize {
         let env = scope.env.iter().chain(&options.env).map(|(name, value)| (name.clone(), value.clone())).collect();
         let (name, is_made) = match name {
@@ -386,8 +380,9 @@ impl<'b> Compiler<'b> {
         self.steps.len() - 1
     }
 
-    /// Counts items and dependencies before they are inserted, and reports an excess once.
-    fn has_grown(&mut self, items: usize, waits: usize, path: &str, place: FilePlace) -> bool {
+    /// Counts items and dependencies before they are inserted. Returns true if the lane exceeds a
+    /// limit, and reports the excess once.
+    fn count_and_check_limits(&mut self, items: usize, waits: usize, path: &str, place: FilePlace) -> bool {
         (self.items, self.waits) = (self.items + items, self.waits + waits);
         let most = match self {
             Self { is_full: true, .. } => None,
@@ -398,12 +393,15 @@ impl<'b> Compiler<'b> {
         };
         if let Some(most) = most {
             self.is_full = true;
-            self.complain(path, Problem::at(place, format!("a lane has {most}")).hint("make several lanes of it"));
+            self.report_problem(
+                path,
+                Problem::at(place, format!("a lane has {most}")).hint("make several lanes of it"),
+            );
         }
         self.is_full
     }
 
-    fn complain(&mut self, path: &str, problem: Problem) {
+    fn report_problem(&mut self, path: &str, problem: Problem) {
         self.fault.files.entry(path.to_owned()).or_default().push(problem);
     }
 }

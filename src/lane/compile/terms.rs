@@ -27,7 +27,7 @@ impl<'b> Compiler<'b> {
         let names = || steps.iter().map(|step| step.name.as_str());
         let Some(named) = named.filter(|named| !names().any(|name| name == named.name)) else { return };
         let problem = Problem::at(named.place, format!("there is no step `{}`", excerpt(&named.name)));
-        self.complain(path, problem.near(&named.name, names()));
+        self.report_problem(path, problem.near(&named.name, names()));
     }
 
     /// Refuses a test report that another step writes too, because it would count as evidence for
@@ -39,7 +39,7 @@ impl<'b> Compiler<'b> {
         let (report, name) = (excerpt(&path.display().to_string()), name.clone());
         if let Some(first) = self.reports.insert(path, name) {
             let message = format!("the test report `{report}` is that of the step `{}` too", excerpt(&first));
-            self.complain(&scope.path, Problem::at(item.place, message).hint("let each step write its own"));
+            self.report_problem(&scope.path, Problem::at(item.place, message).hint("let each step write its own"));
         }
     }
 }

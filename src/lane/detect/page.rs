@@ -1,5 +1,5 @@
-//! The file of a detected lane, written for users: its sources, omitted checks, and the steps in
-//! block style.
+//! Writes the YAML file of a detected lane, for people to edit. Comments name the files that the
+//! checks come from and the checks that fledge left out. The steps are in YAML block style.
 
 use super::{CheckEffect, DetectedCheck, DetectedLane, YamlStyle};
 use crate::yaml::listed;
@@ -17,13 +17,13 @@ pub(super) fn write(detected: &DetectedLane) -> String {
     let level = " ".repeat(style.indent);
     let markers = listed(detected.markers.iter().map(String::as_str));
     let mark = mark(style);
-    let mut page = if style.is_for_yamllint { String::from("---\n") } else { String::new() };
+    let mut file = if style.is_for_yamllint { String::from("---\n") } else { String::new() };
     let first = format!(
         "What every change must pass, as fledge found it out from {markers}. Edit it: it is yours, and never written again."
     );
-    std::iter::once(&first).chain(&detected.remarks).for_each(|remark| comment(&mut page, "", remark));
-    let _to_text = write!(
-        page,
+    std::iter::once(&first).chain(&detected.remarks).for_each(|remark| comment(&mut file, "", remark));
+    let _infallible = write!(
+        file,
         "description: {}\ntimeout: 30m\n{}{}steps:\n",
         block(&format!("Checks detected from {markers}"), 0, "description".len(), style),
         included(detected, &level),
@@ -39,11 +39,11 @@ pub(super) fn write(detected: &DetectedLane) -> String {
         detected.checks.split_at(detected.checks.partition_point(|c| c.effect == CheckEffect::Reads));
     let indent = if together.len() > 1 { 2 * style.indent + 2 } else { style.indent };
     if together.len() > 1 {
-        let _to_text = writeln!(page, "{level}- parallel:{mark} these only read");
+        let _infallible = writeln!(file, "{level}- parallel:{mark} these only read");
     }
-    together.iter().for_each(|check| step(&mut page, check, indent, style));
-    alone.iter().for_each(|check| step(&mut page, check, style.indent, style));
-    page
+    together.iter().for_each(|check| write_step(&mut file, check, indent, style));
+    alone.iter().for_each(|check| write_step(&mut file, check, style.indent, style));
+    file
 }
 
 /// Writes the ignored files for the room, with the checks that read them.
@@ -61,21 +61,21 @@ fn included(detected: &DetectedLane, level: &str) -> String {
 }
 
 /// Adds a comment, with lines short enough for linters.
-fn comment(page: &mut String, indent: &str, text: &str) {
-    page.push_str(&folded(&format!("{indent}#"), text));
+fn comment(file: &mut String, indent: &str, text: &str) {
+    file.push_str(&folded(&format!("{indent}#"), text));
 }
 
 /// Folds a text into lines with this prefix.
 fn folded(start: &str, text: &str) -> String {
-    let (mut page, mut line) = (String::new(), start.to_owned());
+    let (mut file, mut line) = (String::new(), start.to_owned());
     for word in text.split(|c: char| c.is_control() || c == ' ').filter(|word| !word.is_empty()) {
         if line != start && line.chars().count() + 1 + word.chars().count() > LONGEST {
-            page.push_str(&(std::mem::replace(&mut line, start.to_owned()) + "\n"));
+            file.push_str(&(std::mem::replace(&mut line, start.to_owned()) + "\n"));
         }
         line.push(' ');
         line.push_str(word);
     }
-    page + &line + "\n"
+    file + &line + "\n"
 }
 
 /// Returns the sign before a trailing comment.
@@ -91,9 +91,10 @@ fn is_node(detected: &DetectedLane) -> bool {
     detected.markers.iter().any(|marker| marker.ends_with("package.json")) || detected.checks.iter().any(starts)
 }
 
-fn step(page: &mut String, check: &DetectedCheck, column: usize, style: YamlStyle) {
+/// Appends the step of a check to the lane file. `column` is the column of the step's `-`.
+fn write_step(file: &mut String, check: &DetectedCheck, column: usize, style: YamlStyle) {
     let (indent, is_single) = (" ".repeat(column), style.has_single_quotes);
-    let below = " ".repeat(column + 2 + style.indent);
+    let env_indent = " ".repeat(column + 2 + style.indent);
     let timeout = match check.effect {
         CheckEffect::Reads => "10m",
         CheckEffect::Builds | CheckEffect::Tests => "20m",
@@ -104,17 +105,17 @@ fn step(page: &mut String, check: &DetectedCheck, column: usize, style: YamlStyl
     let mut env = String::new();
     for (place, (name, value)) in check.env.iter().enumerate() {
         let head = if place == 0 { format!("{indent}  env:\n") } else { String::new() };
-        let _to_text = writeln!(env, "{head}{below}{}: {}", scalar(name, is_single), scalar(value, is_single));
+        let _infallible = writeln!(env, "{head}{env_indent}{}: {}", scalar(name, is_single), scalar(value, is_single));
     }
     let _to_text =
-        writeln!(page, "{indent}- name: {name}{from}\n{indent}  run: {run}\n{dir}{env}{indent}  timeout: {timeout}");
+        writeln!(file, "{indent}- name: {name}{from}\n{indent}  run: {run}\n{dir}{env}{indent}  timeout: {timeout}");
     if let Some(why) = &check.may_fail {
         let line = format!("{indent}  allow_failure: true{} {why}", mark(style));
         if line.chars().count() <= LONGEST {
-            page.push_str(&(line + "\n"));
+            file.push_str(&(line + "\n"));
         } else {
-            comment(page, &format!("{indent}  "), why);
-            page.push_str(&format!("{indent}  allow_failure: true\n"));
+            comment(file, &format!("{indent}  "), why);
+            file.push_str(&format!("{indent}  allow_failure: true\n"));
         }
     }
 }
