@@ -115,7 +115,7 @@ impl Planner {
         let noted = async {
             let repository = UserRepository::around(&workspace.trees, &self.settings.env, &self.stop).await?;
             match repository {
-                Some(repository) => repository.standing(&self.stop).await.map(Some),
+                Some(repository) => repository.current_state(&self.stop).await.map(Some),
                 None => Ok::<_, DeliveryError>(None),
             }
         };
@@ -139,11 +139,11 @@ impl EffectRunner {
         let (Some(before), Some(ready)) = (before, self.ready.get()) else { return Vec::new() };
         let now = async {
             let repository = UserRepository::around(&ready.workspace.trees, &self.settings.env, stop).await?;
-            repository.ok_or(DeliveryError::NoRepository)?.standing(stop).await
+            repository.ok_or(DeliveryError::NoRepository)?.current_state(stop).await
         };
         let delivered = result.and_then(|result| Some((result.commit.as_deref()?, result.branch.as_deref())));
         let reported = match now.await {
-            Ok(now) => before.moved(&now, delivered),
+            Ok(now) => before.describe_changes(&now, delivered),
             Err(_) if stop.is_cancelled() => Vec::new(),
             Err(fault) => vec![format!("cannot check the repository for changes: {fault}")],
         };

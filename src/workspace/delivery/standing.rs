@@ -1,6 +1,6 @@
-//! The state of a whole repository: its head, all references and its index. fledge compares it
-//! before and after a run whose sandbox leaves `.git` writable. A change may be the user's own, so
-//! fledge reports it and does not revert it.
+//! The state of a whole repository: its head, all references and its index. fledge compares the
+//! state before and after each run without bubblewrap, because only bubblewrap keeps `.git`
+//! read-only. A change may be the user's own, so fledge reports the change and does not revert it.
 
 use super::{DeliveryError, UserRepository};
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ impl UserRepository<'_> {
     ///
     /// # Errors
     /// [`DeliveryError`] if git fails.
-    pub async fn standing(&self, stop: &CancellationToken) -> Result<RepositoryState, DeliveryError> {
+    pub async fn current_state(&self, stop: &CancellationToken) -> Result<RepositoryState, DeliveryError> {
         let branch = self.line(&["symbolic-ref", "--quiet", "HEAD"], stop).await?;
         let head = match branch {
             Some(branch) => branch,
@@ -47,16 +47,17 @@ impl UserRepository<'_> {
 impl RepositoryState {
     /// Returns the differences to the state `now`, one sentence each. `delivered` is a commit that
     /// fledge made in between, with the full name of its branch or `None` for a detached head. If
-    /// it is given, neither that commit nor changes of the index are reported.
-    pub fn moved(&self, now: &Self, delivered: Option<(&str, Option<&str>)>) -> Vec<String> {
-        let mut told = Vec::new();
+    /// `delivered` is given, two things are left out: the move of that branch (or of the detached
+    /// HEAD) to the commit, and all changes of the index.
+    pub fn describe_changes(&self, now: &Self, delivered: Option<(&str, Option<&str>)>) -> Vec<String> {
+        let mut changes = Vec::new();
         let is_delivered = |object: Option<&String>| {
             delivered.is_some_and(|(commit, _)| object.is_some_and(|object| object == commit))
         };
         let is_head = matches!(delivered, Some((_, None))) && is_delivered(Some(&now.head));
         if self.head != now.head && !is_head {
             let (was, is) = (short(&self.head), short(&now.head));
-            told.push(format!("HEAD moved from {was} to {is}"));
+            changes.push(format!("HEAD moved from {was} to {is}"));
         }
         // Other runs make, move and remove their own branches at the same time.
         let is_of_runs = |name: &&String| name.starts_with("refs/heads/fledge/");
@@ -66,7 +67,7 @@ impl RepositoryState {
             self.refs.get(*name) != now.refs.get(*name) && !(is_own && is_delivered(now.refs.get(*name)))
         };
         let moved: Vec<&String> = names.into_iter().filter(differs).collect();
-        told.extend(moved.iter().take(NAMED).map(|name| match (self.refs.get(*name), now.refs.get(*name)) {
+        changes.extend(moved.iter().take(NAMED).map(|name| match (self.refs.get(*name), now.refs.get(*name)) {
             (Some(was), Some(is)) => {
                 format!(
                     "{name} was moved from {} to {} (`git update-ref {name} {was}` moves it back)",
@@ -78,12 +79,15 @@ impl RepositoryState {
             (None, _) => format!("{name} was created (`git update-ref -d {name}` removes it)"),
         }));
         if moved.len() > NAMED {
-            told.push(format!("{} more references were moved, created or removed", moved.len() - NAMED));
+            changes.push(format!("{} more references were moved, created or removed", moved.len() - NAMED));
         }
         if self.staged != now.staged && delivered.is_none() {
-            told.push("the index was changed (`git diff --cached` shows it, `git reset` unstages all)".into());
+            changes.push(
+                "the index was changed (`git diff --cached` lists all staged changes, `git reset` unstages them)"
+                    .into(),
+            );
         }
-        told
+        changes
     }
 }
 
@@ -96,7 +100,7 @@ fn short(name: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn standing(head: &str, refs: &[(&str, &str)], staged: &str) -> RepositoryState {
+    fn state(head: &str, refs: &[(&str, &str)], staged: &str) -> RepositoryState {
         let refs = refs.iter().map(|(name, object)| ((*name).to_owned(), (*object).to_owned())).collect();
         RepositoryState { head: head.into(), refs, staged: staged.into() }
     }
@@ -104,28 +108,28 @@ mod tests {
     #[test]
     fn what_moved_is_told_but_not_what_was_delivered() {
         let (main, side, tag) = ("refs/heads/main", "refs/heads/side", "refs/tags/v1");
-        let before = standing(main, &[(main, "aaa"), (side, "bbb")], "1");
-        assert_eq!(before.moved(&before, None), [""; 0]);
-        let after = standing(main, &[(main, "ccc"), (side, "bbb")], "2");
-        assert_eq!(before.moved(&after, Some(("ccc", Some(main)))), [""; 0]);
+        let before = state(main, &[(main, "aaa"), (side, "bbb")], "1");
+        assert_eq!(before.describe_changes(&before, None), [""; 0]);
+        let after = state(main, &[(main, "ccc"), (side, "bbb")], "2");
+        assert_eq!(before.describe_changes(&after, Some(("ccc", Some(main)))), [""; 0]);
         let moved = "refs/heads/main was moved from aaa to ccc (`git update-ref refs/heads/main aaa` moves it back)";
-        let staged = "the index was changed (`git diff --cached` shows it, `git reset` unstages all)";
-        assert_eq!(before.moved(&after, None), [moved, staged]);
-        assert_eq!(before.moved(&after, Some(("ddd", Some(main)))), [moved]);
-        let after = standing(side, &[(main, "aaa"), (tag, "eee")], "1");
+        let staged = "the index was changed (`git diff --cached` lists all staged changes, `git reset` unstages them)";
+        assert_eq!(before.describe_changes(&after, None), [moved, staged]);
+        assert_eq!(before.describe_changes(&after, Some(("ddd", Some(main)))), [moved]);
+        let after = state(side, &[(main, "aaa"), (tag, "eee")], "1");
         assert_eq!(
-            before.moved(&after, None),
+            before.describe_changes(&after, None),
             [
                 "HEAD moved from refs/heads/main to refs/heads/side",
                 "refs/heads/side was removed (`git update-ref refs/heads/side bbb` restores it)",
                 "refs/tags/v1 was created (`git update-ref -d refs/tags/v1` removes it)"
             ]
         );
-        let detached = |at: &str| standing(at, &[(main, "aaa")], "1");
-        assert_eq!(detached("aaa").moved(&detached("bbb"), Some(("bbb", None))), [""; 0]);
+        let detached = |at: &str| state(at, &[(main, "aaa")], "1");
+        assert_eq!(detached("aaa").describe_changes(&detached("bbb"), Some(("bbb", None))), [""; 0]);
         let many: Vec<(String, &str)> = (0..13).map(|number| (format!("refs/tags/{number}"), "a")).collect();
         let many: Vec<(&str, &str)> = many.iter().map(|(name, object)| (name.as_str(), *object)).collect();
-        let told = standing("a", &[], "1").moved(&standing("a", &many, "1"), None);
-        assert_eq!((told.len(), told[10].as_str()), (11, "3 more references were moved, created or removed"));
+        let changes = state("a", &[], "1").describe_changes(&state("a", &many, "1"), None);
+        assert_eq!((changes.len(), changes[10].as_str()), (11, "3 more references were moved, created or removed"));
     }
 }

@@ -321,15 +321,15 @@ async fn where_a_repository_stands_is_told_with_its_head_references_and_index() 
     let trees = Trees::open(&project.home.path().join("t"), &project.root(), PATH, &project.stop).await.unwrap();
     let standing = async || {
         let repository = UserRepository::around(&trees, &project.env(), &project.stop).await.unwrap().unwrap();
-        repository.standing(&project.stop).await.unwrap()
+        repository.current_state(&project.stop).await.unwrap()
     };
     let before = standing().await;
     project.git(&["status"]).await;
-    assert_eq!(before.moved(&standing().await, None), [""; 0]);
+    assert_eq!(before.describe_changes(&standing().await, None), [""; 0]);
     project.write("a", "2");
     project.git(&["update-index", "--assume-unchanged", "a"]).await;
     project.git(&["checkout", "-q", "-b", "side"]).await;
-    let reported = before.moved(&standing().await, None);
+    let reported = before.describe_changes(&standing().await, None);
     assert_eq!(reported[0], "HEAD moved from refs/heads/main to refs/heads/side");
     assert!(
         reported[1].starts_with("refs/heads/side was created") && reported[2].starts_with("the index was"),

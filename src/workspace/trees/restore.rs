@@ -1,6 +1,6 @@
-//! Restores files of the workspace from a tree. It reaches folders through handles, so no link can
-//! lead out of the workspace, even a new one. At any time each file is either the old or the new
-//! one.
+//! Restores files of the workspace from a tree. Folders are opened one by one through directory
+//! handles, so a symbolic link cannot lead out of the workspace, even if it appears during the
+//! restore. A file has its old or its new content at any time, never a part of it.
 
 use super::names::{listed, with_folders};
 use super::take::native;
@@ -49,12 +49,12 @@ impl Inner {
                 remove(&root, &change.path).map_err(in_the_way(change))?;
             }
             for change in changes.iter().filter(|change| change.to_mode != 0) {
-                place(&root, change, &source.path().join(native(&change.path))).map_err(in_the_way(change))?;
+                write_entry(&root, change, &source.path().join(native(&change.path))).map_err(in_the_way(change))?;
             }
             Ok(())
         })
         .await?;
-        let _it_goes_with_the_folder = fs::remove_file(index);
+        let _ignored = fs::remove_file(index); // the scratch folder is removed later anyway
         Ok(before)
     }
 }
@@ -83,7 +83,8 @@ fn remove(root: &OpenFolder, path: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn place(root: &OpenFolder, change: &TreeChange, source: &Path) -> io::Result<()> {
+/// Writes the file or link of a change from its copy at `source`.
+fn write_entry(root: &OpenFolder, change: &TreeChange, source: &Path) -> io::Result<()> {
     let path = native(&change.path);
     let folder = folder(root, path.parent().unwrap_or(Path::new("")), true)?;
     let name = path.file_name().unwrap_or(OsStr::new(""));
@@ -92,10 +93,11 @@ fn place(root: &OpenFolder, change: &TreeChange, source: &Path) -> io::Result<()
     }
     let old = folder.metadata(name)?.filter(|old| old.kind == JailEntryKind::File).map(|old| old.mode);
     let may_run = change.to_mode & 0o100 != 0;
-    let new = if may_run { 0o777 } else { 0o666 };
-    // Every user who may read the file may also run it, or no user may.
-    let mode = old.map(|old| if may_run { old | ((old & 0o444) >> 2) } else { old & !0o111 });
-    folder.put(name, &fs::read(source)?, new, mode)
+    let mode_if_new = if may_run { 0o777 } else { 0o666 };
+    // An existing file keeps its other mode bits. If the tree's file is executable, each class of
+    // users with the read bit gets the execute bit; otherwise all execute bits are cleared.
+    let mode_if_existing = old.map(|old| if may_run { old | ((old & 0o444) >> 2) } else { old & !0o111 });
+    folder.put(name, &fs::read(source)?, mode_if_new, mode_if_existing)
 }
 
 fn folder(root: &OpenFolder, path: &Path, make: bool) -> io::Result<OpenFolder> {
