@@ -1,5 +1,5 @@
-//! The effect of Planning: prepares the workspace, takes the base, reads the lanes of another commit
-//! if wanted, freezes the gate, judges the base if needed, and prepares the tools.
+//! The effect of Planning: prepares the workspace, takes the base, reads the lanes of another
+//! commit if wanted, freezes the gate, judges the base if needed, and prepares the tools.
 //!
 //! A resumed run repeats what it needs of this.
 

@@ -94,7 +94,7 @@ impl SecretRedactor {
         let mut line = self.mask.hidden(&line).unwrap_or(line);
         line.truncate(self.mask.safe_prefix_len(&line));
         let is_left = !line.is_empty();
-        is_left.then(|| Event::GateProgress { call, progress: StepProgress::Partial { lane, step, line } })
+        is_left.then_some(Event::GateProgress { call, progress: StepProgress::Partial { lane, step, line } })
     }
 
     /// Hides secrets in an event that is not a piece. If the result cannot be read back, ends the

@@ -140,6 +140,7 @@ impl Outline {
     pub(super) fn parse(text: &str) -> Self {
         let mut outline = Self::default();
         if let Ok(tokens) = TokenStream::from_str(text) {
+            outline.macros = test_macros(tokens.clone());
             outline.add(tokens, &[]);
         }
         outline.switches.iter_mut().for_each(|switch| *switch = compact(switch));
@@ -185,8 +186,8 @@ impl Outline {
         }
     }
 
-    /// Returns whether a macro, or an invocation of one, holds tests. Remembers the macro.
-    fn holds_tests(&mut self, parts: &[TokenTree]) -> bool {
+    /// Returns whether a macro, or an invocation of one, holds tests.
+    fn holds_tests(&self, parts: &[TokenTree]) -> bool {
         let [TokenTree::Ident(first), sign, rest @ ..] = parts else { return false };
         let Some(TokenTree::Group(body)) = rest.iter().find(|part| matches!(part, TokenTree::Group(_))) else {
             return false;
@@ -198,12 +199,31 @@ impl Outline {
         if TEST_MACROS.contains(&first.as_str()) || self.macros.contains(&first) {
             return true;
         }
-        let holds = has_test_attribute(body.stream());
-        if let (true, "macro_rules", Some(name)) = (holds, first.as_str(), rest.first().and_then(ident)) {
-            self.macros.insert(name);
-        }
-        holds
+        has_test_attribute(body.stream())
     }
+}
+
+/// Returns the names of the macros that expand to tests, wherever the code defines them. Works
+/// without recursion.
+fn test_macros(code: TokenStream) -> BTreeSet<String> {
+    let (mut found, mut open) = (BTreeSet::new(), vec![code]);
+    while let Some(tokens) = open.pop() {
+        let mut before: [Option<TokenTree>; 3] = [None, None, None];
+        for token in tokens {
+            if let TokenTree::Group(group) = &token {
+                match &before {
+                    [Some(keyword), Some(sign), Some(name)]
+                        if is(sign, '!') && ident(keyword).as_deref() == Some("macro_rules") =>
+                    {
+                        found.extend(ident(name).filter(|_| has_test_attribute(group.stream())));
+                    }
+                    _ => open.push(group.stream()),
+                }
+            }
+            before = [before[1].take(), before[2].take(), Some(token)];
+        }
+    }
+    found
 }
 
 fn example((language, example): (String, String)) -> Example {

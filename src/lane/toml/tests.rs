@@ -248,7 +248,9 @@ fn a_chain_of_tasks_without_end_is_refused() {
     for number in 0..5000 {
         text += &format!("t{number} = {{ cmd = 'x', deps = ['t{}'] }}\n", number + 1);
     }
-    assert!(book(&text).lane("ci").unwrap_err().to_string().contains("a chain of dependencies has more than 500 tasks"));
+    assert!(
+        book(&text).lane("ci").unwrap_err().to_string().contains("a chain of dependencies has more than 500 tasks")
+    );
 }
 
 #[test]
