@@ -114,7 +114,8 @@ pub struct Gate {
     protected_files: OnceCell<BTreeSet<String>>,
     /// The result of the lanes on the base. Set once the base is judged.
     judged: OnceCell<Arc<BaseVerdict>>,
-    /// What the lanes with `canary: auto` report on the base. Set once tests are planted there.
+    /// The failures planted in the base that lanes with `canary: auto` report. Set once they are
+    /// planted.
     planted: OnceCell<Arc<AutoCanaries>>,
     /// The trees that failed, each with the number of its first attempt and the verdict.
     failed: Mutex<BTreeMap<TreeId, (u32, Verdict)>>,

@@ -87,7 +87,7 @@ impl<'a> From<Option<&'a LaneCaches>> for ReadyRoom<'a> {
     }
 }
 
-/// What a lane reported of failures that were planted in the base.
+/// The failures planted in the base that a lane reported.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct KnownSightings<'a> {
     /// Whether the lane reported each planted test, by key; `None` if unknown.
@@ -114,8 +114,8 @@ pub(super) struct CanaryRun<'a> {
     pub(super) site: &'a GateSite,
     pub(super) lane: &'a Lane,
     pub(super) tree: &'a TreeId,
-    /// What is known of the base. Failures that the lane missed on the base are not planted, if the
-    /// base passes or the lane saw others there.
+    /// The reports on the base, if known. Failures that the lane missed there are not planted, if
+    /// the base passes or the lane saw others there.
     pub(super) known: KnownSightings<'a>,
     /// A lane that reported planted tests on the base may report plain ones only in the work, if it
     /// fails for another reason: the work may have changed what the other tests import.

@@ -4,8 +4,11 @@
 use super::human::{count, seconds};
 use super::proof::proof_of;
 use crate::chat::money;
-use crate::run::TaskResult;
+use crate::duration::show_duration;
+use crate::limits::LimitName;
+use crate::run::{TaskResult, WorkplaceState};
 use crate::verdict::{Reason, StopCause, shell_word};
+use std::time::Duration;
 
 /// The mood of an ending, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,8 +152,10 @@ pub fn next_steps(
     let go_on = |text: &str| Some(step(format!("runs continue {run} \"{text}\""), "continue the conversation"));
     let resume = |does| Some(step(format!("runs resume {run}"), does));
     let raise = || {
-        let limit = result.reason.limit()?;
-        Some(step(format!("runs resume {run} {} N", limit.flag()), "continue with a higher limit"))
+        let is_gone = result.worktree.as_ref().is_some_and(|worktree| worktree.state == WorkplaceState::Removed);
+        let limit = result.reason.limit().filter(|_| !is_gone)?;
+        let command = format!("runs resume {run} {} {}", limit.flag(), higher(limit, result));
+        Some(step(command, "continue with a higher limit"))
     };
     let steps = match result.reason {
         Reason::Verified if proof_of(result).is_some() && result.commit.is_none() => {
@@ -198,6 +203,30 @@ pub fn next_steps(
         Reason::Internal => Vec::new(),
     };
     steps.into_iter().flatten().collect()
+}
+
+/// The least tokens and the least money, in millionths of a US dollar, of a higher limit. A low
+/// limit may end a run because of what its next call could take.
+const LEAST_TOKENS: u64 = 100_000;
+const LEAST_MICROS: u64 = 1_000_000;
+
+/// Returns twice the limit that ended a run, or twice what the run used if that is more. For
+/// retries, it is three more.
+fn higher(limit: LimitName, result: &TaskResult) -> String {
+    let (limits, used) = (&result.limits, &result.usage.total);
+    let count = |number: u64| number.saturating_mul(2).min(u64::from(u32::MAX)).to_string();
+    match limit {
+        LimitName::Retries => (result.attempts.len() + 2).min(100).to_string(),
+        LimitName::Turns => count(limits.turns),
+        LimitName::Tokens => count(limits.tokens.unwrap_or(0).max(used.total()).max(LEAST_TOKENS / 2)),
+        LimitName::Cost => {
+            let micros = limits.usd_micros.unwrap_or(0).max(used.cost_micros.unwrap_or(0));
+            let micros = micros.saturating_mul(2).max(LEAST_MICROS);
+            let dollars = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+            dollars.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+        LimitName::Time => show_duration(Duration::from_millis(limits.time_ms.saturating_mul(2))),
+    }
 }
 
 /// Returns the first step that failed in the newest verdict and has a log.
@@ -275,9 +304,9 @@ mod tests {
         assert_eq!(wanted(Reason::Skipped), ["fledge runs diff last", "fledge runs undo last"]);
         let (diff, resume) = ("fledge runs diff last", "fledge runs resume last");
         let (go_on, undo) = ("fledge runs continue last \"…\"", "fledge runs undo last");
-        assert_eq!(wanted(Reason::GateFailed), [diff, &format!("{resume} --max-retries N"), go_on]);
+        assert_eq!(wanted(Reason::GateFailed), [diff, &format!("{resume} --max-retries 2"), go_on]);
         assert_eq!(wanted(Reason::Stuck), [diff, go_on]);
-        assert_eq!(wanted(Reason::BudgetTime), [&format!("{resume} --max-time N"), diff, go_on, undo]);
+        assert_eq!(wanted(Reason::BudgetTime), [&format!("{resume} --max-time 2h"), diff, go_on, undo]);
         assert_eq!(wanted(Reason::Blocked)[0], "fledge runs resume last");
         assert_eq!(wanted(Reason::PlanFailed), ["fledge doctor"]);
         let terminated = TaskResult { stopped_by: Some(StopCause::Terminate), ..result(Reason::Cancelled) };

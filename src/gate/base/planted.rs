@@ -16,14 +16,14 @@ const VERSION: u32 = 1;
 /// The file in the folder of a base.
 const FILE: &str = "canaries.json";
 
-/// What the lanes with `canary: auto` report of failures that are planted in the base, by lane.
+/// The failures planted in the base that the lanes with `canary: auto` report, by lane.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::gate) struct AutoCanaries {
     version: u32,
     pub(in crate::gate) lanes: BTreeMap<String, AutoCanary>,
 }
 
-/// What one lane reports of failures that are planted in the base.
+/// The failures planted in the base that one lane reports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::gate) struct AutoCanary {
     /// The kinds of tests of which the lane reports failures.
@@ -32,7 +32,7 @@ pub(in crate::gate) struct AutoCanary {
     pub(in crate::gate) lacking: Vec<String>,
 }
 
-/// What one lane reports of planted failures of one kind.
+/// The planted failures of one kind that one lane reports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::gate) struct KindCanary {
     /// Whether the lane reports each planted test, by key.
