@@ -90,7 +90,7 @@ impl<'a> From<Option<&'a LaneCaches>> for ReadyRoom<'a> {
 /// The failures planted in the base that a lane reported.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct KnownSightings<'a> {
-    /// Whether the lane reported each planted test, by key; `None` if unknown.
+    /// For each planted test, by key: true if the lane reported its failure. `None` if unknown.
     pub(super) by_key: Option<&'a BTreeMap<String, bool>>,
     /// The checks pass on the base.
     pub(super) has_base_passed: bool,

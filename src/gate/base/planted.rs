@@ -23,7 +23,7 @@ pub(in crate::gate) struct AutoCanaries {
     pub(in crate::gate) lanes: BTreeMap<String, AutoCanary>,
 }
 
-/// The failures planted in the base that one lane reports.
+/// The reports of a lane on failures that fledge planted in the base.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::gate) struct AutoCanary {
     /// The kinds of tests of which the lane reports failures.
@@ -32,10 +32,10 @@ pub(in crate::gate) struct AutoCanary {
     pub(in crate::gate) lacking: Vec<String>,
 }
 
-/// The planted failures of one kind that one lane reports.
+/// The reports of a lane on planted failures of a kind.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::gate) struct KindCanary {
-    /// Whether the lane reports each planted test, by key.
+    /// For each planted test, by key: true if the lane reports its failure.
     pub(in crate::gate) by_key: BTreeMap<String, bool>,
     /// The names of the steps that do not run with planted tests.
     pub(in crate::gate) skipped: BTreeSet<String>,
