@@ -1,6 +1,6 @@
 //! Build output that fledge keeps between rooms by default: cargo's, which contains every compiled
-//! dependency. Only the run on the base fills it, never an agent. Pure, except for one look at a
-//! folder.
+//! dependency, and the folders in which CMake and Meson build. Only the run on the base fills it,
+//! never an agent. Pure, except for one look at a folder.
 
 use crate::lane::{Lane, RoomKind};
 use std::collections::BTreeSet;
@@ -15,9 +15,10 @@ const CARGO: [&str; 2] = ["cargo", "maturin"];
 /// The file by which cargo recognizes its build output.
 const SIGN: &str = ".rustc_info.json";
 
-/// Adds cargo's build output to the lanes that fill it: a folder `target` beside the outermost
-/// manifests among `paths`, the files of the base. Leaves out folders with files of the base, and
-/// folders that a `cache` of the lane names or contains.
+/// Adds build output to the lanes that fill it: a folder `target` beside the outermost manifests of
+/// cargo among `paths`, the files of the base, and the folders that steps give to CMake and Meson.
+/// Leaves out folders with files of the base, and folders that a `cache` of the lane names or
+/// contains.
 pub(super) fn add(lanes: &mut [Lane], paths: &[String]) {
     let manifests: BTreeSet<&str> =
         paths.iter().filter_map(|path| path.strip_suffix("Cargo.toml")).filter(|dir| is_dir(dir)).collect();
@@ -25,9 +26,39 @@ pub(super) fn add(lanes: &mut [Lane], paths: &[String]) {
     let targets = manifests.iter().filter(|dir| !is_inner(dir)).map(|dir| format!("{dir}target"));
     let is_free = |target: &String| !paths.iter().any(|path| is_at(target, path));
     let targets: Vec<String> = targets.filter(is_free).take(MOST).collect();
-    for lane in lanes.iter_mut().filter(|lane| lane.room == RoomKind::Clean && may_start(lane, &CARGO)) {
-        let is_new = |target: &&String| !lane.cache.iter().any(|cache| is_at(cache, target) || is_at(target, cache));
-        lane.built = targets.iter().filter(is_new).cloned().collect();
+    for lane in lanes.iter_mut().filter(|lane| lane.room == RoomKind::Clean) {
+        let targets = if may_start(lane, &CARGO) { targets.as_slice() } else { &[] };
+        let configured: BTreeSet<String> = lane.steps.iter().flat_map(|step| configured_folders(&step.run)).collect();
+        let folders = targets.iter().chain(configured.iter().filter(|folder| is_free(folder)).take(MOST));
+        let is_new = |folder: &&String| !lane.cache.iter().any(|cache| is_at(cache, folder) || is_at(folder, cache));
+        lane.built = folders.filter(is_new).cloned().collect();
+    }
+}
+
+/// Returns the build folders in a command, below the root of the project: `build` in
+/// `cmake -S . -B build` and in `meson setup build`. Such a command configures the folder again in
+/// each room, and the build compiles what is newer than its output.
+fn configured_folders(command: &str) -> BTreeSet<String> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    if words.iter().any(|word| matches!(*word, "cd" | "pushd")) {
+        return BTreeSet::new();
+    }
+    let is_name = |part: &str| !matches!(part, "" | "." | "..") && !part.starts_with('-');
+    let is_plain = |folder: &&str| {
+        folder.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c)) && folder.split('/').all(is_name)
+    };
+    let folders = (0..words.len()).filter_map(|index| configured_folder(&words, index));
+    folders.map(|folder| folder.trim_end_matches('/')).filter(is_plain).map(ToOwned::to_owned).collect()
+}
+
+/// Returns the build folder that the word at this index introduces.
+fn configured_folder<'a>(words: &[&'a str], index: usize) -> Option<&'a str> {
+    let is_after = |program: &str| words[..index].iter().any(|word| *word == program);
+    match words[index] {
+        "-B" if is_after("cmake") => words.get(index + 1).copied(),
+        "setup" if index > 0 && words[index - 1] == "meson" => words.get(index + 1).copied(),
+        word if is_after("cmake") => word.strip_prefix("-B"),
+        _ => None,
     }
 }
 
@@ -69,6 +100,28 @@ mod tests {
         assert_eq!(built("steps: [{ run: cargo test }]", &paths), ["target"]);
         let two = ["native/Cargo.toml", "native/inner/Cargo.toml", "other/Cargo.toml", "not-Cargo.toml"];
         assert_eq!(built("steps: [{ run: make test }]", &two), ["native/target", "other/target"]);
+    }
+
+    #[test]
+    fn the_folders_of_cmake_and_meson_are_kept() {
+        for (command, folders) in [
+            ("cmake -B build -S . && cmake --build build", vec!["build"]),
+            ("cmake -S . -Bout/debug/ -DX=1", vec!["out/debug"]),
+            ("meson setup build && meson test -C build", vec!["build"]),
+            ("cmake -B a . && cmake -B b .", vec!["a", "b"]),
+            ("cd sub && cmake -B build", vec![]),
+            ("cmake -B ../out .", vec![]),
+            ("cmake -B /tmp/built .", vec![]),
+            ("cmake -B \"$OUT\" .", vec![]),
+            ("cmake -B . .", vec![]),
+            ("cmake -B src .", vec![]),
+            ("meson setup -Dx=y build", vec![]),
+            ("python3 setup build", vec![]),
+            ("sort -B build", vec![]),
+        ] {
+            let lane = format!("steps: [{{ run: {} }}]", serde_json::to_string(command).unwrap());
+            assert_eq!(built(&lane, &["CMakeLists.txt", "src/a.c"]), folders, "{command}");
+        }
     }
 
     #[test]

@@ -165,6 +165,29 @@ fn build_output_of_the_base_is_in_later_rooms_and_is_where_the_next_base_begins(
 }
 
 #[test]
+fn a_c_project_is_not_compiled_again_in_later_rooms_but_what_changed_is() {
+    long_test!();
+    if !Need::has_program("cmake") {
+        return Need::Cmake.lacks("no cmake");
+    }
+    let counted = crate::support::temp_dir();
+    let file = counted.path().join("compiled");
+    let build = "cmake -B build -S . >/dev/null && cmake --build build >log; made=$?; grep -c Building log >>COMPILED; \
+                 rm log; test $made = 0 && build/calc";
+    let lane = format!("canary: none\nsteps: [{{ name: test, run: '{build}' }}]");
+    let lane = lane.replace("COMPILED", file.to_str().unwrap());
+    let list = "cmake_minimum_required(VERSION 3.10)\nproject(calc C)\nadd_executable(calc main.c add.c)\n";
+    let main = "int add(int, int);\nint main(void) { return add(2, 3) != 5; }\n";
+    let wrong = "int add(int a, int b) { return a - b; }\n";
+    let model = Model::new([write("add.c", &wrong.replace('-', "+")), say("Done.")]);
+    let fledge = Fledge::simple(&model).lane("verify", &lane).file("CMakeLists.txt", list).file("main.c", main);
+    let ended = fledge.file("add.c", wrong).arg("--sandbox=off").run();
+    ended.must_be(0, "verified");
+    let compiled = fs::read_to_string(&file).unwrap();
+    assert_eq!(compiled.split_whitespace().collect::<Vec<_>>(), ["2", "1"], "{}", ended.story());
+}
+
+#[test]
 fn caches_of_tools_are_in_the_room_and_nothing_is_written_into_them() {
     long_test!();
     if !Need::has_program("bwrap") {
