@@ -5,12 +5,13 @@
 //! `FLEDGE_TEST_PART=2/7` tries the second of seven parts, which together cover everything.
 //! `FLEDGE_TEST_ROWS=T01,F13` tries only the rows of these names.
 //!
-//! A run also draws one in four of the longest tests. It runs all of them with `FLEDGE_TEST_ALL=1`,
-//! or if tests are selected by name (`cargo test --test it gate::`), as in CI.
+//! A run also draws one in four of the longest tests, or one in `FLEDGE_TEST_LONG`. It runs all of
+//! them with `FLEDGE_TEST_ALL=1`, or if tests are selected by name (`cargo test --test it gate::`).
 
 use super::{Dice, note};
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 
 /// Returns whether this test run tries everything, or a fixed part of it, instead of samples.
@@ -61,7 +62,7 @@ pub(crate) fn seed() -> u64 {
     static SEED: LazyLock<u64> = LazyLock::new(|| {
         let given = std::env::var("FLEDGE_TEST_SEED").ok();
         let seed = given.map_or_else(by_chance, |seed| seed.parse().expect("FLEDGE_TEST_SEED is a whole number"));
-        note(&format!("this run draws its samples, and one long test in four, by FLEDGE_TEST_SEED={seed}"));
+        note(&format!("this run draws its samples and its long tests by FLEDGE_TEST_SEED={seed}"));
         seed
     });
     *SEED
@@ -84,10 +85,15 @@ fn hash(name: &str) -> u64 {
 
 /// Returns whether this run has drawn the long test at this place of the sources.
 pub(crate) fn is_drawn(place: &str) -> bool {
-    static ALL: LazyLock<bool> = LazyLock::new(|| is_whole() || are_named(std::env::args().skip(1)));
+    static ONE_IN: LazyLock<usize> = LazyLock::new(|| match std::env::var("FLEDGE_TEST_LONG") {
+        _ if is_whole() => 1,
+        Ok(number) => number.parse::<NonZeroUsize>().expect("FLEDGE_TEST_LONG is a whole number from 1").get(),
+        Err(_) if are_named(std::env::args().skip(1)) => 1,
+        Err(_) => 4,
+    });
     match Part::of_this_run() {
         Some(part) => hash(place) as usize % part.of + 1 == part.number,
-        None => *ALL || dice(place).index(4) == 0,
+        None => *ONE_IN == 1 || dice(place).index(*ONE_IN) == 0,
     }
 }
 
