@@ -9,7 +9,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::LazyLock;
 
 /// Arguments for paging. Two calls that differ only in these read different parts of the same
@@ -34,7 +34,7 @@ const PAGING: [&str; 12] = [
 pub(super) enum LoopOpinion {
     /// No loop, and no need for a warning.
     Fine,
-    /// Half of the threshold is reached: warn the model, once.
+    /// Half of the threshold is reached: warn the model.
     Repetitive,
     /// The threshold is reached.
     Loop,
@@ -44,14 +44,15 @@ pub(super) enum LoopOpinion {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LoopWatch {
     recent: VecDeque<Seen>,
-    warned: bool,
     /// Recent calls that belong to the current turn.
     fresh: usize,
+    /// True if a call of the current turn is unlike all recent calls.
+    has_new_call: bool,
     /// Counts of each transition of the files from one state to another.
     steps: BTreeMap<u64, usize>,
     tree: Option<u64>,
-    /// True once the model was warned that the files returned to an earlier state.
-    told_of_files: bool,
+    /// Pairs of file states of which the model was warned that the files go back and forth.
+    told_pairs: BTreeSet<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +70,7 @@ impl LoopWatch {
     /// new turn.
     pub(super) fn begin_turn(&mut self) {
         self.fresh = 0;
+        self.has_new_call = false;
     }
 
     /// Returns true if the newest call was repeated so often before this turn that the model was
@@ -77,7 +79,7 @@ impl LoopWatch {
         let Some(newest) = self.recent.back() else { return false };
         let earlier = self.recent.len().saturating_sub(self.fresh);
         let alike = self.recent.iter().take(earlier).filter(|other| other.is_like(newest)).count();
-        alike >= threshold.div_ceil(2)
+        alike >= half(threshold)
     }
 
     /// Records a call that ended, with its result.
@@ -96,6 +98,7 @@ impl LoopWatch {
         }
         let seen = Seen::new(tool, input, result);
         let alike = 1 + self.recent.iter().filter(|other| other.is_like(&seen)).count();
+        self.has_new_call |= alike == 1;
         self.recent.push_back(seen);
         self.fresh += 1;
         if self.recent.len() > threshold.saturating_mul(2) {
@@ -103,8 +106,7 @@ impl LoopWatch {
         }
         if alike >= threshold {
             LoopOpinion::Loop
-        } else if alike >= threshold.div_ceil(2) && !self.warned {
-            self.warned = true;
+        } else if alike == half(threshold) {
             LoopOpinion::Repetitive
         } else {
             LoopOpinion::Fine
@@ -116,19 +118,30 @@ impl LoopWatch {
     /// Repeated transitions between the same two states are a loop. Detours from a state to
     /// different other states are work. Reports a loop only after the warning at half of the
     /// threshold.
+    ///
+    /// If a new call of the turn changed files, such as an edit by a shell command, earlier calls
+    /// no longer count. A repeated call may change files each time, such as a test that writes a
+    /// log.
     pub(super) fn arrive(&mut self, tree: &TreeId, threshold: usize) -> LoopOpinion {
         let print = fingerprint(tree.as_str().as_bytes());
-        let before = match self.tree.replace(print) {
-            Some(before) if before != print => before,
-            Some(_) | None => return LoopOpinion::Fine,
-        };
+        let before = self.tree.replace(print);
+        if before == Some(print) {
+            return LoopOpinion::Fine;
+        }
+        if self.has_new_call {
+            self.recent.drain(..self.recent.len().saturating_sub(self.fresh));
+        }
+        let Some(before) = before else { return LoopOpinion::Fine };
         let times = self.steps.entry(before.rotate_left(1) ^ print).or_default();
         *times += 1;
-        if self.told_of_files {
-            return if *times >= threshold { LoopOpinion::Loop } else { LoopOpinion::Fine };
+        if *times < half(threshold) {
+            return LoopOpinion::Fine;
         }
-        self.told_of_files = *times >= threshold.div_ceil(2).max(2);
-        if self.told_of_files { LoopOpinion::Repetitive } else { LoopOpinion::Fine }
+        match self.told_pairs.insert(before ^ print) {
+            true => LoopOpinion::Repetitive,
+            false if *times >= threshold => LoopOpinion::Loop,
+            false => LoopOpinion::Fine,
+        }
     }
 
     /// Forgets everything, for a new attempt.
@@ -149,7 +162,8 @@ impl Seen {
                 arguments.insert(key.clone(), print);
             }
         }
-        let steady = fingerprint(steady(result).as_bytes());
+        let result = without_stored_output(result);
+        let steady = fingerprint(steady(&result).as_bytes());
         Self { tool: fingerprint(tool.as_bytes()), result: fingerprint(result.as_bytes()), steady, paging, arguments }
     }
 
@@ -167,17 +181,30 @@ impl Seen {
     }
 }
 
+/// Returns the number of repetitions after which the model is warned.
+fn half(threshold: usize) -> usize {
+    threshold.div_ceil(2).max(2)
+}
+
+/// Returns a result without the number under which fledge stores its full text.
+fn without_stored_output(result: &str) -> Cow<'_, str> {
+    static STORED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"@output/\d+").expect("a pattern that is tested"));
+    STORED.replace_all(result, "@output")
+}
+
 /// Returns a result without the parts that vary between two runs of one command: temporary paths,
 /// addresses, hashes, times, and numbers of runs or processes. Keeps other numbers, since a
 /// changing number can be the progress of a job.
 fn steady(result: &str) -> Cow<'_, str> {
     static VOLATILE: LazyLock<Regex> = LazyLock::new(|| {
-        let place = r#"/(?:tmp|var/tmp|var/folders|dev/shm)/[^\s"'`:,;()\[\]]+"#;
+        let place = r#"/(?:tmp|var/tmp|var/folders|dev/shm)/[^\s"'`:,;()\[\]]+|\btmp\.[a-z0-9]{6,}"#;
         let hex = r"0x[0-9a-f]+|\b[0-9a-f]{7,64}\b";
         let moment = r"\b\d{4}-\d{2}-\d{2}\b|\b\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?";
         let time = r"(?:\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b\s?)+";
-        let named = r"\b(?:pid|process|thread|port|seed|run|attempt|try|iteration|request|call|session)\W{0,3}\d+|[(\[]\d{3,}[)\]]";
-        Regex::new(&format!("(?i){place}|{hex}|{moment}|{time}|{named}")).expect("a pattern that is tested")
+        // `duration_ms 101.1` of node, `0.02 usr` of prove, `274.3 runs/s` of minitest
+        let timed = r"\b[a-z_]*(?:duration|elapsed|time)[a-z_]*\W{1,3}\d+(?:\.\d+)?|\b\d+\.\d+ (?:c?usr|c?sys|cpu|real|user|wallclock)\b|\b\d+(?:\.\d+)? [a-z]+/s\b";
+        let named = r"\b(?:pid|process|thread|port|seed|run|attempt|try|iteration|request|call|session)\W{0,3}\d+|[(\[]\d{3,}[)\]]|\b(?:sh|bash|dash|make|python3?|node|perl)\[\d+\]|thread '[^'\n]*' \(\d+\)";
+        Regex::new(&format!("(?i){place}|{hex}|{moment}|{timed}|{time}|{named}")).expect("a pattern that is tested")
     });
     VOLATILE.replace_all(result, "#")
 }
@@ -275,6 +302,34 @@ mod tests {
                 results(|n| ["killed (pid 17)", "killed (pid 4)", "killed (pid 9)", "killed (pid 99)"][n]),
                 true,
             ),
+            (
+                "times of node",
+                results(|n| ["# duration_ms 101.1", "# duration_ms 9.2", "# duration_ms 3", "# duration_ms 12.25"][n]),
+                true,
+            ),
+            (
+                "times of prove",
+                results(|n| {
+                    ["(0.02 usr  0.01 sys)", "(0.12 usr  0.01 sys)", "(0.02 usr  0.41 sys)", "(1.2 usr  3.1 sys)"][n]
+                }),
+                true,
+            ),
+            ("a rate", results(|n| ["274.3 runs/s", "9 runs/s", "1.5 runs/s", "3333.1 runs/s"][n]), true),
+            ("a shell's process", results(|n| ["sh[4]: no", "sh[5]: no", "sh[17]: no", "sh[9]: no"][n]), true),
+            (
+                "a thread of Rust",
+                results(|n| {
+                    [
+                        "thread 't' (56) panicked",
+                        "thread 't' (7) panicked",
+                        "thread 't' (61) panicked",
+                        "thread 't' (101) panicked",
+                    ][n]
+                }),
+                true,
+            ),
+            ("an element", results(|n| ["part[4]: no", "part[5]: no", "part[17]: no", "part[9]: no"][n]), false),
+            ("stored output", results(|n| ["x @output/1", "x @output/2", "x @output/13", "x @output/4"][n]), true),
             ("a share done", results(|n| ["10% done", "20% done", "30% done", "40% done"][n]), false),
             ("a part of all", results(|n| ["1/4 done", "2/4 done", "3/4 done", "4/4 done"][n]), false),
             (
@@ -299,6 +354,25 @@ mod tests {
     }
 
     #[test]
+    fn an_edit_by_a_new_call_is_progress_and_a_repeated_call_that_writes_is_none() {
+        let id = |number: usize| TreeId::parse(&format!("{number:040}")).unwrap();
+        let ends = |commands: fn(usize) -> Vec<String>| {
+            let mut watch = LoopWatch::default();
+            (0..8).any(|turn| {
+                watch.begin_turn();
+                let mut note = |command: String| watch.note("shell", &json!({"command": command}), "no", false, 4);
+                let is_loop = commands(turn).into_iter().any(|command| note(command) == LoopOpinion::Loop);
+                is_loop || watch.arrive(&id(turn), 4) == LoopOpinion::Loop
+            })
+        };
+        assert!(!ends(|turn| vec![format!("sed -i {turn} a"), "make test".into()]));
+        assert!(!ends(|turn| vec![if turn % 4 == 3 { format!("sed -i {turn} a") } else { "make".into() }]));
+        assert!(!ends(|turn| vec![if turn % 2 == 0 { format!("sed -i {turn} a") } else { "make test".into() }]));
+        assert!(ends(|_| vec!["make test >>log".into()]));
+        assert!(ends(|_| vec!["date >>log".into(), "make test".into()]));
+    }
+
+    #[test]
     fn a_repeated_file_state_is_warned_of_at_half_and_a_loop_at_the_threshold() {
         let opinions = |trees: &[u8], threshold| -> Vec<LoopOpinion> {
             let mut watch = LoopWatch::default();
@@ -318,11 +392,11 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_once_and_an_attempt_begins_anew() {
+    fn each_loop_is_told_once_and_an_attempt_begins_anew() {
         let mut watch = LoopWatch::default();
         let note = |watch: &mut LoopWatch, a: u64| watch.note("t", &json!({"a": a}), "same", false, 4);
         let warned = [1, 1, 2, 2].map(|a| note(&mut watch, a));
-        assert_eq!(warned.iter().filter(|opinion| **opinion == LoopOpinion::Repetitive).count(), 1);
+        assert_eq!(warned.iter().filter(|opinion| **opinion == LoopOpinion::Repetitive).count(), 2);
         watch.forget();
         assert_eq!([1, 1].map(|a| note(&mut watch, a)), [LoopOpinion::Fine, LoopOpinion::Repetitive]);
     }
