@@ -28,18 +28,25 @@ const SENTENCE: usize = 400;
 /// Returns the request that a text ends with, if there is one. One sentence may follow the request:
 /// a plea to send the file, or the purpose of the request.
 pub(super) fn detect(text: &str) -> Option<ModelQuery> {
+    static PLEA: LazyLock<Regex> = LazyLock::new(|| pattern(SEND_IT));
     static AFTER: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"(?:(?:(?:can|could|would) you )?(?:please )?(?:provide|share|paste|show|send|post)(?: me)? (?:it|that|this|the file|the contents?|its contents?)(?: here)?(?: please)?|(?:then|once|after|with|this|that|it) [^?]{1,200}|thanks?(?: you)?)",
-        )
+        pattern(&format!(r"(?:{SEND_IT}|(?:then|once|after|with|this|that|it) [^?]{{1,200}}|thanks?(?: you)?)"))
     });
+    static QUOTES: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"(?:asks|says|prints|shows|reads|question|prompt|message):$").expect("a pattern"));
     let line = text.trim().lines().next_back()?.replace('\u{2019}', "'");
     let line = line.trim().trim_start_matches(['-', '*', '>', ' ']);
     let (before, sentence) = last_sentence(line);
-    let asks =
-        |sentence: &str| (sentence.len() <= SENTENCE).then(|| file(sentence).or_else(|| variable(sentence))).flatten();
-    let is_after = || sentence.len() <= SENTENCE && AFTER.is_match(&sentence.to_ascii_lowercase());
-    asks(sentence).or_else(|| if is_after() { asks(last_sentence(before).1) } else { None })
+    if before.ends_with([':', ';']) && QUOTES.is_match(&before.to_ascii_lowercase()) {
+        return None;
+    }
+    let is_short = |sentence: &&str| sentence.len() <= SENTENCE;
+    let asks = |sentence: &str| Some(sentence).filter(is_short).and_then(|one| file(one).or_else(|| variable(one)));
+    let is_last = |pattern: &Regex| is_short(&sentence) && pattern.is_match(&sentence.to_ascii_lowercase());
+    let earlier = || last_sentence(before).1;
+    asks(sentence)
+        .or_else(|| if is_last(&AFTER) { asks(earlier()) } else { None })
+        .or_else(|| if is_last(&PLEA) { Some(earlier()).filter(is_short).and_then(lacked_file) } else { None })
 }
 
 /// Splits a line before its last sentence.
@@ -50,20 +57,24 @@ fn last_sentence(line: &str) -> (&str, &str) {
     (before.trim_end(), sentence.trim_start_matches(['*', '_', ' ']))
 }
 
+/// A sentence that asks for what the sentence before it names.
+const SEND_IT: &str = r"(?:(?:can|could|would) you )?(?:please )?(?:provide|share|paste|show|send|post)(?: me)? (?:it|that|this|the file|the (?:file )?contents?|its contents?)(?: here| with me)?(?: please)?";
 /// Words before the request.
-const LEAD: &str = r"(?:(?:ok|okay|alright|sure|well|great|yes|right|now|first|next|then|so|also|and|but|before that|before (?:i|we) [^,]{1,80}|to [^,]{1,80}|in order to [^,]{1,80}|for (?:this|that)),? )*";
+const LEAD: &str = r"(?:(?:ok|okay|alright|sure|well|great|yes|right|now|first|next|then|so|also|and|but|before that|before (?:i|we|making|doing|changing|editing|going) [^,]{1,80}|i think|i believe|to [^,]{1,80}|in order to [^,]{1,80}|for (?:this|that)),? )*";
 /// Phrases that announce a wish, before the verb.
-const WANTS: &str = r"(?:(?:i|we) (?:(?:first|now|next|also|still|just|really|then) )?(?:need to|have to|must|should|want to|would like to|am going to|are going to|will need to|would need to|will have to|would have to|might need to|will|shall) |(?:i'll|we'll) (?:(?:first|now|next|also|just|then) )?(?:need to |have to )?|(?:i'd|we'd) (?:like to|need to|have to|love to) |(?:i'm|we're) going to |(?:let me|let's|let us) (?:(?:first|now|next|also|quickly|just) )?|(?:can|could|may|shall|should) (?:i|we) (?:please )?|it (?:would|will) (?:help|be helpful|be useful) (?:me )?(?:if i could |to ))(?:please )?(?:(?:first|now|next|also|just|go ahead and|quickly|carefully) )*";
+const WANTS: &str = r"(?:(?:i|we) (?:(?:first|now|next|also|still|just|really|then|probably) )?(?:need to|have to|must|should|want to|would like to|am going to|are going to|will need to|would need to|will have to|would have to|might need to|will|shall) |(?:i'll|we'll) (?:(?:first|now|next|also|just|then) )?(?:need to |have to )?|(?:i'd|we'd) (?:like to|need to|have to|love to) |(?:i'm|we're) going to |(?:let me|let's|let us) (?:(?:first|now|next|also|quickly|just) )?|(?:can|could|may|shall|should) (?:i|we) (?:please )?|it(?: would| will|'d|'ll) (?:help|be helpful|be useful) (?:me )?(?:if i could |to )|please let me |(?:the|my) (?:next|first) step is to )(?:please )?(?:(?:first|now|next|also|just|probably|go ahead and|quickly|carefully) )*";
 /// Verbs of reading.
-const READS: &str = r"(?:(?:read|re-read|reread|see|look at|look into|look inside|look through|check|check out|view|review|inspect|open|examine|consult|study|analyze|(?:have|take) (?:a |another )?(?:closer |quick )?look at|see what(?:'s| is) in|check what(?:'s| is) in|find out what(?:'s| is) in|know what(?:'s| is) in|get|obtain|fetch|retrieve) |(?:start|begin) (?:by|with) (?:reading|looking at|checking|viewing|reviewing|inspecting|opening|examining|studying) )";
+const READS: &str = r"(?:(?:read|re-read|reread|read through|see|look at|look into|look inside|look through|check|check out|double-check|double check|view|open up|go through|review|inspect|open|examine|consult|study|analyze|(?:have|take) (?:a |another )?(?:closer |quick )?look (?:at|inside|into)|(?:read|view|see|check) lines? [0-9]+(?: ?(?:-|to|through) ?[0-9]+)? (?:of|in)|see what(?:'s| is) in|check what(?:'s| is) in|find out what(?:'s| is) in|know what(?:'s| is) in|get|obtain|fetch|retrieve) |(?:start|begin) (?:by|with) (?:reading|looking at|checking|viewing|reviewing|inspecting|opening|examining|studying) )";
 /// Phrases that ask the reader for something.
-const PLEASE: &str = r"(?:(?:(?:can|could|would|will) you (?:please |kindly )?|please |i (?:will )?need you to |i'll need you to |i (?:would )?ask you to )(?:show|share|provide|give|paste|send|tell|upload)|show|tell|give)(?: me| us)?(?: with)? ";
+const PLEASE: &str = r"(?:(?:(?:can|could|would|will) you (?:please |kindly )?|please |kindly |i (?:will )?need you to |i'll need you to |i (?:would )?ask you to |i(?: would|'d) like you to )(?:show|share|provide|give|paste|send|tell|upload)|would you mind (?:showing|sharing|providing|giving|pasting|sending)|show|tell|give)(?: me| us)?(?: with)? ";
 /// Phrases that ask the reader to add something to the chat.
 const ADD: &str = r"(?:(?:(?:can|could|would|will) you (?:please )?|please |i (?:will )?need you to |i'll need you to )(?:add|include|attach)) ";
 /// Words before a path.
 const ARTICLES: &str = r"(?:(?:the|a|this|that|your|my|our|its|what is in|what's in|full|whole|entire|complete|current|actual|exact|file|files|contents?|text|source|code|of|in|at|named|called|inside) )*";
 /// Words after a path: a reason or an order.
-const TAIL: &str = r"(?: file)?(?:,? (?:first|now|next|again|too|please|here|before|to|so|in order|for|and|because|since|as|in full|in detail|closely|more closely|if (?:that is|that's|it is|it's) (?:okay|ok|possible))(?:[ ,].*)?)?";
+const TAIL: &str = r"(?: file)?(?:,? (?:first|now|next|again|too|please|here|to|so|in order|for|and|because|since|as|in full|in detail|closely|more closely|carefully|if (?:that is|that's|it is|it's) (?:okay|ok|possible))(?:[ ,].*)?|,? before(?: (?:i|we|that|any|anything|[a-z]+ing)\b.*)?)?";
+/// A path, with its quotes.
+const PATH: &str = r#"["'`*]*([^ "'`*?!,;…]+)["'`*]*"#;
 /// The name of a variable.
 const NAME: &str = r#"["'`*]*\$?\{?([a-z_][a-z0-9_]*)\}?["'`*]*"#;
 /// File names without a dot or a folder.
@@ -98,9 +109,28 @@ fn pattern(text: &str) -> Regex {
     Regex::new(&format!("^{LEAD}(?:{text})[ .?!:\u{2026}]*$")).expect("a pattern that is tested")
 }
 
+/// Returns the file that a sentence says is missing: `I can't see src/a.rs`.
+fn lacked_file(sentence: &str) -> Option<ModelQuery> {
+    static LACKS: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(&format!(
+            "(?:i|we) (?:can't|cannot|can not|couldn't|could not|don't|do not|am not able to|are not able to|am unable to) (?:(?:currently|directly) )?(?:see|view|access|read|open|have access to|have) {ARTICLES}{PATH}(?: file)?(?: yet| here| directly)?"
+        ))
+    });
+    let found = LACKS.captures(&sentence.to_ascii_lowercase())?.get(1)?.range();
+    let path = sentence[found].trim_end_matches(['.', ':']);
+    is_path(path).then(|| ModelQuery::File { path: path.to_owned() })
+}
+
 fn file(sentence: &str) -> Option<ModelQuery> {
-    static ASKS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
-        let path = r#"["'`*]*([^ "'`*?!,;…]+)["'`*]*"#;
+    static HANDS_OVER: LazyLock<Regex> = LazyLock::new(|| pattern(&format!("{PLEASE}.*")));
+    static RECIPIENT: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(
+            r"^ to (?:(?:the|a|an|your|our|his|her|their|all|every|any) |(?:them|him|her|everyone|users|people)\b)",
+        )
+        .expect("a pattern")
+    });
+    static ASKS: LazyLock<[Regex; 6]> = LazyLock::new(|| {
+        let (path, text) = (PATH, r"(?:contents?|text|source|code|source code)");
         [
             pattern(&format!("(?:{WANTS}{READS}|{PLEASE}){ARTICLES}{path}({TAIL})")),
             pattern(&format!(
@@ -109,13 +139,24 @@ fn file(sentence: &str) -> Option<ModelQuery> {
             pattern(&format!(
                 "(?:what(?:'s| is| are) (?:inside|in|the (?:contents?|text|source|code) of)) {ARTICLES}{path}()"
             )),
+            pattern(&format!(
+                "(?:(?:i|we)(?:'ll| will|'d| would)? (?:still |also |first )?need|(?:can|could|may) (?:i|we) (?:please )?have) (?:the )?(?:full |whole |entire |current )?(?:file )?{text} of {ARTICLES}{path}({TAIL})"
+            )),
+            pattern(&format!(
+                "{WANTS}(?:see|check|know|find out) what {ARTICLES}{path}(?: file)? (?:contains|has in it|looks like|says)({TAIL})"
+            )),
             pattern(&format!("(?:what does|how does) {ARTICLES}{path}(?: file)? (?:contain|look like|look|say)()")),
         ]
     });
     let lower = sentence.to_ascii_lowercase(); // same length as `sentence`
     let found = ASKS.iter().find_map(|asks| asks.captures(&lower))?;
     let path = sentence[found.get(1)?.range()].trim_end_matches(['.', ':']);
-    let mut others = found.get(2)?.as_str().split([' ', ',', '`', '"']);
+    let tail = found.get(2)?.as_str();
+    let is_here = ["chat", "conversation", "context"].iter().any(|word| tail.contains(word));
+    if HANDS_OVER.is_match(&lower) && RECIPIENT.is_match(tail) && !is_here {
+        return None;
+    }
+    let mut others = tail.split([' ', ',', '`', '"']);
     let is_alone = !others.any(|word| is_path(word.trim_end_matches(['.', '?', '!', ':', '\u{2026}'])));
     (is_path(path) && is_alone).then(|| ModelQuery::File { path: path.to_owned() })
 }
@@ -125,6 +166,9 @@ fn variable(sentence: &str) -> Option<ModelQuery> {
         let where_ = r"(?: (?:here|now|to me|in (?:the|this|my) (?:environment|shell|sandbox|session|container)))?";
         let vars = r"(?:environment|env)(?: (?:variables|vars))?";
         let named = r"(?:environment|env) (?:variables|vars)";
+        let shows =
+            r"(?:(?:(?:can|could|would|will) you (?:please |kindly )?|please |kindly )(?:list|print|dump|display))";
+        let end = r"(?: first| now| next| again| please)?(?:,? (?:to|before|so|because|since) .*)?";
         [
             pattern(&format!(
                 r"(?:which|what) (?:of the )?(?:{named} (?:are|do i have)|(?:variables|vars) are)(?: currently| already)?(?: set| exported| available| defined| present| there)?{where_}[ ]*[?]"
@@ -133,18 +177,22 @@ fn variable(sentence: &str) -> Option<ModelQuery> {
                 r"{WANTS}(?:{READS}|know |list |find out )(?:which|what) {named} (?:are|is) (?:set|available|defined|exported|present|there){where_}"
             )),
             pattern(&format!(
-                r"(?:{WANTS}(?:{READS}|know |list |print |dump )|{PLEASE}|what(?:'s| is| are) (?:in(?:side)? )?)(?:(?:all|the|my|your|this|current|contents?|list|values|of|full|what(?:'s| is) in) )*{vars}{where_}(?: first| now| next| again| please)?"
+                r"(?:{WANTS}(?:{READS}|know |list |print |dump )|{PLEASE}|{shows} (?:me )?|what(?:'s| is| are) (?:in(?:side)? )?)(?:(?:all|the|my|your|this|current|contents?|list|values|of|full|what(?:'s| is) in) )*{vars}{where_}{end}"
             )),
         ]
     });
-    static ONE: LazyLock<[Regex; 3]> = LazyLock::new(|| {
+    static ONE: LazyLock<[Regex; 5]> = LazyLock::new(|| {
         let value = r"(?:the )?(?:current )?(?:value|content|setting)s? of ";
         let kind = r"(?:the )?(?:(?:environment|env) )?(?:variable )?";
         let after = r"(?: (?:environment |env )?variable)?";
+        let shows =
+            r"(?:(?:(?:can|could|would|will) you (?:please |kindly )?|please |kindly )(?:print|echo|display)) (?:me )?";
         [
             pattern(&format!(
-                r"(?:{WANTS}(?:{READS}|know )|{PLEASE}|what(?:'s| is) (?:in )?)(?:{value})?{kind}{NAME}{after}"
+                r"(?:{WANTS}(?:{READS}|know |print )|{PLEASE}|{shows}|what(?:'s| is) (?:in )?)(?:{value})?{kind}{NAME}{after}"
             )),
+            pattern(&format!(r"what(?:'s| is) (?:my|your|the current|my current|your current) {NAME}{after}")),
+            pattern(&format!(r"{WANTS}(?:know|see|check|find out) what {kind}{NAME}{after} is(?: set to)?")),
             pattern(&format!(r"what(?:'s| is) {kind}{NAME}{after} set to[ ]*[?]")),
             pattern(&format!(
                 r"is {kind}{NAME}{after} (?:set|defined|exported)(?: (?:here|now|in (?:the|this|my) [a-z]+))?[ ]*[?]"
@@ -157,9 +205,12 @@ fn variable(sentence: &str) -> Option<ModelQuery> {
     }
     let found = ONE.iter().find_map(|one| one.captures(&lower))?;
     let name = &sentence[found.get(1)?.range()];
-    let says_so = sentence.contains('$') || sentence.contains("value of") || lower.contains("variable");
+    let says_so = sentence.contains('$')
+        || ["value of", "variable", "'s my", "is my", "'s your", "is your", " current "]
+            .iter()
+            .any(|it| lower.contains(it));
     let is_name = name.len() > 1 && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
-    let asks = says_so || sentence.ends_with("set?") || sentence.ends_with("set to?");
+    let asks = says_so || ["set?", "set to?", "defined?", "exported?"].iter().any(|end| sentence.ends_with(end));
     (is_name && asks).then(|| ModelQuery::Env { name: Some(name.to_owned()) })
 }
 
@@ -170,7 +221,8 @@ fn is_path(text: &str) -> bool {
     let is_hidden = || text.strip_prefix('.').is_some_and(|name| name.len() > 1 && !name.starts_with('.'));
     let has_mark = text.contains('/') || text.trim_start_matches('.').contains('.') || is_hidden();
     let has_name = text.chars().any(char::is_alphanumeric);
-    let is_file = has_mark || BARE.contains(&text);
+    let is_version = text.trim_start_matches('v').chars().all(|c| c.is_ascii_digit() || c == '.');
+    let is_file = (has_mark && !is_version) || BARE.contains(&text);
     has_name && text.len() <= 200 && text.chars().all(plain) && is_file && !text.contains("..")
 }
 

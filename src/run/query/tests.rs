@@ -2,7 +2,7 @@
 
 use super::*;
 
-const FILES: [(&str, &str); 109] = [
+const FILES: [(&str, &str); 137] = [
     ("I need to read src/main.rs", "src/main.rs"),
     ("The bug must be in there. I need to see the file `src/lib.rs`.", "src/lib.rs"),
     ("First, some thoughts.\n\nCould you show me the contents of \"Cargo.toml\"?", "Cargo.toml"),
@@ -115,9 +115,37 @@ const FILES: [(&str, &str); 109] = [
     ("Give me src/a.rs.", "src/a.rs"),
     ("Give me the full text of src/a.rs, please.", "src/a.rs"),
     ("Let us look at .github/dependabot.yml.", ".github/dependabot.yml"),
+    ("I need the contents of src/a.txt.", "src/a.txt"),
+    ("I need the contents of `src/a.txt` to continue.", "src/a.txt"),
+    ("Before making any changes, I need to read src/a.txt.", "src/a.txt"),
+    ("Before making changes, let me look at src/a.txt.", "src/a.txt"),
+    ("Please let me see src/a.txt.", "src/a.txt"),
+    ("May I have the contents of src/a.txt?", "src/a.txt"),
+    ("Could I have the contents of src/a.txt?", "src/a.txt"),
+    ("Would you mind showing me src/a.txt?", "src/a.txt"),
+    ("I think I need to read src/a.txt.", "src/a.txt"),
+    ("I think I should look at src/a.txt first.", "src/a.txt"),
+    ("I need to see what src/a.txt contains.", "src/a.txt"),
+    ("I should probably read src/a.txt first.", "src/a.txt"),
+    ("Let me double-check src/a.txt.", "src/a.txt"),
+    ("I have to read through src/a.txt.", "src/a.txt"),
+    ("Kindly share the contents of src/a.txt.", "src/a.txt"),
+    ("It'd help to see src/a.txt.", "src/a.txt"),
+    ("I'd like you to show me src/a.txt.", "src/a.txt"),
+    ("The next step is to read src/a.txt.", "src/a.txt"),
+    ("I can't see src/a.txt. Please share it.", "src/a.txt"),
+    ("I don't have access to src/a.txt. Could you share its contents?", "src/a.txt"),
+    ("Let me open up src/a.txt.", "src/a.txt"),
+    ("Let me read lines 1-40 of src/a.txt.", "src/a.txt"),
+    ("I want to have a look inside src/a.txt.", "src/a.txt"),
+    ("Please send src/a.txt to me.", "src/a.txt"),
+    ("Please paste the contents of src/a.txt to the chat.", "src/a.txt"),
+    ("I would need the contents of src/a.txt.", "src/a.txt"),
+    ("Please provide src/a.txt to help me find the cause.", "src/a.txt"),
+    ("We should review src/a.txt before changing it.", "src/a.txt"),
 ];
 
-const VARIABLES: [(&str, Option<&str>); 38] = [
+const VARIABLES: [(&str, Option<&str>); 48] = [
     ("Which variables are set?", None),
     ("Which environment variables are set?", None),
     ("What environment variables are available here?", None),
@@ -156,9 +184,19 @@ const VARIABLES: [(&str, Option<&str>); 38] = [
     ("I should check the TMPDIR environment variable.", Some("TMPDIR")),
     ("Could you tell me the value of $USER?", Some("USER")),
     ("Let me look at the environment variable VIRTUAL_ENV.", Some("VIRTUAL_ENV")),
+    ("Can you list the environment variables?", None),
+    ("Please list all environment variables.", None),
+    ("I need to check the environment variables to see if CI is set.", None),
+    ("I need to look at the environment variables before I go on.", None),
+    ("Please print the environment.", None),
+    ("What's my PATH?", Some("PATH")),
+    ("What's the current PATH?", Some("PATH")),
+    ("Could you print $PATH?", Some("PATH")),
+    ("I need to know what $HOME is.", Some("HOME")),
+    ("Is TZ defined?", Some("TZ")),
 ];
 
-const NEITHER: [&str; 141] = [
+const NEITHER: [&str; 159] = [
     "",
     "Done.",
     "Done. I fixed src/main.rs.",
@@ -301,6 +339,24 @@ const NEITHER: [&str; 141] = [
     "You need to know the value of the DATABASE_URL environment variable and the value of the PATH environment variable.",
     "The `package.json` file in my project describes the project's dependencies and its metadata.",
     "The environment variables are set in the operating system.",
+    "Please send docs/report.pdf to the customer.",
+    "Please upload dist/app.zip to the server.",
+    "Please provide config.yaml to the service before deployment.",
+    "We should review CHANGELOG.md before the release.",
+    "The script asks: what is in src/a.txt?",
+    "We need to get v1.2 first.",
+    "We need to get 1.2 first.",
+    "I can't see src/a.txt.",
+    "I don't have src/a.txt.",
+    "I cannot read src/a.txt. Then I fixed it.",
+    "Please print $PATH in the script.",
+    "What is my point?",
+    "The next step is to merge src/a.txt.",
+    "You need the contents of src/a.txt.",
+    "It needs the contents of src/a.txt.",
+    "I need the contents of the folder.",
+    "Would you mind reviewing src/a.txt?",
+    "Please list src/a.txt in the index.",
 ];
 
 #[test]
