@@ -7,6 +7,7 @@ use crate::id::RunId;
 use crate::run::{RunHead, RunOutcome, RunRow, StoredRunState};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The maximum number of candidates that are named if the start of an id is ambiguous.
 const CANDIDATES: u32 = 5;
@@ -35,16 +36,18 @@ impl Store {
         let condition = filter.only.map_or("1", RunProperty::condition);
         let sql = format!(
             "SELECT {COLUMNS} FROM runs WHERE (?1 IS NULL OR no < (SELECT no FROM runs WHERE id = ?1)) \
-             AND ({condition}) AND (?2 IS NULL OR {}) ORDER BY no DESC",
+             AND ({condition}) AND (?2 IS NULL OR {}) \
+             AND (?3 IS NULL OR id IN (SELECT value FROM json_each(?3))) ORDER BY no DESC",
             RunListFilter::has_text()
         );
         let escape = |text: &str| text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
         let text = filter.text.as_deref().map(escape);
         let before = filter.before.as_ref().map(RunId::as_str);
+        let ids = filter.ids.as_ref().map(|ids| serde_json::to_string(ids).unwrap_or_default());
         let is_wanted = |row: &RunRow| filter.only.is_none_or(|only| only.is(row));
         let read = || -> rusqlite::Result<Vec<RunRow>> {
             let mut statement = self.db.prepare(&sql)?;
-            let rows = statement.query_map((before, text), |row| Ok(self.row(row)?.seen_at(filter.now_ms)))?;
+            let rows = statement.query_map((before, text, ids), |row| Ok(self.row(row)?.seen_at(filter.now_ms)))?;
             // No row records whether a run is being driven, so the limit is applied here. SQLite
             // reads no more rows than are requested.
             rows.filter(|row| row.as_ref().map_or(true, is_wanted)).take(filter.limit as usize).collect()
@@ -268,6 +271,8 @@ pub struct RunListFilter {
     pub before: Option<RunId>,
     /// Only runs with this property.
     pub only: Option<RunProperty>,
+    /// Only runs with these ids.
+    pub ids: Option<BTreeSet<RunId>>,
     /// Only runs with this text in their title, task, model, id, key, reason or branch, in either
     /// case of ASCII letters.
     pub text: Option<String>,
@@ -315,7 +320,7 @@ impl RunProperty {
 
 impl Default for RunListFilter {
     fn default() -> Self {
-        Self { limit: 50, before: None, only: None, text: None, now_ms: 0 }
+        Self { limit: 50, before: None, only: None, ids: None, text: None, now_ms: 0 }
     }
 }
 

@@ -14,6 +14,11 @@ use serde_json::{Value, json};
 /// The largest number of requests without a run that are searched for a name.
 const MOST_WAITING: u32 = 10_000;
 
+/// Turns the row of an ended run into that of a queued run.
+pub(super) fn show_as_queued(data: &mut Value) {
+    (data["state"], data["outcome"]) = (json!("queued"), Value::Null);
+}
+
 impl Engine {
     /// Finds a run by its id, a prefix of its id, or its key.
     ///
@@ -61,7 +66,7 @@ impl Engine {
     /// Shows an ended run whose resume waits as a queued run.
     async fn with_resume(&self, run: &RunId, mut data: Value) -> Result<Value, EngineError> {
         if data["state"] == "ended" && self.waits_again(run).await? {
-            (data["state"], data["outcome"]) = (json!("queued"), Value::Null);
+            show_as_queued(&mut data);
         }
         Ok(data)
     }

@@ -1,12 +1,12 @@
 //! The list of all runs: waiting, running and ended, the newest first.
 
-use super::glance::as_json;
+use super::glance::{as_json, show_as_queued};
 use super::{Engine, EngineError, RunRequest, now_ms};
 use crate::id::RunId;
 use crate::queue::{Queue, QueueState, QueuedJob};
 use crate::store::{RunListFilter, RunProperty, RunRow, StoreError};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A filter by state or outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,28 +195,64 @@ impl Engine {
             .await
     }
 
+    /// Lists the runs of the store. An ended run whose resume waits counts as a queued run.
     async fn rows(&self, listing: &RunListing, place: &Place) -> Result<Vec<Listed>, EngineError> {
+        let waiting = self.waiting_resumes(listing.limit).await?;
         let only = match listing.which {
             None => None,
-            Some(RunFilter::Queued) => return Ok(Vec::new()),
+            Some(RunFilter::Queued) if waiting.is_empty() => return Ok(Vec::new()),
+            Some(RunFilter::Queued | RunFilter::Ended) => Some(RunProperty::Ended),
             Some(RunFilter::Running) => Some(RunProperty::Running),
             Some(RunFilter::Interrupted) => Some(RunProperty::Interrupted),
             Some(RunFilter::Lost) => Some(RunProperty::Lost),
-            Some(RunFilter::Ended) => Some(RunProperty::Ended),
             Some(RunFilter::Verified) => Some(RunProperty::Verified),
             Some(RunFilter::Failed) => Some(RunProperty::Failed),
         };
-        let (before, text) = (place.run.clone(), listing.text.clone());
-        let filter = RunListFilter { limit: listing.limit + 1, before, only, text, now_ms: now_ms() };
-        self.engine_state
-            .stored(move |store| {
-                let listed = |row: RunRow| {
-                    let data = as_json(store, &row)?;
-                    Ok(Listed::Run { at_ms: row.head.started_at_ms, id: row.head.id, data })
-                };
-                store.runs(&filter)?.into_iter().map(listed).collect()
-            })
-            .await
+        let (limit, text) = (listing.limit + 1, listing.text.clone());
+        let ids = (listing.which == Some(RunFilter::Queued)).then(|| waiting.clone());
+        let mut filter = RunListFilter { limit, before: place.run.clone(), only, ids, text, now_ms: now_ms() };
+        let mut found = Vec::new();
+        while found.len() < limit as usize {
+            let wanted = filter.clone();
+            let page = self.engine_state.stored(move |store| {
+                let listed = |row: RunRow| Ok((as_json(store, &row)?, row.head.started_at_ms, row.head.id));
+                store.runs(&wanted)?.into_iter().map(listed).collect::<Result<Vec<_>, EngineError>>()
+            });
+            let page = page.await?;
+            let is_last = page.len() < limit as usize;
+            filter.before = page.last().map(|(_, _, id)| id.clone());
+            for (mut data, at_ms, id) in page {
+                let waits = data["state"] == "ended" && waiting.contains(&id);
+                if waits {
+                    show_as_queued(&mut data);
+                }
+                let fits = listing.which.is_none() || (listing.which == Some(RunFilter::Queued)) == waits;
+                found.extend(fits.then_some(Listed::Run { at_ms, id, data }));
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the ids of open requests whose runs have not begun, or have not begun again.
+    async fn waiting_resumes(&self, page_size: u32) -> Result<BTreeSet<RunId>, EngineError> {
+        let (mut found, mut before) = (BTreeSet::new(), None);
+        loop {
+            let (queue, states) = (&self.engine_state.queue, [QueueState::Queued, QueueState::Running]);
+            let page = queue.newest(&self.engine_state.pool, &states, before, page_size).await?;
+            before = page.last().map(|(job, _)| job.place);
+            let is_last = page.len() < page_size as usize;
+            let runs: Vec<RunId> = page.iter().map(|(job, _)| RunId::new(job.id.as_str())).collect();
+            found.extend(runs.into_iter().filter(|run| {
+                let live = self.engine_state.live_run(run);
+                live.is_none_or(|live| !live.has_begun())
+            }));
+            if is_last {
+                return Ok(found);
+            }
+        }
     }
 
     /// Returns the numbers of waiting runs and of runs that this server drives.

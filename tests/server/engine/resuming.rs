@@ -127,6 +127,18 @@ async fn a_resume_that_waited_when_the_server_died_is_done_once_by_the_next_one(
     assert_eq!(resume(&server, &run, json!({ "max_turns": 9 })).await.0, 202);
     let (_, row) = server.get(&format!("/v1/runs/{run}")).await;
     assert_eq!((&row["state"], &row["outcome"]), (&json!("queued"), &Value::Null), "{row:#}");
+    for (query, states) in [
+        ("", vec!["running", "queued"]),
+        ("?state=queued", vec!["queued"]),
+        ("?state=ended", vec![]),
+        ("?outcome=failed", vec![]),
+        ("?state=queued&q=nothing", vec![]),
+    ] {
+        let (_, page) = server.get(&format!("/v1/runs{query}")).await;
+        let listed: Vec<&str> =
+            page["runs"].as_array().unwrap().iter().map(|row| row["state"].as_str().unwrap()).collect();
+        assert_eq!(listed, states, "{query}: {page:#}");
+    }
     assert_eq!(resume(&server, &run, json!({ "max_turns": 9 })).await.0, 409, "it waits already");
     server.post(&format!("/v1/runs/{run}/cancel"), json!({})).await;
     assert_eq!(server.ended(&run).await["outcome"]["reason"], "max_turns", "a cancelled resume changes nothing");
