@@ -144,6 +144,14 @@ fn a_key_that_is_refused_ends_with_3_after_one_request() {
         report["message"]
     );
     assert_eq!(model.count(), 1);
+    let own = format!("models:\n  own: {{ provider: openai, model: own, base_url: '{}/v1' }}\n", model.url());
+    let ended = Fledge::new()
+        .task("---\nmodel: own\nlane: false\n---\nDo it.")
+        .file("fledge.local.yaml", &own)
+        .args(&["run", "task.md", "--json"])
+        .run();
+    let message = ended.must_be(3, "provider_failed")["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("(no key was sent: name the key's variable in `api_key_env`)"), "{message}");
 }
 
 #[test]

@@ -214,7 +214,12 @@ impl ModelConnection {
     fn scrubbed(&self, mut error: ModelError) -> ModelError {
         let Endpoint { key, key_from, headers, proxy, .. } = &self.endpoint;
         if let Some(from) = key_from.as_ref().filter(|_| error.fault == ModelErrorKind::Auth) {
-            error.message = error.message.replace(CHECK_THE_KEY, &format!(" (check {from})"));
+            let hint = match (key.is_none() && headers.is_empty(), &self.endpoint.base_url) {
+                (true, Some(_)) => " (no key was sent: name the key's variable in `api_key_env`)".to_owned(),
+                (true, None) => format!(" (no key was sent: {from} is missing)"),
+                (false, _) => format!(" (check {from})"),
+            };
+            error.message = error.message.replace(CHECK_THE_KEY, &hint);
         }
         let secrets = key.iter().chain(headers.iter().map(|(_, value)| value)).chain(proxy);
         // Redact each word: `Bearer KEY` may come back without its first word.
