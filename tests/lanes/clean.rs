@@ -32,6 +32,12 @@ fn only_the_tree_is_there_and_what_is_written_is_gone() {
 }
 
 #[test]
+fn the_mounts_of_control_groups_are_those_that_a_program_sees_by_hand() {
+    let step = "cut -d ' ' -f 4 /proc/self/mountinfo >roots; ! grep -q '^/[.][.]' roots";
+    clean(&format!("steps: [{{ run: \"{step}\" }}]")).run().must_exit(0);
+}
+
+#[test]
 fn it_has_the_environment_and_the_hiding_places_of_a_gate() {
     let secret = unique();
     let lane = "steps:\n  - { name: env, run: 'test -z \"$MY_VALUE$MY_PASSWORD\"' }\n  - { name: home, run: 'test ! -e \"$HOME/diary\"' }\n";

@@ -26,11 +26,11 @@ pub(super) const USERS: [&[&str]; 3] = [
     &["--unshare-user"],
     &["--unshare-user-try"], // root, without user namespaces
 ];
-const ALWAYS: [&str; 15] = [
+// A new cgroup namespace would show the mounts of cgroups outside of their root, at which Java fails.
+const ALWAYS: [&str; 14] = [
     "--unshare-pid",
     "--unshare-ipc",
     "--unshare-uts",
-    "--unshare-cgroup-try",
     "--die-with-parent",
     "--new-session", // programs cannot type into a terminal
     "--cap-drop",
