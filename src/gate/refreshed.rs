@@ -37,6 +37,13 @@ pub(super) async fn caches(
     }
     let difference = DependencyDifference::compare(gate, site, tree, stop).await.map_err(RoomError::from)?;
     let Some(difference) = difference else { return Ok(caches) };
+    if let Some(entry) = difference.refused_entry(gate) {
+        let step = lane.setup.first().map(|step| step.name.clone()).unwrap_or_default();
+        let why = format!(
+            "{entry}: with network, fledge gives a setup only packages from the registry, without options, folders or hooks"
+        );
+        return Err(BaseError::Setup { lane: lane.name.clone(), step, why });
+    }
     let ground = difference.ground(gate, site, tree, stop).await.map_err(RoomError::from)?;
     let folder = folder(site, lane, &ground);
     let io = |source| BaseError::Cache { path: folder.clone(), source };

@@ -131,6 +131,12 @@ pub(super) struct DependencyDifference {
 }
 
 impl DependencyDifference {
+    /// Returns the first refused entry, as a line, of the manifests that the task does not open.
+    pub(super) fn refused_entry(&self, gate: &Gate) -> Option<&String> {
+        let is_opened = |line: &str| line.split_once(": `").is_some_and(|(path, _)| gate.policy.is_opened(path));
+        self.refused.iter().find(|line| !is_opened(line))
+    }
+
     /// Compares a tree with the base. Returns `None` if the dependencies are equal.
     pub(super) async fn compare(
         gate: &Gate,

@@ -162,9 +162,14 @@ impl<'c> Comparison<'c> {
         }
         let normal = |text: &str| text.to_lowercase().replace("%2f", "/").replace(['_', '.'], "-");
         let name = normal(&entry.name);
+        let path_of = |url: &str| url.split(['?', '#']).next().unwrap_or_default().to_owned();
         let is_own = |url: &&String| match self.format {
-            LockFormat::Npm | LockFormat::Pnpm | LockFormat::Yarn => normal(url).contains(&format!("/{name}/")),
-            LockFormat::Uv => normal(url).rsplit('/').next().is_some_and(|file| file.starts_with(&format!("{name}-"))),
+            LockFormat::Npm | LockFormat::Pnpm | LockFormat::Yarn => {
+                normal(&path_of(url)).contains(&format!("/{name}/"))
+            }
+            LockFormat::Uv => {
+                normal(&path_of(url)).rsplit('/').next().is_some_and(|file| file.starts_with(&format!("{name}-")))
+            }
             LockFormat::Composer => {
                 named.iter().any(|known| known.urls.iter().any(|known| repository(known) == repository(url)))
             }

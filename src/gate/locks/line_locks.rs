@@ -74,9 +74,13 @@ pub(super) fn requirements(content: &str) -> Result<LockFile, String> {
     if content.contains('\0') {
         return Err("the list is not text".into());
     }
+    if let Some(encoding) = content.lines().take(2).find_map(other_encoding) {
+        return Err(format!("it is written in {encoding}, not in UTF-8"));
+    }
     let mut lock = LockFile::default();
     for line in &joined(content) {
-        let line = line.split(" #").next().unwrap_or(line).trim();
+        let comment = [" #", "\t#"].iter().filter_map(|sign| line.find(sign)).min();
+        let line = line[..comment.unwrap_or(line.len())].trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
@@ -87,6 +91,14 @@ pub(super) fn requirements(content: &str) -> Result<LockFile, String> {
         }
     }
     Ok(lock)
+}
+
+/// Returns the encoding that a comment declares, as pip reads it, if it is not UTF-8 or part of it.
+fn other_encoding(line: &str) -> Option<&str> {
+    let (_, rest) = line.strip_prefix('#')?.split_once("coding")?;
+    let name = rest.strip_prefix([':', '='])?.trim_start();
+    let name = name.split(|c: char| !(c.is_alphanumeric() || "-_.".contains(c))).next()?;
+    (!["utf-8", "utf8", "utf_8", "ascii", "us-ascii"].contains(&name.to_ascii_lowercase().as_str())).then_some(name)
 }
 
 /// Joins the lines of a list as pip does. A backslash at the end of a line joins the next line
@@ -147,9 +159,10 @@ fn requirement(line: &str) -> LockEntry {
         let is_path = first.starts_with(['.', '/', '~']) || first.ends_with(".whl") || first.ends_with(".tar.gz");
         (is_path || first.contains("://") || first.starts_with("git+")).then_some(first)
     };
-    let mut entry = match place.or_else(|| line.split_once(" @ ").map(|(_, place)| place.trim())) {
+    let direct = direct_reference(line);
+    let mut entry = match direct.map(|(_, place)| place).or(place) {
         Some(place) => {
-            let name = line.split_once(" @ ").map_or_else(|| place.to_owned(), |(name, _)| normal(name.trim()));
+            let name = direct.map_or_else(|| place.to_owned(), |(name, _)| normal(name));
             let mut entry = LockEntry::new(name, "");
             entry.source = if place.contains("://") || place.starts_with("git+") || place.starts_with("file:") {
                 PackageSource::Address(place.split_whitespace().next().unwrap_or(place).to_owned())
@@ -169,6 +182,15 @@ fn requirement(line: &str) -> LockEntry {
     };
     entry.checksums = hashes;
     entry
+}
+
+/// Splits `name[extras] @ place` into the name and the place. Spaces around the `@` are optional.
+fn direct_reference(line: &str) -> Option<(&str, &str)> {
+    let end = line.find(|c: char| !(c.is_alphanumeric() || "._-".contains(c)))?;
+    let rest = line[end..].trim_start();
+    let rest = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or(rest, |(_, rest)| rest);
+    let place = rest.trim_start().strip_prefix('@')?.trim();
+    (end > 0).then_some((&line[..end], place))
 }
 
 /// Returns the normalized name of a Python package.

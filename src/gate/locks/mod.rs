@@ -12,6 +12,7 @@ mod registries;
 mod toml_locks;
 mod yarn;
 
+use super::install;
 use super::policy::{PathChange, PathChangeKind, TreeSide};
 use crate::verdict::TamperFinding;
 pub(super) use manifests::is_manifest;
@@ -112,7 +113,7 @@ impl LockFormat {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let in_requirements = folder.rsplit('/').next() == Some("requirements");
         let has_ending = name.ends_with(".txt") || name.ends_with(".in");
-        let is_list = in_requirements || ["requirements", "constraints"].iter().any(|start| name.starts_with(start));
+        let is_list = in_requirements || ["requirements", "constraints", "reqs"].iter().any(|word| name.contains(word));
         Some(match name {
             "package-lock.json" | "npm-shrinkwrap.json" => Self::Npm,
             "pnpm-lock.yaml" => Self::Pnpm,
@@ -182,8 +183,15 @@ pub(super) fn findings_and_notes(
     let (mut findings, mut notes) = (Vec::new(), Vec::new());
     for PathChange { path, kind } in changes.iter().filter(|change| change.kind != PathChangeKind::ModeChanged) {
         let (was, is) = (contents(path, TreeSide::Base), contents(path, TreeSide::Candidate));
+        // npm prefers `npm-shrinkwrap.json` to the lock file beside it.
+        let replaced = || path.strip_suffix("npm-shrinkwrap.json").map(|folder| format!("{folder}package-lock.json"));
+        let was = was.or_else(|| contents(&replaced()?, TreeSide::Base));
         let mut wrong = Vec::new();
-        if let Some(format) = LockFormat::of_path(path) {
+        let format = LockFormat::of_path(path);
+        if format.is_none() && install::is_lock(path) {
+            notes.push(format!("{path}: changed, and fledge does not compare this format"));
+        }
+        if let Some(format) = format {
             let manifest_is_gone = |other: &PathChange| {
                 other.kind == PathChangeKind::Removed && manifests::is_beside(format.ecosystem(), path, &other.path)
             };

@@ -268,6 +268,32 @@ fn an_update_from_the_address_of_another_package_is_found() {
     let (wrong, notes) = compared(CASES[0].path, Some(CASES[0].base), Some(&changed(CASES[0].base, update)), &[]);
     assert!(wrong.len() == 1 && wrong[0].ends_with("which is the address of another package"), "{wrong:?}");
     assert_eq!(notes, ["web/package-lock.json: 1 updated (left-pad 1.3.0 → 1.3.9)"]);
+    let disguised = [update[0], &update[1].replace(".tgz", ".tgz?/left-pad/")];
+    let (wrong, _) = compared(CASES[0].path, Some(CASES[0].base), Some(&changed(CASES[0].base, disguised)), &[]);
+    assert!(wrong.len() == 1 && wrong[0].ends_with("which is the address of another package"), "{wrong:?}");
+}
+
+#[test]
+fn a_lock_file_of_another_format_is_named_if_it_changes() {
+    for path in ["pdm.lock", "web/bun.lock", "Pipfile.lock"] {
+        let change = PathChange { path: path.into(), kind: PathChangeKind::Modified };
+        let (findings, notes) = findings_and_notes(&[change], |_, _| Some(Vec::new()), |_| false);
+        assert_eq!(notes, [format!("{path}: changed, and fledge does not compare this format")]);
+        assert_eq!(findings, []);
+    }
+}
+
+#[test]
+fn a_new_shrinkwrap_is_compared_with_the_lock_file_that_it_replaces() {
+    let dropped = changed(CASES[0].base, CASES[0].dropped);
+    let contents = |path: &str, side: TreeSide| match (path, side) {
+        ("web/package-lock.json", _) => Some(CASES[0].base.as_bytes().to_vec()),
+        ("web/npm-shrinkwrap.json", TreeSide::Candidate) => Some(dropped.as_bytes().to_vec()),
+        _ => None,
+    };
+    let added = PathChange { path: "web/npm-shrinkwrap.json".into(), kind: PathChangeKind::Added };
+    let (findings, _) = findings_and_notes(&[added], contents, |_| false);
+    assert!(findings.len() == 1 && findings[0].rule.contains("its checksum was sha512-AA=="), "{findings:?}");
 }
 
 #[test]
@@ -284,6 +310,34 @@ fn options_count_as_pip_joins_lines_and_reads_starts_of_names() {
     ] {
         assert_eq!(tried(more).0.len(), 1, "{more}");
     }
+    for more in [
+        "b @ https://evil.example/b.whl\n",
+        "b@ https://evil.example/b.whl\n",
+        "b@https://evil.example/b.whl\n",
+        "b[x] @https://evil.example/b.whl\n",
+        "b\t@\thttps://evil.example/b.whl\t# why\n",
+        "b @ git+https://evil.example/b\n",
+    ] {
+        assert_eq!(
+            tried(more).0,
+            ["`b`: it comes from ADDRESS, which the base does not use"].map(|text| {
+                text.replace(
+                    "ADDRESS",
+                    if more.contains("git+") { "git+https://evil.example/b" } else { "https://evil.example/b.whl" },
+                )
+            }),
+            "{more}"
+        );
+    }
+    let encoded = compared(
+        "dev-requirements.in",
+        Some("a\n"),
+        Some("# -*- coding: utf-7 -*-\na\n+AC0-i https://e.example\n"),
+        &[],
+    );
+    assert!(encoded.0.len() == 1 && encoded.0[0].contains("it is written in utf-7, not in UTF-8"), "{encoded:?}");
+    let plain = compared("dev-requirements.in", Some("a\n"), Some("# coding: utf-8\na\nb\n"), &[]);
+    assert_eq!(plain, (Vec::new(), vec!["dev-requirements.in: 1 added (b)".to_owned()]));
     let note = |told: &str| (Vec::<String>::new(), vec![format!("requirements.txt: {told}")]);
     assert_eq!(tried("--pre\n"), note("`--pre` is new"));
     assert_eq!(tried("--no-binary :all:\n"), note("`--no-binary :all:` is new"));

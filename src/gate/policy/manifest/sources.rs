@@ -139,6 +139,8 @@ fn listed(form: ManifestForm) -> &'static [&'static str] {
             "target/*/dependencies",
             "target/*/dev-dependencies",
             "target/*/build-dependencies",
+            "target/*/dev_dependencies",
+            "target/*/build_dependencies",
         ],
         ManifestForm::Node => &["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"],
         ManifestForm::Python => &[

@@ -169,6 +169,18 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
     (
         "pyproject.toml",
         "",
+        "[tool.uv.pip]\nindex-url = 'https://e.example'\n",
+        "[tool.uv.pip.index-url] added: it says where packages come from",
+    ),
+    (
+        "pyproject.toml",
+        "",
+        "[[tool.rye.sources]]\nname = 'default'\nurl = 'https://e.example'\n",
+        "[tool.rye.sources] added: it says where packages come from",
+    ),
+    (
+        "pyproject.toml",
+        "",
         "[tool.uv.sources]\nevil = [{ index = 'own' }, { git = 'https://e.example/i' }]\n",
         "[tool.uv.sources] `evil` comes from git https://e.example/i, a source that the base does not use",
     ),
