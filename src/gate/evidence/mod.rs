@@ -109,9 +109,9 @@ impl StepEvidence {
         if self.is_green && self.printed.failed() > before {
             return Some((CONTRADICTORY.into(), MissingTests::Nothing));
         }
-        // A red base does not show what a passing step prints. The last summary of a program is the
-        // program's own, so its failures count.
-        if self.is_green && !base.is_green && self.printed.ends_failed() {
+        // The last summary of a program is the program's own, so its failures count, also where the
+        // base passed with failures: a pipe such as `go test ./... | cat` hides the exit code.
+        if self.is_green && self.printed.ends_failed() {
             return Some((CONTRADICTORY.into(), MissingTests::Nothing));
         }
         // Without `-v`, Go names failing tests only, so its packages show that tests ran.

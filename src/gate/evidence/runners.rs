@@ -51,7 +51,7 @@ const KINDS: [(TestRunner, CanaryTerms); 13] = [
 type Skips = fn(&str) -> Option<u64>;
 /// The parsers of skipped tests, one for each family of runners. The flag is true if the runner's
 /// summary counts skipped tests among those that ran.
-const SKIPS: [(Skips, bool); 13] = [
+const SKIPS: [(Skips, bool); 15] = [
     // The code under test can turn a test into an expected failure, just as it can skip the test.
     (|line| sum(pytest_counts(line)?, ',', &["skipped", "xfailed"]), false),
     (unittest_skipped, true),
@@ -65,6 +65,8 @@ const SKIPS: [(Skips, bool); 13] = [
     (|line| rspec(line).and_then(|_| sum(line, ',', &["pending"])), true),
     (|line| minitest(line).and_then(|_| sum(line, ',', &["skips", "pendings", "omissions"])), true),
     (phpunit_skipped, true),
+    (|line| console_count(line, "tests aborted"), true),
+    (|line| console_count(line, "tests skipped"), false),
     (|line| exunit(line).and_then(|_| sum(line, ',', &["skipped"])), true),
 ];
 /// The lines that runners print if they find no tests.
@@ -316,14 +318,16 @@ fn surefire_counts(line: &str) -> Option<[u64; 4]> {
 /// Parses `[         7 tests started         ]`, `[         0 tests failed          ]` and
 /// `[         1 containers failed     ]` of JUnit's console launcher.
 fn console(line: &str) -> Option<(u64, u64)> {
-    let (count, what) = line.strip_prefix("[ ")?.strip_suffix(" ]")?.trim().split_once(' ')?;
-    let count = count.parse().ok()?;
-    match what {
-        "tests started" => Some((count, 0)),
-        "tests failed" => Some((0, count)),
-        "containers failed" if count > 0 => Some((0, count)),
-        _ => None,
-    }
+    let started = console_count(line, "tests started").map(|count| (count, 0));
+    let failed = || console_count(line, "tests failed").map(|count| (0, count));
+    let containers = || console_count(line, "containers failed").filter(|count| *count > 0).map(|count| (0, count));
+    started.or_else(failed).or_else(containers)
+}
+
+/// Returns the number in `[ 8 tests started ]` of JUnit's console launcher.
+fn console_count(line: &str, what: &str) -> Option<u64> {
+    let (count, found) = line.strip_prefix("[ ")?.strip_suffix(" ]")?.trim().split_once(' ')?;
+    (found == what).then(|| count.parse().ok())?
 }
 
 /// Parses `12 examples, 1 failure, 2 pending, 1 error occurred outside of examples` of RSpec,

@@ -84,7 +84,7 @@ fn without_a_report_what_is_printed_is_counted_and_only_speaks_against() {
 }
 
 #[test]
-fn a_green_step_with_failed_tests_is_reported_unless_the_base_printed_them_too() {
+fn a_green_step_with_failed_tests_is_reported_whatever_the_base_printed() {
     let failed = "running 2 tests\ntest result: FAILED. 1 passed; 1 failed;";
     let red = StepEvidence { is_green: false, ..printed(failed) };
     let told = ["verify/test: the step passed although its test output reports failures"];
@@ -92,7 +92,9 @@ fn a_green_step_with_failed_tests_is_reported_unless_the_base_printed_them_too()
     let two = "running 3 tests\ntest result: FAILED. 1 passed; 2 failed;";
     assert_eq!(shortfalls(StepEvidence { is_green: false, ..printed(two) }, printed(failed)), told);
     assert_eq!(shortfalls(printed(""), printed(failed)), told);
-    assert_eq!(shortfalls(printed(failed), printed(failed)), [""; 0]);
+    assert_eq!(shortfalls(printed(failed), printed(failed)), told);
+    let inner = "running 2 tests\ntest result: FAILED. 1 passed; 1 failed;\ntest result: ok. 2 passed; 0 failed;";
+    assert_eq!(shortfalls(printed(inner), printed(inner)), [""; 0]);
     assert_eq!(shortfalls(red, printed("running 2 tests\ntest result: ok. 2 passed; 0 failed;")), [""; 0]);
 }
 
@@ -112,6 +114,16 @@ fn a_test_that_failed_on_the_base_is_not_skipped_now() {
     assert_eq!(shortfalls(red.clone(), printed("Ran 2 tests in 0.001s\nOK (skipped=1)")), told);
     let more = printed("Ran 3 tests in 0.001s\nOK (skipped=1)");
     assert_eq!(shortfalls(red, more), told, "also where a new one takes its place in the sum");
+}
+
+#[test]
+fn tests_that_junit_aborts_did_not_run() {
+    let ended = |aborted: u32| {
+        printed(&format!("[         8 tests started         ]\n[         {aborted} tests aborted         ]"))
+    };
+    let told = ["verify/test: fewer tests ran than on the base: 0 of 8"];
+    assert_eq!(shortfalls(ended(0), ended(8)), told);
+    assert_eq!(shortfalls(ended(0), ended(0)), [""; 0]);
 }
 
 #[test]
@@ -194,6 +206,22 @@ fn a_step_that_passes_with_failing_tests_contradicts_itself_without_a_base() {
     assert_eq!(contradiction(failed, false), None);
     assert_eq!(contradiction("1..2\nok 1 - adds\nnot ok 2 - halves # TODO later", true), None);
     assert_eq!(contradiction("1 failed in 0.01s\n1..1\nok 1 - sees failures", true), None);
+}
+
+#[test]
+fn a_step_whose_pipe_hides_the_same_failure_on_the_base_is_no_pass() {
+    let failed = "1..2\nok 1 - adds\nnot ok 2 - halves";
+    let shown = |text: &str| {
+        let mut printed = PrintedCounts::default();
+        text.lines().for_each(|line| printed.read_line(line));
+        printed.end();
+        StepEvidence::new(None, None, printed, true)
+    };
+    let told = "verify/test: the step passed although its test output reports failures";
+    assert_eq!(shortfalls(shown(failed), shown(failed)), [told]);
+    assert_eq!(shortfalls(shown(failed), shown("1..2\nok 1 - adds\nok 2 - halves")), [""; 0]);
+    let of_a_runner = "1 failed in 0.01s\n1..1\nok 1 - sees failures";
+    assert_eq!(shortfalls(shown(of_a_runner), shown(of_a_runner)), [""; 0]);
 }
 
 #[test]
