@@ -87,6 +87,7 @@ impl CleanGate {
             hidden: vec![environment.state_dir().map_err(CliError::input)?],
             env,
             logs: logs.path().to_owned(),
+            earlier_logs: None,
             mask: secrets(environment, &set, &LateSecrets::default()),
             rooms: logs.path().join("rooms"),
             ignored: root.to_owned(), // as the workspace has them now

@@ -293,6 +293,7 @@ impl PreparedWorkspace {
             hidden: enclosure::hidden(settings),
             env: settings.step_env.clone(),
             logs: run.logs(),
+            earlier_logs: settings.earlier.as_ref().map(|earlier| run.of_other(&earlier.run).logs()),
             mask: settings.secrets.clone(),
             rooms: run.path().join("rooms"),
             ignored: run.path().join(IGNORED),

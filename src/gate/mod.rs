@@ -142,6 +142,8 @@ pub struct GateSite {
     pub env: Vec<(String, String)>,
     /// The folder for step logs. Each attempt gets its own subfolder.
     pub logs: PathBuf,
+    /// The folder for step logs of the run that this one continues.
+    pub earlier_logs: Option<PathBuf>,
     /// Hides secrets in the logs that are kept.
     pub mask: SecretMask,
     /// The folder in which rooms are made.

@@ -53,6 +53,11 @@ impl RunDir {
         self.path.join("logs")
     }
 
+    /// Returns the folder of another run of the project.
+    pub fn of_other(&self, run: &RunId) -> Self {
+        Self { path: self.path.with_file_name(run.as_str()) }
+    }
+
     /// Returns the folder of the full texts of tool results that were cut.
     pub fn outputs(&self) -> PathBuf {
         self.path.join("outputs")

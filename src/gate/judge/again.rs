@@ -1,14 +1,22 @@
 //! Verdicts for trees that have failed before. Such trees are not judged again, whether an attempt
-//! changed nothing or went back to earlier work. Nor is the tree of a base that failed.
+//! changed nothing or went back to earlier work. Nor is the tree of a base that failed. Where they
+//! must be judged again, in the workspace or in a resumed run, a pass does not count.
 
 use super::early::EarlyEnd;
 use super::{GateRun, JudgeRecord};
 use crate::gate::candidate::Candidate;
 use crate::id::TreeId;
-use crate::verdict::{Ruling, StepReport, StepStatus, Verdict, as_judged};
+use crate::verdict::{Ruling, StepReport, Verdict, as_judged};
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
+
+/// The file in the folder of a run with the trees that have failed, one on a line.
+const FAILED_TREES: &str = "failed-trees";
+/// The reason for failing a tree that passes after it has failed.
+const FLAKY: &str = "the checks failed on the same files before, so this pass does not count: the code or the checks \
+    are flaky. Change what makes the result differ from run to run.";
 
 impl GateRun<'_> {
     /// Judges a candidate, unless its tree has failed already.
@@ -26,17 +34,20 @@ impl GateRun<'_> {
             return Ok(verdict);
         }
         let tree = candidate.tree.clone();
-        let result = self.judge_candidate(candidate, record).await;
+        let mut result = self.judge_candidate(candidate, record).await;
+        if matches!(&result, Ok(verdict) if verdict.ruling == Ruling::Passed) && self.has_failed(&tree) {
+            result = Err(self.fell_short(record, FLAKY));
+        }
         self.keep_failure(tree, &result);
         result
     }
 
     /// Returns the verdict on a tree that has failed already, so that flaky checks are not repeated
-    /// until they pass. Where a lane runs in the workspace, every tree is judged, because the
-    /// result depends on more than the tree.
+    /// until they pass. Where a lane runs in the workspace, every tree is judged, because its
+    /// failure may have changed.
     fn same_again(&self, tree: &TreeId) -> Option<Verdict> {
         let failed = self.gate.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        let (attempt, verdict) = failed.get(tree).filter(|_| !self.is_base)?;
+        let (attempt, verdict) = failed.get(tree).filter(|_| !self.is_base && self.gate.is_clean())?;
         Some(self.repeat(*attempt, verdict))
     }
 
@@ -78,15 +89,42 @@ impl GateRun<'_> {
         Verdict { feedback, notes, duration_ms, unchanged_since: Some(attempt), ..verdict.clone() }
     }
 
-    /// Records a tree that has failed, unless a lane runs in the workspace.
-    fn keep_failure(&self, tree: TreeId, result: &Result<Verdict, EarlyEnd>) {
-        if let Err(EarlyEnd::Ruled(verdict)) = result
-            && verdict.ruling == Ruling::Failed
-            && verdict.steps.iter().any(|step| step.status == StepStatus::Failed)
-            && self.gate.is_clean()
-        {
-            let mut failed = self.gate.failed.lock().unwrap_or_else(PoisonError::into_inner);
-            failed.entry(tree).or_insert_with(|| (self.attempt, (**verdict).clone()));
-        }
+    /// Returns whether the checks failed on a tree in this run, in this process or an earlier one,
+    /// or in the run that this one continues.
+    fn has_failed(&self, tree: &TreeId) -> bool {
+        let failed = self.gate.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.contains_key(tree) || self.kept_failures().contains(&tree.to_string())
     }
+
+    /// Returns the trees that failed in this run and in the run that it continues.
+    fn kept_failures(&self) -> BTreeSet<String> {
+        let folders = [Some(&self.site.logs), self.site.earlier_logs.as_ref()].into_iter().flatten();
+        let texts = folders.filter_map(|logs| fs::read_to_string(failed_trees(logs)).ok());
+        texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+    }
+
+    /// Records a tree that has failed. The failure of a setup or an installation does not count: it
+    /// may depend on the network.
+    fn keep_failure(&self, tree: TreeId, result: &Result<Verdict, EarlyEnd>) {
+        let Err(EarlyEnd::Ruled(verdict)) = result else { return };
+        if verdict.ruling != Ruling::Failed || verdict.steps.is_empty() {
+            return;
+        }
+        let mut kept = self.kept_failures();
+        if kept.insert(tree.to_string()) {
+            let lines: String = kept.iter().map(|tree| format!("{tree}\n")).collect();
+            let path = failed_trees(&self.site.logs);
+            let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+            if let Err(error) = made.and_then(|()| fs::write(&path, lines)) {
+                tracing::warn!(%error, "cannot keep the trees that failed");
+            }
+        }
+        let mut failed = self.gate.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.entry(tree).or_insert_with(|| (self.attempt, (**verdict).clone()));
+    }
+}
+
+/// Returns the file with failed trees of the run that has these logs.
+fn failed_trees(logs: &Path) -> PathBuf {
+    logs.with_file_name(FAILED_TREES)
 }

@@ -155,6 +155,48 @@ async fn what_git_ignores_and_what_is_in_caches_may_be_made_in_a_room() {
 }
 
 #[tokio::test]
+async fn a_tree_that_failed_once_is_never_verified_later() {
+    let outside = crate::test_support::temp_dir();
+    let passes = outside.path().join("passes");
+    let (here, held) = (format!("test -f {}", passes.display()), "steps: [{ run: 'test -f $FLEDGE_HOLDOUT/passes' }]");
+    let (clean, in_place) = (lane("", &[&here]), lane("room: in-place", &[&here]));
+    for (lane, held, is_repeated) in
+        [(clean.as_str(), None, true), (&in_place, None, false), ("steps: [{ run: 'true' }]", Some(held), true)]
+    {
+        let fixture = fixture(&[("src/a", "a\n")], &[("verify", lane)], held).await;
+        let set = |passing: bool| {
+            for file in [&passes, &fixture.home.path().join("held/passes")] {
+                if passing { fs::write(file, "").unwrap() } else { drop(fs::remove_file(file)) }
+            }
+        };
+        set(false);
+        fixture.write("src/a", "b\n");
+        assert_eq!(fixture.ruling().await, Ruling::Failed, "{lane}");
+        set(true);
+        let again = fixture.judged(OnTamper::Restore).await;
+        assert_eq!((again.ruling, again.unchanged_since.is_some()), (Ruling::Failed, is_repeated), "{lane}");
+        fixture.write("src/a", "c\n");
+        assert_eq!(fixture.ruling().await, Ruling::Passed, "{lane}");
+        fixture.write("src/a", "b\n");
+        // Another process judges the tree again, because it does not have the verdict.
+        let fixture = fixture.taken_up_again();
+        let later = fixture.judged(OnTamper::Restore).await;
+        assert_eq!((later.ruling, &later.proof), (Ruling::Failed, &None), "{lane}");
+        assert!(later.feedback.contains("failed on the same files before"), "{}", later.feedback);
+        let mut site = fixture.site(OnTamper::Restore);
+        site.earlier_logs = Some(std::mem::replace(&mut site.logs, fixture.home.path().join("new/logs")));
+        let fixture = fixture.taken_up_again();
+        let continued = fixture.gate().judge(&site, 1, &CancellationToken::new(), &|_| {}).await;
+        assert_eq!(continued.ruling, Ruling::Failed, "{lane}");
+        site.earlier_logs = None;
+        site.logs = fixture.home.path().join("another/logs");
+        let fixture = fixture.taken_up_again();
+        let another = fixture.gate().judge(&site, 1, &CancellationToken::new(), &|_| {}).await;
+        assert_eq!(another.ruling, Ruling::Passed, "{}", another.feedback);
+    }
+}
+
+#[tokio::test]
 async fn a_gate_that_is_taken_up_again_knows_what_the_base_has_shown() {
     let fixture =
         fixture(&[("a.count", "Ran 3 tests in 0.1s\n")], &[("verify", &lane("", &["cat *.count"]))], None).await;
