@@ -10,6 +10,13 @@ use super::{SpecChoice, Task, Tier, ToolChoice};
 use crate::yaml::{FilePlace, MarkdownDocument, Problem, Problems, TableReader, YamlNode, YamlValue, document};
 use std::path::Path;
 
+/// The keys of the front matter of a task.
+#[rustfmt::skip]
+pub const TASK_KEYS: [&str; 26] = [
+    "allow_edit", "approve", "base", "baseline", "budget", "candidates", "commit", "context", "expect", "files", "isolation", "lane", "max_retries", "mcp",
+    "model", "needs", "on_tamper", "output_schema", "params", "protect", "schedule", "specs", "stuck_after", "tier", "title", "tools",
+];
+
 /// Keys of the configuration and of other tools, each with the name of the key here.
 const OTHERS: &[(&str, &str)] = &[
     ("approval", "approve"),

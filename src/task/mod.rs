@@ -16,7 +16,7 @@ pub use approval::asks;
 pub(crate) use candidates::CANDIDATES;
 pub use candidates::Candidates;
 pub use defaults::TaskDefaults;
-pub use file::{TaskError, declared_params, needs, parse, parse_with, place_of, races};
+pub use file::{TASK_KEYS, TaskError, declared_params, needs, parse, parse_with, place_of, races};
 pub(crate) use file::{check_glob, read_budget};
 pub use params::{ParamSpec, parse_values};
 #[cfg(feature = "cli")]

@@ -170,6 +170,7 @@ mod tests {
     fn the_schema_of_a_task_has_the_keys_of_its_reader_and_takes_what_that_takes() {
         let schema = schema();
         assert_eq!(keys(&schema), known("@", read));
+        assert_eq!(keys(&schema), crate::task::TASK_KEYS);
         for (path, around) in [
             ("tools", "tools: { @ }"),
             ("approve", "approve: { @ }"),

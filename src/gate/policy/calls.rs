@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 const GIT_RUNS: &str = "a git hook or the git configuration runs it";
 /// The maximum number of scripts that are followed.
 pub(super) const MOST: usize = 500;
+/// The maximum number of folders that one script enters.
+const MOST_ENTERED: usize = 64;
 
 /// Returns the rules for the files that the user's git reads and runs. `read` returns the content
 /// of a file of the workspace.
@@ -22,7 +24,13 @@ pub(in crate::gate) fn rules_of_git(
     let rule = |path: &str, why: &str| ProtectedRule { pattern: super::exactly(path), why: why.into() };
     let mut rules: Vec<ProtectedRule> = git.hooks.iter().chain(&git.files).map(|path| rule(path, GIT_READS)).collect();
     let commands = git.commands.iter().map(|command| without_places(command));
-    let run = commands.flat_map(|command| run_by("", &command, &mut |path| read(path).is_some(), |_| true));
+    let run = commands.flat_map(|command| {
+        // A program of the configuration may be missing. A new file would be the program then.
+        let is_path = |path: &str| path.contains('/') && !path.contains(|c: char| "$*?[]%:\\~#!".contains(c));
+        let is_new = |path: &str| !command.contains('\n') && is_path(path);
+        let mut has = |path: &str| read(path).is_some() || is_new(path);
+        run_below("", &command, &entered(&command), &mut has, |_| true)
+    });
     let run: BTreeSet<String> = run.filter(|path| !path.contains("node_modules/")).collect();
     rules.extend(with_called(run, read).iter().map(|path| rule(path, GIT_RUNS)));
     rules
@@ -37,7 +45,7 @@ pub(super) fn with_called(
     open.retain(|script| !manifest::is_one(script));
     while let Some(script) = open.pop_first().filter(|_| found.len() < MOST) {
         let text = without_places(&text(&script, read).unwrap_or_default());
-        let called = run_by(&script, &text, &mut |path| read(path).is_some(), is_script);
+        let called = run_below(&script, &text, &entered(&text), &mut |path| read(path).is_some(), is_script);
         found.insert(script);
         open.extend(called.into_iter().filter(|path| !found.contains(path)));
     }
@@ -53,7 +61,21 @@ pub(super) fn run_by(
     has: &mut dyn FnMut(&str) -> bool,
     is_meant: impl Fn(&str) -> bool,
 ) -> Vec<String> {
+    run_below(script, text, &BTreeSet::new(), has, is_meant)
+}
+
+/// Returns the files of [`run_by`] for a script that may run commands in these folders too. The
+/// folders are relative to the root or to the folder of the script.
+pub(super) fn run_below(
+    script: &str,
+    text: &str,
+    below: &BTreeSet<String>,
+    has: &mut dyn FnMut(&str) -> bool,
+    is_meant: impl Fn(&str) -> bool,
+) -> Vec<String> {
     let folder = script.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut folders = BTreeSet::from(["", folder].map(str::to_owned));
+    folders.extend(["", folder].iter().flat_map(|from| below.iter().filter_map(|below| inside(from, below))));
     let mut found = Vec::new();
     for command in text.split(['\n', ';', '|', '&', '(', ')', '{', '}', '"', '\'', '`']).map(words) {
         for (number, word) in command.iter().enumerate() {
@@ -65,12 +87,38 @@ pub(super) fn run_by(
                 names.extend(module_files(plain).into_iter().filter(|name| is_meant(name)));
             }
             for name in names {
-                let files = BTreeSet::from(["", folder]).into_iter().filter_map(|folder| inside(folder, &name));
+                let files = folders.iter().filter_map(|folder| inside(folder, &name));
                 found.extend(files.filter(|path| has(path)));
             }
         }
     }
     found
+}
+
+/// Returns the folders that a script may enter: those that it names after `cd`, and those that it
+/// assigns to variables, since a variable may follow `cd`. A later folder may be below an earlier
+/// one.
+pub(super) fn entered(text: &str) -> BTreeSet<String> {
+    let is_plain = |word: &&str| !word.starts_with('-') && !word.contains(|c: char| "$*?[]<>".contains(c));
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let (mut all, mut below) = (BTreeSet::new(), BTreeSet::from([String::new()]));
+    for command in text.split(['\n', ';', '|', '&', '(', ')', '{', '}', '`']) {
+        if below.len().max(all.len()) >= MOST_ENTERED {
+            break;
+        }
+        let mut words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
+        let assigned = words.clone().filter_map(|word| word.split_once('='));
+        let assigned = assigned.filter(|(name, _)| is_name(name)).map(|(_, value)| value.trim_matches(['"', '\'']));
+        all.extend(assigned.filter(is_plain).filter_map(|value| inside("", value)));
+        if !words.by_ref().any(|word| matches!(word, "cd" | "pushd" | "chdir" | "-C")) {
+            continue;
+        }
+        let Some(folder) = words.find(is_plain) else { continue };
+        let found: Vec<String> = below.iter().filter_map(|from| inside(from, folder)).collect();
+        below.extend(found.into_iter().take(MOST_ENTERED));
+    }
+    all.extend(below);
+    all.into_iter().take(MOST_ENTERED).collect()
 }
 
 /// Returns the files that may hold the module of `python -m`.
@@ -161,6 +209,11 @@ mod tests {
             ("qa/hook.py", ""),
             ("qa/all.py", ""),
             ("dev/fs", ""),
+            ("dev/in/after.sh", ""),
+            ("dev/in/by.sh", ""),
+            ("dev/in/there.sh", ""),
+            ("dev/other.sh", ""),
+            ("here/other.sh", ""),
             ("package.json", ""),
             ("node_modules/.bin/x", ""),
         ]);
@@ -172,6 +225,9 @@ mod tests {
                 "./dev/fs clean %f",
                 "python3 qa/hook.py && npx package.json; cat src/app.js",
                 "node_modules/.bin/x",
+                "root=$(git rev-parse --show-toplevel)\ncd \"$root/dev\" && ./in/after.sh\ncd in; sh there.sh\n",
+                "dir=\"$root/dev/in\"\n(cd \"$dir\" && ./by.sh)\n",
+                "dev/new.sh --sign",
                 "true",
             ]
             .map(str::to_owned)
@@ -180,7 +236,18 @@ mod tests {
         let rules = rules_of_git(&git, &mut |path| files.get(path).map(|text| text.as_bytes().to_vec()));
         let rules: Vec<(&str, &str)> = rules.iter().map(|rule| (rule.pattern.as_str(), rule.why.as_str())).collect();
         let read = ["/hooks", "/gitconf"].map(|path| (path, GIT_READS));
-        let run = ["/dev/fs", "/dev/lint.sh", "/qa/all.py", "/qa/hook.py", "/tools/more.sh"].map(|it| (it, GIT_RUNS));
+        let run = [
+            "/dev/fs",
+            "/dev/in/after.sh",
+            "/dev/in/by.sh",
+            "/dev/in/there.sh",
+            "/dev/lint.sh",
+            "/dev/new.sh",
+            "/qa/all.py",
+            "/qa/hook.py",
+            "/tools/more.sh",
+        ]
+        .map(|it| (it, GIT_RUNS));
         assert_eq!(rules, [&read[..], &run].concat());
     }
 }

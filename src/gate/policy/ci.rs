@@ -1,8 +1,9 @@
 //! Files that the CI or a git hook runs.
 
 use super::BaseFiles;
-use super::calls::{run_by, with_called, without_places};
+use super::calls::{entered, run_below, run_by, with_called, without_places};
 use super::checks::is_run_as_check;
+use super::hook_managers::{self, OF_HOOKS};
 use super::made::recipes;
 use super::makefiles::starts_make;
 use super::named::{
@@ -45,15 +46,6 @@ pub(super) const WITH_COMMANDS: &[&str] = &[
     "buildspec.{yml,yaml}",
     "Jenkinsfile",
 ];
-/// Files whose lines are commands of git hooks.
-pub(super) const OF_HOOKS: &[&str] = &[
-    ".pre-commit-config.{yaml,yml}",
-    "{.,.config/,}lefthook{-local,}.{yml,yaml}",
-    ".lefthook{-local,}/**",
-    "**/.husky/*",
-    ".githooks/*",
-];
-
 /// The files of the base that its CI and its hooks run.
 #[derive(Debug, Default)]
 pub(super) struct CiRunFiles {
@@ -61,6 +53,8 @@ pub(super) struct CiRunFiles {
     pub(super) scripts: BTreeSet<String>,
     /// Other files that only the CI names. They may be the product, so their change is a note.
     pub(super) others: BTreeSet<String>,
+    /// Paths and patterns that the managers of git hooks read.
+    pub(super) of_managers: BTreeSet<String>,
 }
 
 /// Reads a file of the base.
@@ -75,18 +69,27 @@ pub(super) fn run(base: &BaseFiles, tests: &BaseTests, read: Read<'_>) -> CiRunF
     });
     let (mut found, mut of_hooks, mut made) = (CiRunFiles::default(), BTreeSet::new(), BTreeSet::new());
     let Some([is_of_ci, is_of_hooks]) = PATTERNS.as_ref() else { return found };
+    found.of_managers = hook_managers::named(base, read);
+    let managed = Patterns::trees(found.of_managers.iter().map(String::as_str)).ok();
+    let is_of_hooks = |path: &str| is_of_hooks.fit(path) || managed.as_ref().is_some_and(|managed| managed.fit(path));
+    for manifest in &base.0 {
+        let commands = hook_managers::commands_of_node(manifest, read);
+        of_hooks.extend(commands.into_iter().flat_map(|text| run_by_hook(manifest, &text, base)));
+    }
     let mut open: BTreeSet<String> =
-        base.0.iter().filter(|path| is_of_ci.fit(path) || is_of_hooks.fit(path)).cloned().collect();
+        base.0.iter().filter(|path| is_of_ci.fit(path) || is_of_hooks(path)).cloned().collect();
     let mut seen = open.clone();
     while let Some(file) = open.pop_first() {
         let Some(text) = text(&file, read) else { continue };
-        let splits: &[char] = if is_yaml(&file) { &['{', ',', '['] } else { &[] };
+        let is_marked = is_yaml(&file) || file.ends_with(".toml") || file.ends_with(".json");
+        let splits: &[char] = if is_marked { &['{', ',', '['] } else { &[] };
         let parts: Vec<&str> = text.lines().flat_map(|line| line.split(splits)).collect();
         let texts = |meant: &dyn Fn(&str) -> bool| {
             let commands = parts.iter().filter(|part| meant(part)).map(|part| command_of(part));
             without_places(&commands.collect::<Vec<_>>().join("\n"))
         };
-        let (all, commands) = (texts(&|_| true), texts(&|part| !is_yaml(&file) || is_command(part)));
+        let is_any = |part: &str| is_yaml(&file) || !is_other(part);
+        let (all, commands) = (texts(&is_any), texts(&|part| is_any(part) && (!is_yaml(&file) || is_command(part))));
         let commands = commands + &lone_commands(&parts);
         let mut has = |path: &str| base.has(path);
         let folders = folders(&parts, base);
@@ -97,10 +100,13 @@ pub(super) fn run(base: &BaseFiles, tests: &BaseTests, read: Read<'_>) -> CiRunF
         for folder in folders {
             let script = format!("{folder}/-");
             found.scripts.extend(run_by(&script, &all, &mut has, is_script));
-            let run = run_by(&script, &commands, &mut has, |path| !DOCUMENTS.iter().any(|it| path.ends_with(it)));
-            if is_of_hooks.fit(&file) { of_hooks.extend(run) } else { found.others.extend(run) }
+            if is_of_hooks(&file) {
+                of_hooks.extend(run_by_hook(&script, &commands, base));
+            } else {
+                found.others.extend(run_by(&script, &commands, &mut has, is_no_document));
+            }
         }
-        if !is_of_hooks.fit(&file) {
+        if !is_of_hooks(&file) {
             let named = named(&file, &parts, &commands, base);
             open.extend(named.iter().filter(|path| is_yaml(path) && seen.insert((*path).clone())).cloned());
             found.others.extend(named);
@@ -122,6 +128,16 @@ pub(super) fn run(base: &BaseFiles, tests: &BaseTests, read: Read<'_>) -> CiRunF
     found.others.retain(|path| !checks.contains(path));
     found.scripts.extend(checks);
     found
+}
+
+/// Returns the files that commands of a git hook run, also those below folders that they enter.
+fn run_by_hook(script: &str, commands: &str, base: &BaseFiles) -> Vec<String> {
+    let commands = without_places(commands);
+    run_below(script, &commands, &entered(&commands), &mut |path| base.has(path), is_no_document)
+}
+
+fn is_no_document(path: &str) -> bool {
+    !DOCUMENTS.iter().any(|ending| path.ends_with(ending))
 }
 
 /// Returns the folders in which the commands of a CI file run: the root, and the folders that the
@@ -170,6 +186,12 @@ fn value<'p>(part: &'p str, key: &str) -> Option<&'p str> {
     };
     let value = value.trim().trim_end_matches(['}', ']', ' ']).trim_matches(['"', '\'']);
     (!value.is_empty()).then_some(value)
+}
+
+/// Returns whether a part of a line of TOML or JSON is a pattern or prose.
+fn is_other(part: &str) -> bool {
+    let key = part.split_once([':', '=']).map(|(key, _)| key.trim().trim_matches('"'));
+    key.is_some_and(|key| OTHER_KEYS.contains(&key))
 }
 
 /// Returns whether a part of a line is a command, and not a pattern or a file name in a list.

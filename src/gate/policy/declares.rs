@@ -2,9 +2,10 @@
 //! Go functions that decide which tests of a package run. A class of the product takes precedence
 //! over a library class of the same name.
 
+use super::later_runs::BaseTasks;
 use super::named::{LONGEST, text};
 use super::tests_named::BaseTests;
-use super::{BaseFiles, later_runs, php};
+use super::{BaseFiles, php};
 use crate::gate::names::name_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -37,8 +38,8 @@ pub(super) struct BaseDeclarations {
     go: BTreeSet<String>,
     /// Namespaces that PHP sources of the base declare, by their first name in lower case.
     php: BTreeSet<String>,
-    /// Folders of the base with tasks. No new batch may name these.
-    tasks: BTreeSet<String>,
+    /// The tasks of the base.
+    pub(super) tasks: BaseTasks,
 }
 
 impl BaseDeclarations {
@@ -53,7 +54,7 @@ impl BaseDeclarations {
         let of_php = base.0.iter().filter(|path| is_php(path) && !path.starts_with("vendor/")).take(MOST);
         let of_php = of_php.filter_map(|path| text(path, read)).collect::<Vec<_>>();
         let php = of_php.iter().flat_map(|text| namespaces(text)).collect();
-        let tasks = later_runs::folders(base.0.iter(), read);
+        let tasks = BaseTasks::find(base.0.iter(), read);
         let sources: Vec<&String> = base.0.iter().filter(|path| is_source(path)).collect();
         if sources.is_empty() {
             return Self { packages: BTreeSet::new(), go, php, tasks };
@@ -80,11 +81,6 @@ impl BaseDeclarations {
         let mut packages: BTreeSet<String> = used.collect();
         packages.extend(RUNNERS.iter().filter(|package| !is_own(package)).map(|package| (*package).to_owned()));
         Self { packages, go, php, tasks }
-    }
-
-    /// Returns whether a folder of the base contains tasks.
-    pub(super) fn has_tasks(&self, folder: &str) -> bool {
-        self.tasks.contains(folder)
     }
 
     /// Returns whether [`BaseDeclarations::forbids`] needs the content of a path.

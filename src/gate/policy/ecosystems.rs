@@ -52,7 +52,8 @@ pub(super) const STEERS: &[SteeringPaths] = &[
     steers("git", HOOKS, &[
         "/.pre-commit-config.{yaml,yml}", ".husky", "/{.,.config/,}lefthook{-local,}.{yml,yaml,toml,json,jsonc}", "/.lefthook{-local,}", "{.,}lintstagedrc{.*,}",
         "{lint-staged,commitlint}.config.*", "{.,}commitlintrc{.*,}", "/.githooks", "/.git-hooks", "/.overcommit.yml", "/.huskyrc{.*,}",
-        "{.,}simple-git-hooks.{js,cjs,mjs,json}",
+        "{.,}simple-git-hooks.{js,cjs,mjs,json}", "/.pre-commit-hooks.{yaml,yml}", "prek.toml", "/captainhook{.config,}.json", "/{.,}rusty-hook.toml",
+        "/husky.config.*", "/.cargo-husky", "{.,}nano-staged.{js,cjs,mjs,json}", "/grumphp.{yml,yaml}{.dist,}", "/hk.{pkl,toml,yaml,json}", "/git_hooks.dart",
     ]),
     steers("tasks", "it defines work that runs later", &["/tasks/*.md", "/tasks/**/*.md", "/batch.{yaml,yml,json}"]),
     steers("environment", "tools load their variables from it", &[".envrc", ".env", ".env.{test,local,ci}", ".env.test.*", ".flaskenv"]),

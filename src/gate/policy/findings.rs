@@ -1,7 +1,7 @@
 //! Changes between two trees, and the findings of a policy: changes that it does not allow.
 
 use super::ecosystems::{SHADOWED, TEST};
-use super::{FrozenPolicy, Policy, later_runs, loaded, manifest, named, unused, vendored};
+use super::{FrozenPolicy, Policy, loaded, manifest, named, unused, vendored};
 use crate::gate::names::name_of;
 use crate::verdict::TamperFinding;
 use std::collections::BTreeSet;
@@ -36,9 +36,11 @@ impl Policy {
                 let is_new = *kind == PathChangeKind::Added;
                 let why = text.as_ref().filter(|_| is_new).and_then(|text| loaded::steers(path, text));
                 findings.extend(why.map(|why| finding(why.into())));
-                let is_of_tasks =
-                    |folder: &str| self.frozen.declared.has_tasks(folder) || has_documents(changes, folder);
-                let later = text.as_ref().and_then(|text| later_runs::forbids(path, text, is_of_tasks));
+                let is_read = !is_new && path.ends_with(".md");
+                let was = is_read.then(|| contents(path, TreeSide::Base)).flatten();
+                let has_documents = |folder: &str| has_documents(changes, folder);
+                let tasks = &self.frozen.declared.tasks;
+                let later = text.as_ref().and_then(|text| tasks.forbid(path, (was.as_deref(), text), has_documents));
                 findings.extend(later.map(|why| finding(why.into())));
                 findings.extend(self.frozen.declared.forbids(path, is_new, text.as_deref()).map(finding));
             }

@@ -7,6 +7,7 @@
 use super::BaseFiles;
 use super::ci;
 use super::ecosystems::expanded;
+use super::hook_managers;
 use super::named::{LONGEST, is_script, is_source};
 use super::reached::ReachedFiles;
 use super::tests_named;
@@ -130,7 +131,7 @@ pub(super) const MOST_BYTES: usize = 16 * 1024 * 1024;
 /// reach. Returns `None` if the reached files are not all known.
 pub(super) fn with_commands<'b>(base: &'b BaseFiles, reached: &ReachedFiles) -> Option<BTreeSet<&'b String>> {
     static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
-        let with_commands = WITH_COMMANDS.iter().chain(ci::WITH_COMMANDS).chain(ci::OF_HOOKS);
+        let with_commands = WITH_COMMANDS.iter().chain(ci::WITH_COMMANDS).chain(hook_managers::OF_HOOKS);
         Patterns::trees(with_commands.copied()).ok()
     });
     let with_commands = PATTERNS.as_ref().filter(|_| !reached.is_cut)?;

@@ -10,9 +10,17 @@ use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 /// Keys whose values are paths.
-const PATHS: &str = r"^(core\.(excludesfile|hookspath)|include(if\..*)?\.path)$";
-/// Keys whose values are commands. An alias is a command only if it starts with `!`.
-const COMMANDS: &str = r"^(core\.(fsmonitor|sshcommand|editor|pager)|filter\..*\.(clean|smudge|process)|diff\..*\.(textconv|command)|diff\.external|merge\..*\.driver|alias\..*)$";
+const PATHS: &str = r"^(core\.(excludesfile|hookspath|attributesfile)|init\.templatedir|include(if\..*)?\.path)$";
+/// Keys whose values are commands. An alias is a command only if it starts with `!`, which other
+/// commands may start with too.
+const COMMANDS: &str = concat!(
+    r"^(core\.(fsmonitor|sshcommand|editor|pager|askpass|gitproxy|alternaterefscommand)|sequence\.editor|pager\..*",
+    r"|interactive\.difffilter|filter\..*\.(clean|smudge|process)|diff\..*\.(textconv|command)|diff\.external",
+    r"|merge\..*\.driver|(difftool|mergetool|guitool|browser|man)\..*\.(cmd|path)",
+    r"|gpg(\..*)?\.(program|defaultkeycommand)|credential(\..*)?\.helper|remote\..*\.(uploadpack|receivepack)",
+    r"|uploadpack\.packobjectshook|submodule\..*\.update|sendemail\.(.*\.)?(smtpserver|sendmailcmd|tocmd|cccmd|headercmd)",
+    r"|trailer\..*\.(command|cmd)|lfs\..*\.(path|clean|smudge)|alias\..*)$"
+);
 /// The largest hook that is read, in bytes, and the maximum number of hooks.
 const LONGEST: u64 = 256 * 1024;
 const MOST: usize = 64;
@@ -57,6 +65,13 @@ impl ConfiguredPaths {
         let found = files.filter_map(|(file, _, path)| inside(root, &root.join(file).parent()?.join(path)));
         found.filter(|path| !path.starts_with(".git/"))
     }
+
+    /// Returns the file with attributes and the template of new repositories, relative to the root
+    /// of the workspace.
+    fn read_by_git(&self, root: &Path, top: &Path) -> impl Iterator<Item = String> {
+        let files = ["core.attributesfile", "init.templatedir"].into_iter().filter_map(|key| self.last(key));
+        files.filter_map(move |path| inside(root, &top.join(path)))
+    }
 }
 
 impl GitPrograms {
@@ -73,11 +88,11 @@ impl GitPrograms {
         let pairs = set.split('\0').filter_map(|pair| pair.split_once('\n'));
         let commands = pairs.filter_map(|(key, value)| match key.starts_with("alias.") {
             true => value.strip_prefix('!'),
-            false => Some(value),
+            false => Some(value.strip_prefix('!').unwrap_or(value)),
         });
         let mut found = Self {
             commands: commands.map(ToOwned::to_owned).collect(),
-            files: paths.included(root).collect(),
+            files: paths.included(root).chain(paths.read_by_git(root, top)).collect(),
             hooks: None,
         };
         let folder = paths.last("core.hookspath").map(|path| top.join(path));
@@ -129,6 +144,18 @@ mod tests {
             ("core.fsmonitor", "./sub/dev/fs.sh"),
             ("filter.f.clean", "/x/clean %f"),
             ("alias.ci", "!dev/ci.sh"),
+            ("gpg.program", "./dev/sign.sh"),
+            ("gpg.ssh.program", "dev/ssh.sh"),
+            ("credential.helper", "!dev/cred.sh"),
+            ("credential.https://example.org.helper", "dev/other.sh"),
+            ("pager.log", "dev/log.sh"),
+            ("sequence.editor", "dev/todo.sh"),
+            ("core.editor", "dev/edit.sh"),
+            ("core.sshCommand", "dev/connect.sh -q"),
+            ("difftool.mine.cmd", "dev/diff.sh $LOCAL"),
+            ("mergetool.mine.path", "dev/merge.sh"),
+            ("merge.mine.driver", "dev/driver.sh %A"),
+            ("core.attributesFile", "dev/attributes"),
             ("alias.co", "checkout"),
         ] {
             project.git("", &["config", key, value]).await;
@@ -141,9 +168,15 @@ mod tests {
             trees.freeze_ignores(&project.env(), &project.stop).await.unwrap()
         };
         let found = read("").await;
-        assert_eq!(found.files.iter().collect::<Vec<_>>(), ["gitconf", "more", "new/conf", "real/push.sh"]);
+        assert_eq!(
+            found.files.iter().collect::<Vec<_>>(),
+            ["dev/attributes", "gitconf", "more", "new/conf", "real/push.sh"]
+        );
         let has = |found: &GitPrograms, command: &str| found.commands.iter().any(|own| own == command);
-        for command in ["./sub/dev/fs.sh", "/x/clean %f", "dev/ci.sh", "./sub/a\n"] {
+        let signs = ["./dev/sign.sh", "dev/ssh.sh", "dev/cred.sh", "dev/other.sh", "dev/log.sh", "dev/todo.sh"];
+        let others = ["dev/edit.sh", "dev/connect.sh -q", "dev/diff.sh $LOCAL", "dev/merge.sh", "dev/driver.sh %A"];
+        let first = ["./sub/dev/fs.sh", "/x/clean %f", "dev/ci.sh", "./sub/a\n"];
+        for command in first.into_iter().chain(signs).chain(others) {
             assert!(has(&found, command), "{command}: {found:?}");
         }
         assert!(!has(&found, "checkout") && found.hooks.is_none(), "{found:?}");

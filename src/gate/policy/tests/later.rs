@@ -53,6 +53,48 @@ fn scripts_that_only_ci_or_a_git_hook_runs_are_protected() {
 }
 
 #[test]
+fn files_of_hook_managers_and_what_they_run_are_protected() {
+    let files = [
+        ("lefthook.yml", "source_dir: tools/hooks\nextends:\n  - conf/more.yml\n"),
+        (".overcommit.yml", "plugin_directory: ov\nPreCommit:\n  Mine: { command: ['sh', 'dev/over.sh'] }\n"),
+        (
+            "package.json",
+            r#"{"gitHooks":{"pre-commit":"node dev/node.js"},"config":{"ghooks":{"pre-push":"sh dev/g.sh"}},"main":"dev/free.js"}"#,
+        ),
+        (
+            "prek.toml",
+            "[[repos]]\nrepo = \"local\"\nfiles = \"src/app.sh\"\nhooks = [{ id = \"f\", entry = \"dev/fmt.sh\" }]\n",
+        ),
+        ("captainhook.json", "{\"pre-push\": {\"actions\": [{\"action\": \"dev/captain.sh\"}]}}"),
+        (".rusty-hook.toml", "[hooks]\npre-commit = \"cd dev && ./rusty.sh\"\n"),
+        (".husky/pre-push", "cd \"$(git rev-parse --show-toplevel)/dev\"\nsh husky.sh\n"),
+        ("tools/hooks/pre-push/audit.sh", "sh dev/audit.sh\n"),
+        ("conf/more.yml", "pre-push:\n  commands:\n    a: { run: sh dev/more.sh }\n"),
+        ("ov/pre_commit/mine.rb", ""),
+        ("dev/over.sh", ""),
+        ("dev/node.js", ""),
+        ("dev/g.sh", ""),
+        ("dev/fmt.sh", ""),
+        ("dev/captain.sh", ""),
+        ("dev/rusty.sh", ""),
+        ("dev/husky.sh", ""),
+        ("dev/audit.sh", ""),
+        ("dev/more.sh", ""),
+        ("dev/free.js", ""),
+        ("dev/free.sh", ""),
+        ("src/app.sh", ""),
+    ];
+    let mut read = |path: &str| files.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
+    let policy = Policy::freeze(files.map(|(path, _)| path.to_owned()), &[], &[], &[], &mut read).unwrap();
+    let free: Vec<&str> = files.map(|(path, _)| path).into_iter().filter(|path| policy.rule(path).is_none()).collect();
+    assert_eq!(free, ["package.json", "dev/free.js", "dev/free.sh", "src/app.sh"]);
+    for path in ["tools/hooks/pre-commit/new.sh", "ov/post_commit/new.rb", "husky.config.js", ".pre-commit-hooks.yaml"]
+    {
+        assert_eq!(policy.rule(path).map(|rule| rule.why.as_str()), Some(ecosystems::HOOKS), "{path}");
+    }
+}
+
+#[test]
 fn scripts_behind_a_target_that_only_ci_makes_are_protected() {
     let files = [
         (
