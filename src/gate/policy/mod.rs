@@ -183,11 +183,9 @@ impl Policy {
         let others = loaded.iter().filter(|path| !manifest::is_one(path));
         rules.extend(others.map(|path| rule(&exactly(path), loaded::LOADED)));
         let taken = own.flat_map(|path| read(path).map_or(Vec::new(), |bytes| manifest::taken(path, &bytes))).collect();
-        let sourced = named.iter().filter(|(_, why)| **why == named::SOURCED).map(|(path, why)| (path.clone(), *why));
-        let data = helpers.data.into_iter().map(|path| (path, loaded_by_tests::DATA));
         rules.extend(of_ci.of_managers.iter().map(|path| rule(&format!("/{path}"), HOOKS)));
-        let of_ci = of_ci.others.into_iter().map(|path| (path, ci::NAMED));
-        let noted = of_ci.chain(data).chain(sourced).map(|(path, why)| (path, why.to_owned())).collect();
+        let by_tests = named::sourced_by_tests(&base, &tests, read);
+        let noted = notes::noted(of_ci.others, helpers.data.into_iter().chain(by_tests), &named);
         let declared = BaseDeclarations::from_base(&base, &tests, read);
         let shadows = Shadows::from_base(&base, lanes, named.keys(), read);
         let found = ShadowableFiles::from_base(&base, |path| tests.fit(path), shadows::first_folders(&base));

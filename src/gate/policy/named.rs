@@ -175,6 +175,22 @@ pub(super) fn run_in_turn(
     found
 }
 
+/// Returns the libraries of the work that shell scripts among the tests of a base read.
+pub(super) fn sourced_by_tests(
+    base: &BaseFiles,
+    tests: &BaseTests,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> BTreeSet<String> {
+    let is_shell = |path: &&String| has_script_extension(path) || path.ends_with(".t");
+    let mut found = BTreeSet::new();
+    for test in tests.of_base(base).filter(is_shell).take(MOST) {
+        let Some(script) = text(test, read).map(|text| with_plain_sources(&text)) else { continue };
+        let run = run_by(test, &script, &mut |path| base.has(path), is_script);
+        found.extend(run.into_iter().filter(|path| is_only_read(path, &script) && !is_of_checks(path, tests)));
+    }
+    found
+}
+
 /// Returns the checks among the sources that a script, or a test script of `package.json`, runs.
 fn sources_run_as_checks(
     script: &str,

@@ -1,8 +1,24 @@
 //! Notes: changes that the rules allow but that people should look at. Also whether the content of
 //! a file could change what a run does or how it is judged. Pure.
 
-use super::{PathChange, PathChangeKind, Policy, TreeSide, ecosystems, manifest, tests_named, unused, unused_parts};
+use super::named::SOURCED;
+use super::{PathChange, PathChangeKind, Policy, TreeSide, ci, ecosystems, loaded_by_tests, manifest};
+use super::{tests_named, unused, unused_parts};
 use crate::gate::locks;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Returns the files whose change is noted, each with the reason: files that only the CI names,
+/// files that tests name, and libraries that checks read.
+pub(super) fn noted(
+    of_ci: BTreeSet<String>,
+    of_tests: impl Iterator<Item = String>,
+    named: &BTreeMap<String, &'static str>,
+) -> BTreeMap<String, String> {
+    let of_ci = of_ci.into_iter().map(|path| (path, ci::NAMED));
+    let of_tests = of_tests.map(|path| (path, loaded_by_tests::DATA));
+    let sourced = named.iter().filter(|(_, why)| **why == SOURCED).map(|(path, why)| (path.clone(), *why));
+    of_ci.chain(of_tests).chain(sourced).map(|(path, why)| (path, why.to_owned())).collect()
+}
 
 impl Policy {
     /// Returns a line for each change that `allow_edit` permits, and for each change that cannot be

@@ -190,6 +190,19 @@ fn scripts_of_the_gate_are_followed_however_deep_they_are() {
 }
 
 #[test]
+fn a_library_that_shell_tests_read_is_the_work_with_a_note() {
+    let files = [
+        ("t/up.t", "#!/bin/bash\nDIR=$(cd \"$(dirname \"$0\")/..\" && pwd)\n. \"$DIR/functions.bash\"\necho 1..1\n"),
+        ("functions.bash", ""),
+        ("other.bash", ""),
+    ];
+    let mut read = |path: &str| files.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
+    let policy = Policy::freeze(files.map(|(path, _)| path.to_owned()), &[], &[], &[], &mut read).unwrap();
+    let notes = policy.notes(&["functions.bash", "other.bash"].map(|path| change(path, PathChangeKind::Modified)));
+    assert_eq!(notes, ["functions.bash changed: tests of the base name it"]);
+}
+
+#[test]
 fn a_lone_make_is_a_command_in_a_script_and_a_package_in_another_list() {
     let files = |list: &str| {
         let ci = format!("test:\n  stage: test\n  {list}:\n    - make\n    - echo done\n");
