@@ -50,7 +50,8 @@ impl ProcessBounds {
         // Here shared memory counts once for each process that shares it. If the sum is too large,
         // each process's own share decides.
         let seen: u64 = alive().map(|process| process.pages.saturating_mul(*PAGE)).sum();
-        let files = tmpfs::held_by(alive().map(|process| process.pid));
+        let pids = || alive().map(|process| process.pid);
+        let files = tmpfs::held_by(pids()).saturating_add(tmpfs::unnamed_held_by(pids()));
         let is_beyond = seen.saturating_add(files) > most
             && files.saturating_add(alive().map(|process| own_memory(process.pid)).sum::<u64>()) > most;
         is_beyond.then(|| format!("it held more than {} MiB of memory", most >> 20))

@@ -1,15 +1,19 @@
 //! Memory used by file systems in memory (tmpfs) that only the processes of one program see: `/tmp`
-//! and `/dev/shm` of a sandbox.
+//! and `/dev/shm` of a sandbox, and files without a place.
 
 use super::census;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The type numbers of file systems that keep their files in memory: tmpfs and ramfs (statfs(2)).
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// The size of a block in stat(2), in bytes.
+const BLOCK: u64 = 512;
 
 /// Returns whether a folder is on a file system that keeps its files in memory.
 pub fn is_in_memory(folder: &Path) -> bool {
@@ -54,6 +58,21 @@ pub(super) fn held_by(pids: impl Iterator<Item = i32>) -> u64 {
     bytes
 }
 
+/// Returns the bytes of files without a place (memfd_create(2)) that these processes have open.
+/// Each file counts once.
+pub(super) fn unnamed_held_by(pids: impl Iterator<Item = i32>) -> u64 {
+    let mut files = BTreeMap::new();
+    for pid in pids {
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten().map(|entry| entry.path());
+        let is_unnamed = |path: &PathBuf| {
+            fs::read_link(path).is_ok_and(|leads_to| leads_to.as_os_str().as_bytes().starts_with(b"/memfd:"))
+        };
+        let sizes = open.filter(is_unnamed).filter_map(|path| fs::metadata(path).ok());
+        files.extend(sizes.map(|meta| ((meta.dev(), meta.ino()), meta.blocks().saturating_mul(BLOCK))));
+    }
+    files.into_values().fold(0, u64::saturating_add)
+}
+
 /// Returns the bytes that the file system with this device holds. `None` if `place` is on another
 /// device: a sandbox is being built, or something is mounted over it.
 fn held(place: &str, device: &str) -> Option<u64> {
@@ -90,6 +109,22 @@ mod tests {
         for other in ["1 2 254:0 / / rw - ext4 /dev/vda rw", "1 2 0:45 /below /x rw - tmpfs tmpfs rw", "x"] {
             assert_eq!(in_memory(other), None);
         }
+    }
+
+    #[test]
+    fn files_without_a_place_count_once_by_what_they_hold() {
+        use std::io::Write as _;
+        let made = rustix::fs::memfd_create("held", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        let mut file = fs::File::from(made);
+        let own = census::own_pid();
+        file.write_all(&vec![1; 1 << 20]).unwrap();
+        let held = unnamed_held_by([own].into_iter());
+        assert!(held >= 1 << 20, "{held}");
+        let copy = file.try_clone().unwrap();
+        file.write_all(&vec![1; 64 << 20]).unwrap();
+        let twice = unnamed_held_by([own, own].into_iter());
+        assert!((held + (64 << 20)..held + (120 << 20)).contains(&twice), "{held} {twice}");
+        drop((copy, file));
     }
 
     #[test]

@@ -46,6 +46,17 @@ fn files_in_memory_count_as_memory() {
 }
 
 #[test]
+fn files_without_a_place_count_as_memory() {
+    if !Need::has_program("python3") {
+        return Need::of_program("python3").lacks("no `python3`");
+    }
+    let fill = "python3 -c 'import os, time; held = [os.memfd_create(\"x\") for _ in range(8)]; [os.write(file, b\"x\" * (30 << 20)) for file in held]; time.sleep(600)'";
+    let model = Model::new([shell(fill), write("done", ""), say("Done.")]);
+    Fledge::simple(&model).file("fledge.yaml", LIMITS).run().must_be(0, "verified");
+    assert!(told(&model, 1).contains("it held more than 128 MiB of memory"), "{}", told(&model, 1));
+}
+
+#[test]
 fn a_step_that_goes_beyond_fails_and_says_why() {
     long_test!();
     let lane = "steps: [{ name: hog, run: 'if test -f hog; then sh hog; fi; test -f done' }]";

@@ -119,6 +119,11 @@ pub(crate) const PROBES: &[Probe] = &[
     ("a signal to another", Through, "kill -0 $RUNNER && echo PWNED"),
     ("a signal to all", Unasked, "kill -0 -1 2>/dev/null; kill -9 $RUNNER && echo PWNED"),
     ("a list of others", Through, "test -e /proc/$RUNNER/stat && echo PWNED"),
+    (
+        "a large segment of shared memory",
+        Through,
+        "perl -e '$id = shmget(0, 1 << 20, 0600); defined $id and print qq(PWNED\n) and shmctl($id, 0, 0)'",
+    ),
     ("a list of keys", Unasked, "keyctl show && echo PWNED"),
     ("namespaces of another", Unasked, "nsenter -t 1 -m -p true && echo PWNED"),
     ("a namespace of users", Unasked, "unshare -U true && echo PWNED"),

@@ -115,6 +115,9 @@ const MAKING: [i32; 2] = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
 /// (`TIOCLINUX`).
 const TYPING: [u32; 2] = [0x5412, 0x541c];
 
+/// The largest segment of shared memory (shmget(2)), in bytes. Linux has at most 4096 segments.
+const LARGEST_SEGMENT: u64 = 64 << 10;
+
 /// Forbids the calls to this process and to all that it starts. With `sockets`, it can make network
 /// sockets, in a private namespace or because the network is granted. With `alone`, it cannot make
 /// sockets that reach a path, since nothing else separates it from those of the machine.
@@ -148,6 +151,9 @@ fn denied(sockets: bool, alone: bool) -> Result<Rules, Refused> {
         TYPING.map(|request| rule(vec![condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request.into())?]));
     rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?);
     modes(&mut rules)?;
+    // The memory of these segments belongs to no process, so fledge cannot count it.
+    let is_large = condition(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Gt, LARGEST_SEGMENT)?;
+    rules.insert(libc::SYS_shmget, vec![rule(vec![is_large])?]);
 
     let mut families = Vec::new();
     if sockets {
