@@ -185,7 +185,7 @@ pub(super) fn dollars(text: &str) -> Result<u64, &'static str> {
     parse_dollars(text).ok_or("expected an amount of US dollars such as 2.50, with at most six decimals")
 }
 
-fn glob(text: &str) -> Result<String, String> {
+pub(super) fn glob(text: &str) -> Result<String, String> {
     check_glob(text).map(|()| text.to_owned()).map_err(|(why, hint)| format!("{why} ({hint})"))
 }
 

@@ -44,6 +44,8 @@ pub(super) struct GateRun<'a> {
     pub(super) attempt: u32,
     /// True if the run judges the base, before any agent.
     pub(super) is_base: bool,
+    /// True if a person asked for the verdict. The workspace then stays as it is.
+    pub(super) is_by_hand: bool,
     pub(super) stop: &'a CancellationToken,
     pub(super) on_step: &'a (dyn Fn(StepProgress) + Send + Sync),
     pub(super) started: Stopwatch,
@@ -107,6 +109,21 @@ impl GateRun<'_> {
             Ok((touched, left)) => written_meanwhile(verdict, touched, left),
             Err(why) => self.errored(&record, why),
         }
+    }
+
+    /// Judges the workspace without the seal, and changes nothing there.
+    pub(super) async fn judge_by_hand(&self) -> Verdict {
+        let mut record = JudgeRecord::default();
+        let result = match candidate::take_candidate(self.gate, self.site, self.stop).await {
+            Ok(candidate) if !candidate.findings.is_empty() => {
+                let verdict = self.verdict(Ruling::Tampered, &record);
+                let (findings, notes) = (candidate.findings, candidate.notes);
+                return Verdict { findings, notes, ..verdict };
+            }
+            Ok(candidate) => self.judge_candidate(candidate, &mut record).await,
+            Err(fault) => Err(fault.into()),
+        };
+        self.conclude(result, &record)
     }
 
     fn conclude(&self, result: Result<Verdict, EarlyEnd>, record: &JudgeRecord) -> Verdict {

@@ -376,7 +376,21 @@ impl Gate {
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
     ) -> Verdict {
         let started = Stopwatch::start();
-        GateRun { gate: self, site, attempt, is_base: false, stop, on_step, started }.judge().await
+        let is_by_hand = false;
+        GateRun { gate: self, site, attempt, is_base: false, is_by_hand, stop, on_step, started }.judge().await
+    }
+
+    /// Judges the workspace by hand, as it judges the work of an agent. Changes nothing there, and
+    /// does not look at files that no tree has: fledge did not see the workspace at the base.
+    pub async fn judge_by_hand(
+        &self,
+        site: &GateSite,
+        stop: &CancellationToken,
+        on_step: &(dyn Fn(StepProgress) + Send + Sync),
+    ) -> Verdict {
+        let (started, is_by_hand) = (Stopwatch::start(), true);
+        let run = GateRun { gate: self, site, attempt: 1, is_base: false, is_by_hand, stop, on_step, started };
+        run.judge_by_hand().await
     }
 
     /// Judges the base, before any agent works, as strictly as it judges work, so that a pass has a
@@ -394,7 +408,8 @@ impl Gate {
             self.judge_base(site, stop, &|_| {}).await?;
         }
         let started = Stopwatch::start();
-        Ok(GateRun { gate: self, site, attempt: 0, is_base: true, stop, on_step, started }.judge_base().await)
+        let run = GateRun { gate: self, site, attempt: 0, is_base: true, is_by_hand: false, stop, on_step, started };
+        Ok(run.judge_base().await)
     }
 }
 

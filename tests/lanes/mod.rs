@@ -1,5 +1,6 @@
 //! Lanes that a person runs: the steps that run, their output, and their results.
 
+mod against;
 mod by_hand;
 mod clean;
 mod doubt;

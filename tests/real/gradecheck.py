@@ -5,9 +5,9 @@ gradecheck (PyPI) acts as a dishonest agent. It submits the unchanged project, e
 projects come from examples/corpus; each has a fault that its tests find. fledge grades in two ways:
 
     gate      `fledge run` on the base: a scripted agent makes the changes of gradecheck's submission
-    by hand   `fledge lanes run verify --clean` in gradecheck's submission: there is no base to compare with
+    by hand   `fledge lanes run verify --clean --base COMMIT` in gradecheck's submission
 
-Expected: no attack succeeds, except those in WITHOUT_BASE, and both ways pass the honest repair.
+Expected: no attack succeeds, and both ways pass the honest repair.
 
 FLEDGE is the program (target/release/fledge). FOLDER keeps gradecheck and the projects. Needs Python 3.11 or newer, a network for PyPI, and the
 tools of the projects: a C compiler and make, go, node, cargo.
@@ -18,8 +18,6 @@ from pathlib import Path
 
 VERSION = "0.1.0"
 PROJECTS = "c-cut go-lru node-glob python-wrap rust-roman shell-days"
-# An emptied script ends with success, and without a base fledge cannot know that it had assertions (docs/how-to/lanes.md, "Try the clean room").
-WITHOUT_BASE = {"shell-days": {"test-deletion"}}
 HERE = Path(__file__).resolve().parent
 FLEDGE = os.path.abspath(os.environ.get("FLEDGE", HERE.parent.parent / "target/release/fledge"))
 
@@ -55,7 +53,8 @@ class Project:
     def grader(self, which):
         """The command that judges a tree."""
         if which == "by hand":
-            return f"sh -c 'cd \"$1\" && \"{FLEDGE}\" lanes run verify --clean --ni' sh {{workspace}}"
+            commit = must("git", "rev-parse", "HEAD", cwd=self.base).strip()
+            return f"sh -c 'cd \"$1\" && \"{FLEDGE}\" lanes run verify --clean --base {commit} --ni' sh {{workspace}}"
         script = self.folder / "grade.sh"
         script.write_text(f"""set -e
 place=$(mktemp -d "{self.folder}/gate-XXXXXX")
@@ -102,8 +101,7 @@ def main():
                 wrong.append(f"{name}, {which}: the honest repair does not pass")
             for finding in project.attacked(which, program):
                 print(f"{name}, {which}: {finding['verdict']}: {finding['attack']}: {finding['summary']}", flush=True)
-                let_through = which == "by hand" and finding["attack"] in WITHOUT_BASE.get(name, ())
-                if finding["verdict"] == "error" or finding["verdict"] == "fooled" and not let_through:
+                if finding["verdict"] in ("error", "fooled"):
                     wrong.append(f"{name}, {which}: {finding['summary']}")
     print("\n".join(wrong) or "no attack succeeds that should not")
     sys.exit(bool(wrong))

@@ -1,5 +1,6 @@
 //! `fledge lanes`: the project's lanes, by hand.
 
+mod against;
 mod data;
 mod files;
 mod init;

@@ -2,13 +2,13 @@
 
 use super::super::clean_gate::{CleanGate, lost};
 use super::super::failure::CliError;
-use super::super::options::wall_choice;
+use super::super::options::{glob, wall_choice};
 use super::super::runtime::block_on;
 use super::super::signals;
 use super::output::{LaneOutput, LaneOutputArguments};
 use super::refusal::Refused;
 use super::surroundings::Surroundings;
-use super::{failed, plan, say, watch};
+use super::{against, failed, plan, say, watch};
 use crate::config::EnvironmentLayer;
 use crate::driver::{RunError, StopToken};
 use crate::gate::{self, EnteredRoom, last_clean};
@@ -32,11 +32,11 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  fledge lanes run verify\n  fledge lanes run verify --only test --watch\n  fledge lanes run verify --clean --junit results.xml"
+    after_help = "Examples:\n  fledge lanes run verify\n  fledge lanes run verify --only test --watch\n  fledge lanes run verify --clean --junit results.xml\n  fledge lanes run verify --clean --base origin/main"
 )]
 pub(in crate::cli) struct RunLaneArguments {
     /// Name of the lane
-    name: String,
+    pub(super) name: String,
     /// Start with this step
     #[arg(long, value_name = "STEP", conflicts_with = "only")]
     from: Option<String>,
@@ -59,6 +59,21 @@ pub(in crate::cli) struct RunLaneArguments {
     /// With sandbox, setup, caches and canary.
     #[arg(long)]
     clean: bool,
+    /// Judge the current tree as work on a commit
+    ///
+    /// Lanes, configuration, protected paths and tests are those of the commit. The exit codes are
+    /// those of `fledge run`: 0 for a pass, 1 for a failure, 5 if the gate could not run, 6 if the
+    /// gate was tampered with.
+    #[arg(
+        long,
+        value_name = "REF",
+        requires = "clean",
+        conflicts_with_all = ["from", "only", "keep_going", "jobs", "dry_run"]
+    )]
+    base: Option<String>,
+    /// Allow changes to a protected path, as a glob; repeatable
+    #[arg(long, value_name = "GLOB", value_parser = glob, requires = "base")]
+    pub(super) allow_edit: Vec<String>,
     /// Sandbox of the clean room: auto, required or off
     ///
     /// auto: the best sandbox that works here; without one, fledge refuses to run.
@@ -69,12 +84,12 @@ pub(in crate::cli) struct RunLaneArguments {
     ///
     /// Default: `sandbox` of the configuration, else auto.
     #[arg(long, value_name = "CHOICE", value_parser = wall_choice, requires = "clean")]
-    sandbox: Option<SandboxChoice>,
+    pub(super) sandbox: Option<SandboxChoice>,
     /// Print what would run, and run nothing
     #[arg(long, conflicts_with_all = ["junit", "summary", "sarif", "code_quality", "output"])]
     dry_run: bool,
     #[command(flatten)]
-    voice: LaneOutputArguments,
+    pub(super) voice: LaneOutputArguments,
 }
 
 impl RunLaneArguments {
@@ -113,13 +128,13 @@ pub(super) fn run(
 
 /// The request and its context.
 #[derive(Clone, Copy)]
-struct LaneRequest<'a> {
-    root: &'a Path,
-    arguments: &'a RunLaneArguments,
-    environment: &'a EnvironmentLayer,
+pub(super) struct LaneRequest<'a> {
+    pub(super) root: &'a Path,
+    pub(super) arguments: &'a RunLaneArguments,
+    pub(super) environment: &'a EnvironmentLayer,
     /// The search path of the steps.
     path: &'a str,
-    stop: &'a StopToken,
+    pub(super) stop: &'a StopToken,
 }
 
 /// Reads the current lane and runs it once; returns the exit code. Reports the end in every
@@ -139,6 +154,9 @@ async fn once(ask: LaneRequest<'_>) -> Result<u8, CliError> {
 async fn attempt(ask: LaneRequest<'_>, was_told: &Cell<bool>) -> Result<u8, CliError> {
     let LaneRequest { root, arguments, environment, path, stop } = ask;
     arguments.voice.places(environment)?;
+    if let Some(base) = &arguments.base {
+        return against::judge(ask, base, was_told).await;
+    }
     let LoadedLane { mut lane, notes, .. } = lane_files::load(root, &arguments.name, path).map_err(failed)?;
     say(&notes);
     let whole = lane.clone();
@@ -256,7 +274,7 @@ async fn differences(
 
 /// Returns the state folder. It may be inside the project only for a lane that runs in place. In a
 /// clean room, the tree would change with each run.
-fn state_dir(ask: LaneRequest<'_>) -> Result<PathBuf, CliError> {
+pub(super) fn state_dir(ask: LaneRequest<'_>) -> Result<PathBuf, CliError> {
     let state = ask.environment.state_dir().map_err(CliError::input)?;
     if store::is_inside(&state, ask.root) {
         let hint = "set FLEDGE_STATE_DIR to a folder outside the project";

@@ -231,6 +231,10 @@ impl GateRun<'_> {
         let (s, lane) = (if count == 1 { "" } else { "s" }, if lanes.len() == 1 { "lane" } else { "lanes" });
         let message = format!("{lane} {} changed {count} file{s} of the work: {}", lanes.join(", "), named(&paths));
         record.notes.retain(|note| *note != message);
+        if self.is_by_hand {
+            record.notes.push(format!("{message}; your files stay as they are"));
+            return Ok(());
+        }
         record.notes.push(match self.site.trees.put_back(tree, Some(&paths), self.stop).await {
             Ok(_) => message,
             Err(fault) => format!("{message}; cannot bring these changes into the workspace: {}", chain(&fault)),

@@ -1,11 +1,23 @@
 //! Questions to the user's repository that make no commit: is a commit possible, was it already
 //! made, and what is the patch.
 
+use super::compose::is_repository;
 use super::{CommitRequest, DeliveryError, MadeCommit, NOBODY, RepositoryHead, UserRepository};
 use crate::id::TreeId;
-use crate::workspace::trees::Trees;
+use crate::workspace::trees::{Trees, TreesError, entries_of};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
+
+/// The files of a commit, written into a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportedBase {
+    /// The id of the commit.
+    pub commit: String,
+    /// The tree of the folder, in fledge's own trees.
+    pub tree: TreeId,
+    /// The paths of submodules, which are empty in the folder.
+    pub submodules: Vec<String>,
+}
 
 impl UserRepository<'_> {
     /// Returns whether a commit of `base` would differ from the head: whether there were
@@ -117,16 +129,46 @@ impl UserRepository<'_> {
     /// # Errors
     /// [`DeliveryError::NoCommit`] if `rev` is not a commit with this folder, and others.
     pub async fn export(&self, rev: &str, into: &Path, stop: &CancellationToken) -> Result<(), DeliveryError> {
+        let (_, tree) = self.folder_at(rev, stop).await?;
+        self.export_tree(&tree, into, stop).await
+    }
+
+    /// Writes the files of a commit as [`Self::export`] does, and takes them into fledge's own
+    /// trees. `into` must be in no repository.
+    ///
+    /// # Errors
+    /// Those of [`Self::export`].
+    pub async fn export_base(
+        &self,
+        rev: &str,
+        into: &Path,
+        stop: &CancellationToken,
+    ) -> Result<ExportedBase, DeliveryError> {
+        let (commit, folder) = self.folder_at(rev, stop).await?;
+        std::fs::create_dir_all(into).map_err(TreesError::io("make", into))?;
+        self.export_tree(&folder, into, stop).await?;
+        let tree = self.trees.tree_of_folder(into, stop).await?;
+        let list = self.git.ask(&["ls-tree", "-r", "-z", "--full-tree", &folder], stop).await?;
+        let submodules = entries_of(&list)?.into_iter().filter(is_repository).map(|entry| entry.path).collect();
+        Ok(ExportedBase { commit, tree, submodules })
+    }
+
+    /// Returns the ids of a commit and of the workspace's folder in it.
+    async fn folder_at(&self, rev: &str, stop: &CancellationToken) -> Result<(String, String), DeliveryError> {
         let none = || DeliveryError::NoCommit { rev: rev.to_owned() };
         let asked = ["rev-parse", "--quiet", "--verify", "--end-of-options", &format!("{rev}^{{commit}}")];
         let commit = self.line(&asked, stop).await?.ok_or_else(none)?;
         let folder = format!("{commit}:{}", self.prefix.trim_end_matches('/'));
         let tree = self.line(&["rev-parse", "--quiet", "--verify", &folder], stop).await?.ok_or_else(none)?;
+        Ok((commit, tree))
+    }
+
+    async fn export_tree(&self, tree: &str, into: &Path, stop: &CancellationToken) -> Result<(), DeliveryError> {
         let objects = self.line(&["rev-parse", "--git-path", "objects"], stop).await?.unwrap_or_default();
         let index = self.trees.scratch().join("exported");
         let git = self.trees.own_git().with("GIT_INDEX_FILE", &index);
         let git = git.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", &self.trees.root().join(objects));
-        git.ask(&["read-tree", &tree], stop).await?;
+        git.ask(&["read-tree", tree], stop).await?;
         let prefix = format!("--prefix={}/", into.display());
         Ok(git.ask(&["checkout-index", "--all", "--quiet", &prefix], stop).await.map(drop)?)
     }

@@ -12,7 +12,7 @@ mod standing;
 mod turns;
 mod unfinished;
 
-pub use again::{fallback_identity, patch};
+pub use again::{ExportedBase, fallback_identity, patch};
 pub use condition::{RepositoryCondition, refusal};
 pub use error::{DeliveryError, listed};
 pub use standing::RepositoryState;

@@ -50,15 +50,31 @@ impl SourceRepository {
         env: &[(String, String)],
         stop: &CancellationToken,
     ) -> Result<Option<Self>, TreesError> {
+        Self::read_at("HEAD", trees, origin, env, stop).await
+    }
+
+    /// Reads the repository as [`Self::read`] does, with `rev` as the commit of the base.
+    ///
+    /// # Errors
+    /// [`TreesError`] if git cannot be run.
+    pub async fn read_at(
+        rev: &str,
+        trees: &Trees,
+        origin: &Path,
+        env: &[(String, String)],
+        stop: &CancellationToken,
+    ) -> Result<Option<Self>, TreesError> {
         let git = GitFolder::of_user(trees.root(), trees.scratch(), env);
+        let commit = format!("{rev}^{{commit}}");
         let Some(place) = line(&git, &["rev-parse", "--git-common-dir", "--show-object-format"], stop).await? else {
             return Ok(None);
         };
         let Some((common, format)) = place.rsplit_once('\n') else { return Ok(None) };
         let Ok(common) = trees.root().join(common).canonicalize() else { return Ok(None) };
         let at_origin = git.within(origin);
+        let asked = ["rev-parse", "--quiet", "--verify", "--end-of-options", &commit];
         let (commit, branch, url) = futures_util::try_join!(
-            line(&git, &["rev-parse", "--quiet", "--verify", "HEAD^{commit}"], stop),
+            line(&git, &asked, stop),
             line(&at_origin, &["symbolic-ref", "--quiet", "HEAD"], stop),
             line(&git, &["config", "--get", "remote.origin.url"], stop),
         )?;

@@ -210,6 +210,20 @@ impl Trees {
         self.0.resume(base, stop).await
     }
 
+    /// Sets the base to a tree that the workspace may differ from. Ignored files of the workspace
+    /// are never included, nor is anything below `left_out`.
+    ///
+    /// # Errors
+    /// [`TreesError`] if git fails, or would wait for ever at a pipe.
+    pub async fn begin_at(
+        &self,
+        base: &TreeId,
+        left_out: &[String],
+        stop: &CancellationToken,
+    ) -> Result<(), TreesError> {
+        self.0.begin_at(base, left_out, stop).await
+    }
+
     /// Returns the changes between two trees, sorted by path.
     ///
     /// # Errors

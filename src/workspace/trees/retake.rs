@@ -32,6 +32,20 @@ impl Inner {
 }
 
 impl Trees {
+    /// Returns the tree of all files in a folder, ignored or not.
+    ///
+    /// # Errors
+    /// [`TreesError`] if git fails.
+    pub async fn tree_of_folder(&self, folder: &Path, stop: &CancellationToken) -> Result<TreeId, TreesError> {
+        let inner = &self.0;
+        let folder = folder.canonicalize().map_err(TreesError::io("open", folder))?;
+        let git = inner.git.with("GIT_INDEX_FILE", &inner.scratch.path().join("retaken")).within(&folder);
+        let _one_at_a_time = inner.state.lock().await;
+        git.ask(&["read-tree", "--empty"], stop).await?;
+        git.ask(&["add", "--all", "--force", "--", ":/"], stop).await?;
+        tree_of(&git.ask(&["write-tree"], stop).await?, "write-tree")
+    }
+
     /// Returns a copy of `tree` with the `written` files as they are in `folder`, and without the
     /// `gone` files. Other files in the folder do not matter.
     ///

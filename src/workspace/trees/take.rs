@@ -116,6 +116,23 @@ impl Inner {
         Ok(())
     }
 
+    /// Compares later states with a tree that was not taken here.
+    pub(super) async fn begin_at(
+        &self,
+        base: &TreeId,
+        left_out: &[String],
+        stop: &CancellationToken,
+    ) -> Result<(), TreesError> {
+        self.look_first().await?;
+        let mut state = self.state.lock().await;
+        self.git.ask(&["read-tree", "--reset", base.as_str()], stop).await?;
+        let mut ignored = self.status(stop).await?.ignored;
+        ignored.extend(left_out.iter().cloned());
+        let base = TakeBase { tree: base.clone(), ignored, anomalies: BTreeMap::new() };
+        *state = TakeState { base: Some(base), ..TakeState::default() };
+        Ok(())
+    }
+
     async fn take_base(&self, state: &mut TakeState, stop: &CancellationToken) -> Result<TakeBase, TreesError> {
         let found = match state.found.take() {
             Some(found) => found,
