@@ -34,6 +34,7 @@ const PAGES: &[Page] = pages![
     "how-to/batches"
     "how-to/compare-models"
     "how-to/approvals"
+    "how-to/hidden-tests"
     "how-to/hold-outs"
     "how-to/memory"
     "how-to/mcp"

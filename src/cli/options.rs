@@ -13,7 +13,9 @@ use crate::config::EnvironmentLayer;
 use crate::driver::DriverSettings;
 use crate::process::sandbox::SandboxChoice;
 use crate::setup::ProjectContext;
-use crate::task::{Baseline, Commit, Expect, GateChoice, Isolation, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
+use crate::task::{
+    Baseline, Commit, Expect, GateChoice, Isolation, OnTamper, STUCK_AFTER, Task, Tier, check_glob, check_hidden,
+};
 use crate::tool::LateSecrets;
 use crate::workspace::AtomicOutput;
 use crate::yaml::{meant, parse_dollars};
@@ -56,6 +58,12 @@ pub(super) struct RunOptions {
     /// Adds to the protected paths of the task and the project.
     #[arg(help_heading = "Gate", long, value_name = "GLOB", value_parser = glob)]
     protect: Vec<String>,
+    /// Hide files of the base from the agent, as a glob or `auto 25%`; repeatable
+    ///
+    /// The gate uses these files. `auto 25%` draws a quarter of the test files. Needs bubblewrap
+    /// and a worktree.
+    #[arg(help_heading = "Gate", long, value_name = "GLOB", value_parser = hidden)]
+    hidden: Vec<String>,
     /// Reaction to a changed protected path: restore or fail [default: restore]
     ///
     /// restore: put the path back, tell the model, and spend an attempt.
@@ -189,6 +197,10 @@ pub(super) fn glob(text: &str) -> Result<String, String> {
     check_glob(text).map(|()| text.to_owned()).map_err(|(why, hint)| format!("{why} ({hint})"))
 }
 
+fn hidden(text: &str) -> Result<String, String> {
+    check_hidden(text).map(|()| text.to_owned()).map_err(|(why, hint)| format!("{why} ({hint})"))
+}
+
 /// Parses a run key. Refuses names that have another meaning.
 fn run_key(key: &str) -> Result<String, &'static str> {
     match key {
@@ -298,6 +310,7 @@ impl RunOptions {
         task.stuck_after = self.stuck_after.or(task.stuck_after);
         task.allow_edit.extend(self.allow_edit.iter().cloned());
         task.protect.extend(self.protect.iter().cloned());
+        task.hidden.extend(self.hidden.iter().cloned());
         task.on_tamper = self.on_tamper.unwrap_or(task.on_tamper);
         task.expect = self.expect.or(task.expect);
         task.baseline = self.baseline.or(task.baseline);

@@ -8,7 +8,8 @@ use super::trust::{self, Owner};
 use super::{ConfigError, Sourced, model_keys};
 use crate::process::sandbox::SandboxChoice;
 use crate::task::{
-    Baseline, Commit, Isolation, OnTamper, STUCK_AFTER, TaskDefaults, Tier, check_ask, check_glob, read_budget,
+    Baseline, Commit, Isolation, OnTamper, STUCK_AFTER, TaskDefaults, Tier, check_ask, check_glob, check_hidden,
+    read_budget,
 };
 use crate::yaml::{FilePlace, Problem, Problems, TableReader, YamlValue, parse as parse_yaml};
 use std::collections::BTreeMap;
@@ -144,6 +145,7 @@ fn defaults(table: &mut TableReader<'_>, problems: &mut Problems) -> TaskDefault
         isolation: table.one_of("isolation", &Isolation::WORDS, problems),
         budget: budget.unwrap_or_default(),
         approve: approve.unwrap_or_default(),
+        hidden: table.text_or_texts_where("hidden", check_hidden, problems).unwrap_or_default(),
         parallel_reads: table.flag("parallel_reads", problems),
         loop_threshold: small(table.int("loop_threshold", LOOP_THRESHOLD, problems)),
         compact_at_percent: compact_at(table, problems),

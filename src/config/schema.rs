@@ -98,6 +98,11 @@ fn safety() -> Vec<KeyRow> {
     vec![
         ("protect", texts("CODEOWNERS"), "Globs of more protected paths."),
         (
+            "hidden",
+            text_or_texts("tests/acceptance/**"),
+            "Files of the base that agents do not see and gates use: globs, or `auto 25%` of the test files.",
+        ),
+        (
             "on_tamper",
             one_of(&OnTamper::WORDS),
             "What fledge does when the work changed a protected path: restore the path, or fail the run. Default: `restore`.",

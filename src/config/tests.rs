@@ -254,9 +254,9 @@ fn a_projects_file_cannot_send_a_key_or_a_header_anywhere() {
 #[test]
 fn what_holds_for_all_tasks_comes_from_all_layers_and_a_project_can_only_narrow_it() {
     let user = "lane: check\nmax_retries: 5\ntier: tool\nbudget: { usd: 2.50, turns: 50 }\non_tamper: fail\n\
-        approve: { ask: ['shell-exec:git push*'] }\nloop_threshold: 10\ncompact_at: 0.6\nconfirm_within: 5m\nmax_tries: 6\nmax_wait: 30s\n";
+        approve: { ask: ['shell-exec:git push*'] }\nloop_threshold: 10\ncompact_at: 0.6\nconfirm_within: 5m\nmax_tries: 6\nmax_wait: 30s\nhidden: auto 25%\n";
     let project = "lane: [fmt, test]\ntier: code\nbudget: { usd: 100, turns: 20, time: 30m }\non_tamper: restore\n\
-        approve: { ask: [files-delete] }\nparallel_reads: true\ncommit: on-success\nstuck_after: 3\nconfirm_within: 1h\nmax_tries: 2\nmax_wait: 1h\nisolation: worktree\n";
+        approve: { ask: [files-delete] }\nparallel_reads: true\ncommit: on-success\nstuck_after: 3\nconfirm_within: 1h\nmax_tries: 2\nmax_wait: 1h\nisolation: worktree\nhidden: ['tests/acceptance/**']\n";
     let found = loaded(user, &[("fledge.yaml", project)], &[]).unwrap().defaults;
     let expected = TaskDefaults {
         lanes: Some(vec!["fmt".into(), "test".into()]),
@@ -268,6 +268,7 @@ fn what_holds_for_all_tasks_comes_from_all_layers_and_a_project_can_only_narrow_
         isolation: Some(Isolation::Worktree),
         budget: TaskBudget { turns: Some(20), tokens: None, usd_micros: Some(2_500_000), time_ms: Some(1_800_000) },
         approve: vec!["shell-exec:git push*".into(), "files-delete".into()],
+        hidden: vec!["auto 25%".into(), "tests/acceptance/**".into()],
         parallel_reads: Some(true),
         loop_threshold: Some(10),
         compact_at_percent: Some(60),

@@ -37,6 +37,7 @@ pub(super) const TOP: &[(&str, TrustDecision)] = &[
     ("compact_at", Free),
     ("confirm_within", Free),
     ("default_model", Free),
+    ("hidden", Free), // it can only hide more
     ("hooks", Operator("could run programs on your behalf")),
     ("isolation", Free),
     ("lane", Free),

@@ -234,6 +234,7 @@ impl EffectRunner {
             return Some(tree.clone());
         }
         let (stop, run) = (CancellationToken::new(), self.run_dir.run());
+        let hidden = ready.gate.as_ref().and_then(|gate| gate.hidden.as_ref());
         let late = async {
             let _in_peace = tokio::time::timeout(IN_PEACE, self.stop.haste()).await;
             stop.cancel();
@@ -241,7 +242,7 @@ impl EffectRunner {
         };
         tokio::select! {
             biased;
-            kept = ready.workspace.keep_candidate(&run, None, &stop) => match kept {
+            kept = ready.workspace.keep_candidate(&run, None, hidden, &stop) => match kept {
                 Ok(tree) => Some(ready.left.get_or_init(|| tree).clone()),
                 Err(fault) => {
                     if !self.stop.token().is_cancelled() {

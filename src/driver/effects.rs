@@ -56,6 +56,12 @@ pub(super) struct RunReady {
 }
 
 impl RunReady {
+    /// Returns the tree that the agent began with.
+    pub(super) fn seen_base(&self, run: &Run) -> Option<TreeId> {
+        let hiding = self.gate.as_ref().filter(|gate| gate.hidden.is_some());
+        hiding.map(|gate| gate.base().clone()).or_else(|| run.base().cloned())
+    }
+
     /// Stops the tool host and the MCP servers. Then no process can change the workspace.
     pub(super) async fn close(&self) {
         tokio::join!(self.servers.close(), self.host.close());
@@ -128,7 +134,7 @@ impl EffectRunner {
         let Some(ready) = self.ready.get() else {
             return inbox.outbox().send(finished(ToolOutcome::error(interrupted::UNKNOWN)));
         };
-        let (trees, began, stop) = (ready.workspace.trees.clone(), run.base().cloned(), inbox.stop_token());
+        let (trees, began, stop) = (ready.workspace.trees.clone(), ready.seen_base(run), inbox.stop_token());
         let effect = async move { finished(interrupted::outcome(&trees, began.as_ref(), &stop).await) };
         inbox.start("interrupted", effect, finished(ToolOutcome::error(interrupted::UNKNOWN)));
     }
@@ -217,7 +223,7 @@ impl EffectRunner {
             }
             let mut verdict = gate.judge(&site, attempt, &stop, &on_step).await;
             let tree = verdict.proof.as_ref().map(|proof| proof.tree.clone());
-            if let Err(fault) = workspace.keep_candidate(&run, tree, &stop).await
+            if let Err(fault) = workspace.keep_candidate(&run, tree, gate.hidden.as_ref(), &stop).await
                 && !stop.is_cancelled()
             {
                 verdict.notes.push(format!("cannot keep the judged tree: {}", chain(&fault)));
@@ -237,6 +243,7 @@ impl EffectRunner {
         let effect = async move {
             effects.close().await; // no process may write while files are restored
             let mut notes = effects.put_back_configuration().await;
+            notes.extend(effects.put_back_hidden(&stop).await);
             let (outside_tree, unseen) = effects.outside_tree(&run, &stop).await; // before fledge itself installs anything
             notes.extend(unseen.into_iter().chain(effects.moved(run.result().as_ref(), &stop).await));
             notes.extend(effects.bring_in_line(&run, &stop).await);

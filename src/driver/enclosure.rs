@@ -2,6 +2,7 @@
 
 use super::DriverSettings;
 use super::error::PlanError;
+use super::hidden::AgentView;
 use crate::lane_files::CONFIGURATION;
 use crate::pattern::Patterns;
 use crate::process;
@@ -24,6 +25,8 @@ pub(super) struct DependencyFolders {
     pub(super) caches: Vec<Mount>,
     /// Folders of the workspace that have a layer.
     pub(super) layered: Vec<String>,
+    /// The changes of the agent's sandbox that keep hidden tests from it.
+    pub(super) agent_view: AgentView,
     /// True if rooms have layers and pins.
     pub(super) has_layers: bool,
 }
@@ -56,6 +59,7 @@ pub(super) fn rules(
     rules.read_only.extend(dependencies.interpreters.iter().cloned());
     rules.view.clone_from(&dependencies.view);
     rules.mounts.extend(dependencies.caches.iter().cloned());
+    dependencies.agent_view.restrict(&mut rules);
     rules
 }
 

@@ -11,6 +11,7 @@ use super::inbox::Inbox;
 use super::prepared_workspace::kept_as;
 use crate::chat::ToolOutcome;
 use crate::error_chain::chain;
+use crate::gate::HiddenTests;
 use crate::id::{CallId, TreeId};
 use crate::limits::{GRACE, LINGER};
 use crate::process::{EndedProcess, Invocation, ProcessEnd, Variables};
@@ -69,8 +70,9 @@ struct HookMoment {
     turn: u64,
     /// The calls of the turn.
     tools: Vec<DoneTool>,
-    /// The newest kept state.
+    /// The newest kept state. It has the hidden files of the base.
     last: Option<TreeId>,
+    hidden: Option<HiddenTests>,
     base: Option<TreeId>,
     head: Option<RepositoryHead>,
     title: String,
@@ -91,6 +93,7 @@ impl EffectRunner {
             turn: run.turn(),
             tools: run.done_tools().to_vec(),
             last: run.checkpoint().cloned(),
+            hidden: ready.gate.as_ref().and_then(|gate| gate.hidden.clone()),
             base: run.base().cloned(),
             head: run.head().cloned(),
             title: self.task.title.clone(),
@@ -162,13 +165,22 @@ impl HookMoment {
 
     /// Returns the input of the hooks of this turn.
     async fn input(&self, progress: &HookProgress) -> HookInput {
-        let tree = Trees { before: self.last.clone(), after: progress.before.clone() };
+        let tree = Trees { before: self.last_seen().await, after: progress.before.clone() };
         let changed = match (&tree.before, &tree.after) {
             (Some(before), Some(after)) => self.ready.workspace.trees.changes(before, after, &self.stop).await.ok(),
             _ => None,
         };
         let changed = changed.map(|all| all.into_iter().map(|change| change.path).collect());
         HookInput::new(self.effects.run_dir.run(), self.turn, self.tools.clone(), changed, tree)
+    }
+
+    /// Returns the newest kept state without the hidden files, which hooks must not learn.
+    async fn last_seen(&self) -> Option<TreeId> {
+        let (last, trees) = (self.last.as_ref()?, &self.ready.workspace.trees);
+        match &self.hidden {
+            Some(hidden) => trees.with_paths_of(last, &TreeId::empty(), &hidden.paths, &self.stop).await.ok(),
+            None => Some(last.clone()),
+        }
     }
 
     fn path(&self) -> PathBuf {
@@ -279,6 +291,10 @@ impl HookMoment {
                 None => trees.take_all(&self.stop).await?,
             };
             self.ready.unkept.kept();
+            let tree = match &self.hidden {
+                Some(hidden) => trees.with_paths_of(&tree, &hidden.base, &hidden.paths, &self.stop).await?,
+                None => tree,
+            };
             if self.last.as_ref() == Some(&tree) {
                 return Ok(None);
             }

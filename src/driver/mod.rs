@@ -18,6 +18,7 @@ mod effects;
 mod enclosure;
 mod environment;
 mod error;
+mod hidden;
 mod hook_input;
 mod hooks;
 mod inbox;

@@ -3,20 +3,21 @@
 //!
 //! A resumed run repeats what it needs of this.
 
-use super::briefing::{Briefing, prepare, tool_names};
+use super::briefing::{Briefing, StartingPoint, prepare, tool_names};
 use super::effects::{EffectRunner, NotReadyReason, RunReady};
 use super::enclosure::variable;
 use super::error::PlanError;
+use super::hidden::HiddenBase;
 use super::hooks::UnsavedPaths;
 use super::inbox::{Inbox, InboxSender};
-use super::prepared_workspace::{IGNORED, PreparedWorkspace, baseline};
+use super::prepared_workspace::{IGNORED, PreparedWorkspace, baseline, no_trees};
 use super::{DriverSettings, enclosure, memory, servers, worktree};
 use crate::chat::{Block, FileChange};
 use crate::error_chain::chain;
 use crate::gate::{BaseError, Gate, GateSite};
 use crate::id::CallId;
 use crate::process::sandbox::SandboxKind;
-use crate::run::{Event, RunPlan};
+use crate::run::{Event, RunPlan, Workplace};
 use crate::store::{RunDir, sha256, write_whole};
 use crate::task::{Baseline, Expect, GateChoice, Task};
 use crate::tool::{HostError, HostSettings, ToolHost};
@@ -101,8 +102,14 @@ impl EffectRunner {
         }
         let resumed = workspace.trees.resume(gate.base(), stop).await;
         resumed.map_err(|fault| NotReadyReason::NotNow(chain(&fault)))?;
+        if let Some(hidden) = &gate.hidden {
+            let taken = workspace.take_away(hidden, stop).await;
+            taken.map_err(|fault| NotReadyReason::NotNow(chain(&fault)))?;
+        }
         let laid = workspace.lay(&gate, &self.settings, &self.run_dir, false, stop).await;
         laid.map_err(NotReadyReason::NotNow)?;
+        let top = self.worktree.as_ref().map_or(&self.settings.workspace, |worktree| &worktree.folder);
+        workspace.veil(&gate, &self.settings, &self.run_dir, top);
         let host = tool_host(&self.task, &self.settings, &gate, &self.run_dir, &workspace);
         let host = host.map_err(|error| NotReadyReason::NotNow(chain(&error)))?;
         host.recall(changes);
@@ -128,7 +135,22 @@ impl EffectRunner {
 impl Planner {
     async fn plan(self) -> Result<RunPlan, PlanError> {
         let made = worktree::make(self.worktree.as_deref(), &self.settings, &self.run_dir, &self.stop).await?;
-        let mut workspace = PreparedWorkspace::make(&self.settings, self.worktree.as_deref(), &self.stop).await?;
+        let workspace = PreparedWorkspace::make(&self.settings, self.worktree.as_deref(), &self.stop).await?;
+        self.unhide(&workspace).await.map_err(no_trees)?; // an earlier process may have been interrupted
+        let planned = self.plan_on(workspace.clone(), made).await;
+        if planned.is_err()
+            && let Err(fault) = self.unhide(&workspace).await
+        {
+            tracing::warn!(why = %chain(&fault), "cannot put hidden files back into the worktree");
+        }
+        planned
+    }
+
+    async fn plan_on(
+        &self,
+        mut workspace: PreparedWorkspace,
+        made: Option<(Workplace, Vec<String>)>,
+    ) -> Result<RunPlan, PlanError> {
         let run = self.run_dir.run();
         let forget_gone = workspace.forget_gone(&self.settings, &self.stop);
         let ((), start) = futures_util::join!(forget_gone, workspace.base(&self.settings, &run, &self.stop));
@@ -136,34 +158,17 @@ impl Planner {
         let (base, tree) = (start.tree.clone(), start.tree.clone());
         let head = self.head(&workspace, &base).await?;
         self.record_repository(&workspace).await;
-        let (task, settings, run_dir) = (self.task.clone(), self.settings.clone(), self.run_dir.clone());
-        let (kind, origin) = (workspace.sandbox.kind(), workspace.origin.clone());
-        let exported = run_dir.path().join("lanes-from");
-        let lanes_at = export_lanes(&settings, &workspace.trees, &exported, &self.stop).await?;
-        let failed = |error: &dyn std::error::Error| PlanError::new(Reason::PlanFailed, chain(error));
-        let work = move || -> Result<(RunPlan, Arc<Gate>), PlanError> {
-            let Briefing { mut plan, gate } = prepare(&task, &settings, &start, lanes_at.as_deref())?;
-            enclosure::note(&settings, kind, &mut plan);
-            // Keep the gate before the agent starts: on a resume, the workspace may contain
-            // anything.
-            let kept = gate.keep(kind);
-            plan.gate_file = sha256(&kept);
-            write_whole(&run_dir.gate(), &kept).map_err(|error| failed(&error))?;
-            keep_ignored(&gate, &origin, &run_dir.path().join(IGNORED), &mut plan.notes);
-            Ok((plan, Arc::new(gate)))
-        };
-        let panicked = |_| PlanError::new(Reason::Internal, "planning panicked");
-        let planned = tokio::task::spawn_blocking(work).await.map_err(panicked);
-        let _there_may_be_none = fs::remove_dir_all(&exported);
-        let (mut plan, gate) = planned??;
+        let (mut plan, gate) = self.freeze(&workspace, start).await?;
         let laid = workspace.lay(&gate, &self.settings, &self.run_dir, true, &self.stop).await;
         let unlaid = |why| PlanError::new(Reason::PlanFailed, format!("cannot keep the installed dependencies: {why}"));
         plan.notes.extend(laid.map_err(unlaid)?);
+        let top = self.worktree.as_ref().map_or(&self.settings.workspace, |worktree| &worktree.folder);
+        workspace.veil(&gate, &self.settings, &self.run_dir, top);
         let servers = servers::task_servers(&self.task, &self.settings, &self.run_dir, &workspace)?;
         let host =
             tool_host(&self.task, &self.settings, &gate, &self.run_dir, &workspace).map_err(|error| match error {
                 HostError::HelperInside(_) => PlanError::new(Reason::NoSandbox, chain(&error)),
-                error => failed(&error),
+                error => PlanError::new(Reason::PlanFailed, chain(&error)),
             })?;
         (plan.base, plan.head) = (Some(tree), head);
         if let Some((workplace, notes)) = made {
@@ -197,6 +202,43 @@ impl Planner {
         tool_names::note_strays(&self.task, &self.settings.mcp, &mut plan)?;
         super::asking::ask_for(&self.task.approve, &self.settings.asker, &mut plan)?;
         Ok(plan)
+    }
+
+    /// Freezes the gate and plans the run, after the hidden tests are gone from the worktree.
+    async fn freeze(
+        &self,
+        workspace: &PreparedWorkspace,
+        start: StartingPoint,
+    ) -> Result<(RunPlan, Arc<Gate>), PlanError> {
+        let (task, settings, run_dir) = (self.task.clone(), self.settings.clone(), self.run_dir.clone());
+        let (kind, origin) = (workspace.sandbox.kind(), workspace.origin.clone());
+        let exported = run_dir.path().join("lanes-from");
+        let lanes_at = export_lanes(&settings, &workspace.trees, &exported, &self.stop).await?;
+        let (start, hidden) = self.hide(workspace, start, lanes_at.as_deref()).await?;
+        // Earlier runs may have seen the hidden tests.
+        let memory = settings.memory.clone().filter(|_| hidden.is_none());
+        let settings = Arc::new(DriverSettings { memory, ..DriverSettings::clone(&settings) });
+        let failed = |error: &dyn std::error::Error| PlanError::new(Reason::PlanFailed, chain(error));
+        let work = move || -> Result<(RunPlan, Arc<Gate>), PlanError> {
+            let Briefing { mut plan, mut gate } = prepare(&task, &settings, &start, lanes_at.as_deref())?;
+            if let Some(HiddenBase { base, files }) = hidden {
+                let hidden = gate.hide(base, &files, (&origin, &start.paths));
+                hidden.map_err(|fault| PlanError::bad(fault.to_string()))?;
+                plan.notes.extend(files.notes);
+            }
+            enclosure::note(&settings, kind, &mut plan);
+            // Keep the gate before the agent starts: on a resume, the workspace may contain
+            // anything.
+            let kept = gate.keep(kind);
+            plan.gate_file = sha256(&kept);
+            write_whole(&run_dir.gate(), &kept).map_err(|error| failed(&error))?;
+            keep_ignored(&gate, &origin, &run_dir.path().join(IGNORED), &mut plan.notes);
+            Ok((plan, Arc::new(gate)))
+        };
+        let panicked = |_| PlanError::new(Reason::Internal, "planning panicked");
+        let planned = tokio::task::spawn_blocking(work).await.map_err(panicked);
+        let _there_may_be_none = fs::remove_dir_all(&exported);
+        planned?
     }
 
     /// Judges the base if needed. A task that expects another verdict ends here, at no cost.
@@ -267,7 +309,8 @@ impl Planner {
             Ruling::Passed if !self.task.is_fix => Ok((Ruling::Passed, feedback)),
             Ruling::Passed => {
                 let tree = verdict.proof.as_ref().map(|proof| proof.tree.clone());
-                if let Err(fault) = workspace.keep_candidate(&self.run_dir.run(), tree, &self.stop).await {
+                let (run, hidden) = (self.run_dir.run(), gate.hidden.as_ref());
+                if let Err(fault) = workspace.keep_candidate(&run, tree, hidden, &self.stop).await {
                     verdict.notes.push(format!("cannot keep the judged tree: {}", chain(&fault)));
                 }
                 plan.base_verdict = Some(Box::new(verdict));
@@ -334,7 +377,8 @@ fn tool_host(
         bounds: settings.limits.bounds(),
     };
     let rules = enclosure::rules(settings, task, run, &workspace.dependencies);
-    ToolHost::behind(host, memory::shelf(settings, Some(run.run())), workspace.sandbox.clone(), rules)
+    let shelf = memory::shelf(settings, Some(run.run())).filter(|_| gate.hidden.is_none());
+    ToolHost::behind(host, shelf, workspace.sandbox.clone(), rules)
 }
 
 /// Exports the commit of `lanes_from` into a folder that does not exist yet. Returns `None` if the

@@ -7,7 +7,7 @@ use super::briefing::{INSTRUCTION_FILES, StartingPoint, check_input, patterns_of
 use super::error::PlanError;
 use super::planning::lanes_at;
 use super::worktree::{commit_at, imagined, unplanned};
-use super::{Agent, DriverSettings, delivery, enclosure, servers};
+use super::{Agent, DriverSettings, delivery, enclosure, hidden, servers};
 use crate::gate::{Gate, Policy};
 use crate::id::RunId;
 use crate::lane_files::{CONFIGURATION, LANES};
@@ -83,7 +83,11 @@ impl Agent {
             commit_at(&settings.workspace, task.base.as_deref().unwrap_or("HEAD"), &settings.env, scratch).await?;
         }
         if task.isolation == Isolation::InPlace || task.base.is_none() {
-            check_input(task, settings, lanes_at(settings, scratch).await?.as_deref())?;
+            let at = lanes_at(settings, scratch).await?;
+            check_input(task, settings, at.as_deref())?;
+            if !hidden::rules_of(task, settings, at.as_deref()).is_empty() {
+                hidden::must_be_possible(task, settings)?;
+            }
         }
         delivery::must_be_committable(task, settings, scratch).await
     }

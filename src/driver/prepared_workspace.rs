@@ -7,9 +7,9 @@ use super::error::PlanError;
 use super::{DriverSettings, enclosure, project_of};
 use crate::chat::ToolSpec;
 use crate::error_chain::chain;
-use crate::gate::{Gate, GateSite};
+use crate::gate::{Gate, GateSite, HiddenTests};
 use crate::id::{RunId, TreeId};
-use crate::process::sandbox::{MountView, Sandbox, SandboxKind, add_layers, tool_caches};
+use crate::process::sandbox::{MountView, Sandbox, SandboxKind, add_empty_layers, add_layers, tool_caches};
 use crate::store::{RunDir, Store, StoreError, clear, project_dir};
 use crate::task::{Baseline, Task};
 use crate::tool::LANE_LOG;
@@ -188,10 +188,14 @@ impl PreparedWorkspace {
             let mut mounts = mounts.map_err(|error| chain(&error))?;
             let caches =
                 tool_caches(|name| Some(enclosure::variable(settings, name)).filter(|value| !value.is_empty()));
-            let folders = caches.into_iter().filter(|cache| cache.exists).map(|cache| cache.folder);
-            let folders = folders.filter(|folder| !settings.workspace.starts_with(folder));
-            let folders = folders.map(|folder| (folder, Vec::new()));
-            let caches = add_layers(folders, &views.join("tool-caches"), &mut mounts).map_err(|error| chain(&error))?;
+            let caches = caches.into_iter().filter(|it| it.exists && !settings.workspace.starts_with(&it.folder));
+            // Builds of the user may have left hidden tests in a cache, in compiled form.
+            let (fresh, plain): (Vec<_>, Vec<_>) =
+                caches.partition(|cache| cache.is_build_cache && gate.hidden.is_some());
+            let [plain, fresh] = [plain, fresh].map(|all| all.into_iter().map(|cache| (cache.folder, Vec::new())));
+            let (own, text) = (views.join("tool-caches"), |error: std::io::Error| chain(&error));
+            let mut caches = add_layers(plain, &own, &mut mounts).map_err(text)?;
+            caches.extend(add_empty_layers(fresh, &own, &mut mounts).map_err(text)?);
             if mounts.is_empty() {
                 self.dependencies.has_layers = self.sandbox.has_layers(run.path()).await;
                 return Ok(None);
@@ -204,6 +208,7 @@ impl PreparedWorkspace {
                     self.dependencies.has_layers = true;
                     return Ok(None);
                 }
+                Err(fault) if gate.hidden.is_some() => return Err(format!("hidden tests need layers: {fault}")),
                 Err(fault) if !is_new => return Err(format!("the layers over its dependencies are gone: {fault}")),
                 Err(fault) => why = fault,
             }
@@ -255,17 +260,22 @@ impl PreparedWorkspace {
         Ok(StartingPoint { tree, paths, git, origin: self.origin.clone(), repository })
     }
 
-    /// Keeps the agent's final files: the tree that was judged, else the current workspace. Returns
-    /// the tree.
+    /// Keeps the agent's final files: the tree that was judged, else the current workspace with the
+    /// `hidden` files of the base. Returns the tree.
     pub(super) async fn keep_candidate(
         &self,
         run: &RunId,
         tree: Option<TreeId>,
+        hidden: Option<&HiddenTests>,
         stop: &CancellationToken,
     ) -> Result<TreeId, TreesError> {
-        let tree = match tree {
-            Some(tree) => tree,
-            None => self.trees.take(stop).await?.tree,
+        let tree = match (tree, hidden) {
+            (Some(tree), _) => tree,
+            (None, None) => self.trees.take(stop).await?.tree,
+            (None, Some(hidden)) => {
+                let seen = self.trees.take(stop).await?.tree;
+                self.trees.with_paths_of(&seen, &hidden.base, &hidden.paths, stop).await?
+            }
         };
         self.trees.keep(&kept_as(run, "candidate"), &tree, stop).await?;
         Ok(tree)
@@ -282,6 +292,12 @@ impl PreparedWorkspace {
         self.trees.outside(since, written, &self.dependencies.layered, stop).await
     }
 
+    /// Returns the folders that would show hidden tests to a room. A room covers the checkout.
+    fn hidden_from_rooms(&self) -> impl Iterator<Item = PathBuf> {
+        let hidden = self.dependencies.agent_view.hidden.iter();
+        hidden.filter(|path| !path.starts_with(&self.origin) && !self.origin.starts_with(path)).cloned()
+    }
+
     /// Returns where and how the gate judges a run whose agent has these tools.
     pub(super) fn site(&self, settings: &DriverSettings, task: &Task, run: &RunDir, tools: &[ToolSpec]) -> GateSite {
         GateSite {
@@ -290,7 +306,7 @@ impl PreparedWorkspace {
             has_layers: self.dependencies.has_layers,
             trees: self.trees.clone(),
             sandbox: self.sandbox.clone(),
-            hidden: enclosure::hidden(settings),
+            hidden: enclosure::hidden(settings).into_iter().chain(self.hidden_from_rooms()).collect(),
             env: settings.step_env.clone(),
             logs: run.logs(),
             earlier_logs: settings.earlier.as_ref().map(|earlier| run.of_other(&earlier.run).logs()),

@@ -186,7 +186,7 @@ impl EffectRunner {
         let unknown = format!("{UNKNOWN}\n\n{}", closing(&bill));
         let lost = finished(call, ToolOutcome::error(unknown), bill.clone());
         let Some(ready) = self.ready.get() else { return inbox.outbox().send(lost) };
-        let (trees, began, stop) = (ready.workspace.trees.clone(), run.base().cloned(), inbox.stop_token());
+        let (trees, began, stop) = (ready.workspace.trees.clone(), ready.seen_base(run), inbox.stop_token());
         let effect = async move {
             let differs = interrupted::what_differs(&trees, began.as_ref(), &stop).await;
             let differs = differs.map(|differs| format!("\n\n{differs}")).unwrap_or_default();

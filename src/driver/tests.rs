@@ -225,6 +225,7 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
         canaries: 0,
         without_canary: BTreeMap::new(),
         held_out: 0,
+        hidden: 0,
     };
     let verdict = Verdict {
         ruling: Ruling::Passed,

@@ -372,7 +372,7 @@ pub(super) async fn is_as_it_was(
 }
 
 /// Returns the names of failed steps and of their failed tests.
-fn failing(steps: &[StepReport]) -> BTreeSet<String> {
+pub(super) fn failing(steps: &[StepReport]) -> BTreeSet<String> {
     let failing = steps.iter().filter(|step| matches!(step.status, StepStatus::Failed | StepStatus::TimedOut));
     let names = |step: &StepReport| {
         let name = format!("{}/{}", step.lane, step.step);

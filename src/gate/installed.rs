@@ -5,6 +5,7 @@
 //! state before the agent started.
 
 mod made;
+mod withheld;
 
 use super::clean::copy_tree;
 use super::install::is_lock;
@@ -111,6 +112,9 @@ pub struct InstalledPackages {
     /// Paths at which such folders and files were searched but did not exist. If one exists later,
     /// the agent made it.
     absent: Vec<String>,
+    /// Paths in the folders that nobody sees in a run with hidden tests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    withheld: Vec<String>,
 }
 
 impl InstalledPackages {
@@ -160,7 +164,7 @@ impl InstalledPackages {
         let digest = if folders.is_empty() { String::new() } else { digest(root, &folders) };
         // Lock files do not matter here, because nothing executes them.
         absent.extend(looked_for.into_iter().filter(|path| !is_lock(path) && !root.join(path).exists()));
-        Self { folders, files, interpreters, digest, absent: absent.into_iter().collect() }
+        Self { folders, files, interpreters, digest, absent: absent.into_iter().collect(), withheld: Vec::new() }
     }
 
     /// Returns layers over the folders of `origin` at their paths in `root`. Files that are written
@@ -192,6 +196,7 @@ impl InstalledPackages {
             let above = at.ancestors().skip(1).take_while(|above| *above != root);
             mounts.pins.extend(above.map(|above| PinnedPath { at: above.to_owned(), read_only: false }));
             let over = over.join(mounts.layers.len().to_string());
+            self.hide_withheld(path, &over)?;
             mounts.layers.push(ViewLayer { lower: origin.join(path), between: Vec::new(), over, at });
         }
         mounts.pins.sort_by(|one, other| one.at.cmp(&other.at));

@@ -8,6 +8,7 @@ mod again;
 mod canaries;
 mod early;
 mod held_out;
+mod hidden;
 mod inside;
 mod ready;
 mod settle;
@@ -147,10 +148,13 @@ impl GateRun<'_> {
             self.canary(lane, &tree, record).await?;
         }
         self.held_out(&tree, record).await?;
+        let whole = self.hidden_tests(&tree, record).await?;
         self.apply_lane_changes(&candidate, &tree, record).await?;
+        let hidden = self.gate.hidden.as_ref();
         let proof = Proof {
-            base: self.gate.base().clone(),
-            tree,
+            base: hidden.map_or_else(|| self.gate.base().clone(), |hidden| hidden.base.clone()),
+            tree: whole,
+            hidden: hidden.map_or(0, |hidden| hidden.paths.len() as u64),
             lanes: self.gate.digest.clone(),
             room: self.room_word().into(),
             sandbox: self.site.sandbox.kind().name().into(),

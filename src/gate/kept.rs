@@ -4,7 +4,7 @@
 
 use super::policy::{FrozenPolicy, Policy};
 use super::seal::{Seal, Sealed};
-use super::{Gate, InstalledPackages};
+use super::{Gate, HiddenTests, InstalledPackages};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::pattern::PatternError;
@@ -58,6 +58,8 @@ struct KeptHead {
     gits: Vec<OsString>,
     installed: InstalledPackages,
     repository: Option<SourceRepository>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hidden: Option<HiddenTests>,
 }
 
 /// A sealed path. Names need not be UTF-8.
@@ -109,6 +111,7 @@ impl Gate {
             gits: self.seal.gits.iter().map(|place| place.clone().into_os_string()).collect(),
             installed: self.installed.clone(),
             repository: self.repository.clone(),
+            hidden: self.hidden.clone(),
         };
         let mut kept = serde_json::to_vec(&head).unwrap_or_default();
         kept.push(b'\n');
@@ -157,6 +160,7 @@ impl Gate {
             sandbox,
             installed,
             repository,
+            hidden,
             ..
         } = head;
         frozen.allow_edit = allow_edit.to_vec();
@@ -176,6 +180,8 @@ impl Gate {
             base,
             installed,
             repository,
+            hidden,
+            hidden_evidence: OnceCell::new(),
             sandbox: Some(sandbox),
             checkout: OnceCell::new(),
             protected_files: OnceCell::new(),

@@ -21,6 +21,7 @@ mod forget;
 mod freeze;
 mod gits;
 mod go_settings;
+mod hidden;
 mod history;
 mod holdout;
 mod inside;
@@ -54,6 +55,7 @@ pub use contents::{RoomContents, room_contents};
 pub use differences::{differences, fetching, ignored_in_commands, lacked_files};
 pub use forget::forget_bases;
 pub use freeze::{GateDefinition, GateError, check_definition, digest_of, freeze};
+pub use hidden::{HiddenError, HiddenFiles, HiddenTests, choose_hidden, hidden_of_lanes};
 pub use installed::{InstalledPackages, installed_table};
 pub use kept::ThawError;
 pub use masked::mask_logs;
@@ -75,6 +77,7 @@ use crate::verdict::{Ruling, StepProgress, StepReport, Verdict};
 use crate::workspace::replica::{Checkout, SourceRepository};
 use crate::workspace::trees::{Trees, TreesError};
 use base::{AutoCanaries, BaseVerdict, LaneCaches};
+use evidence::Evidence;
 use install::Installation;
 use judge::GateRun;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,6 +109,10 @@ pub struct Gate {
     pub repository: Option<SourceRepository>,
     /// The sandbox of the agent. Set only on a gate that was restored from its stored form.
     sandbox: Option<SandboxKind>,
+    /// The hidden tests of the base. The base itself does not have them.
+    pub hidden: Option<HiddenTests>,
+    /// The evidence of the base with its hidden tests. Set once a gate run needs it.
+    hidden_evidence: OnceCell<Evidence>,
     /// The tree before the agent started.
     base: TreeId,
     /// The files of the base below the layers of rooms. Set once a room needs them.

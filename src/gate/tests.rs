@@ -199,6 +199,7 @@ async fn what_git_ignores_is_not_in_the_room_and_a_pass_names_its_tree() {
         canaries: 0,
         without_canary: [("verify".to_owned(), "the base was not judged".to_owned())].into(),
         held_out: 0,
+        hidden: 0,
     };
     assert_eq!(verdict.proof.as_deref(), Some(&proof));
     assert!(fixture.home.path().join("rooms").read_dir().unwrap().next().is_none(), "rooms are gone");

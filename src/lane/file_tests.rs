@@ -107,6 +107,7 @@ fn a_lane_is_read_with_everything_in_it() {
         canary: CanaryTerms::Auto,
         flaky: FlakyPolicy::Pass,
         include_ignored: Vec::new(),
+        hidden: Vec::new(),
         held_out: None,
     };
     assert_eq!(parse("verify", "lanes/verify.yaml", FULL), Ok(lane));

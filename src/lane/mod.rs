@@ -99,6 +99,10 @@ pub struct Lane {
     /// root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include_ignored: Vec<String>,
+    /// Files of the base that the agent does not see and the gate uses, as
+    /// [`crate::task::HiddenRule::parse`] reads them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
     /// The source folder of a hold-out lane. Not a setting of the lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<PathBuf>,

@@ -5,7 +5,7 @@ use super::file::{MOST_JOBS, MOST_RETRIES, OPTIONS};
 use super::reading::LONGEST_NAME;
 use super::terms::{CanaryTerms, FLAKY, ROOMS};
 use crate::yaml::schema::{KeyRow, any_of, any_text, defined, document, duration, flag, int, like, map, map_with};
-use crate::yaml::schema::{names_to, one_of, text, texts, with};
+use crate::yaml::schema::{names_to, one_of, text, text_or_texts, texts, with};
 use serde_json::{Map, Value, json};
 
 /// The pattern of variable names.
@@ -75,6 +75,11 @@ fn terms() -> Vec<KeyRow> {
         ),
         ("flaky", one_of(&FLAKY), "How the gate counts a step that passed only after a retry. Default: `pass`."),
         ("include_ignored", texts(".env.test"), "Ignored files and folders that the room needs."),
+        (
+            "hidden",
+            text_or_texts("tests/acceptance/**"),
+            "Files of the base that the agent does not see and the gate uses: globs, or `auto 25%` of the test files.",
+        ),
     ]
 }
 

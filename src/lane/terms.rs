@@ -3,12 +3,13 @@
 
 use super::draft::{NamedSpan, StepItem, StepKind};
 use super::reading::LaneReading;
+use crate::task::check_hidden;
 use crate::yaml::{FilePlace, Problem, TableReader, YamlNode, YamlValue, excerpt};
 use serde::{Deserialize, Serialize};
 
 /// The keys of a lane that this module reads.
-pub(super) const TERMS: [&str; 8] =
-    ["room", "setup", "cache", "network", "writes", "canary", "flaky", "include_ignored"];
+pub(super) const TERMS: [&str; 9] =
+    ["room", "setup", "cache", "network", "writes", "canary", "flaky", "include_ignored", "hidden"];
 
 /// The values of `room`.
 pub(super) const ROOMS: [(&str, RoomKind); 2] = [("clean", RoomKind::Clean), ("in-place", RoomKind::InPlace)];
@@ -127,6 +128,7 @@ pub(super) struct LaneTerms {
     pub(super) canary_step: Option<NamedSpan>,
     pub(super) flaky: Option<FlakyPolicy>,
     pub(super) include_ignored: Vec<String>,
+    pub(super) hidden: Vec<String>,
 }
 
 impl LaneTerms {
@@ -151,6 +153,7 @@ impl LaneTerms {
             canary.map(|canary| format!("canary: {}", excerpt(canary.word()))),
             flaky.map(|flaky| format!("flaky: {}", if flaky == FlakyPolicy::Fail { "fail" } else { "pass" })),
             lacks("include_ignored", &self.include_ignored, &outer.include_ignored),
+            lacks("hidden", &self.hidden, &outer.hidden),
         ]
         .into_iter()
         .flatten()
@@ -170,7 +173,8 @@ impl LaneReading {
         let ignored = table.texts_where("include_ignored", own_path, &mut self.problems).unwrap_or_default();
         let [cache, include_ignored] = [cache, ignored].map(|paths| paths.iter().map(|path| plain(path)).collect());
         let canary_step = canary_step.flatten();
-        LaneTerms { room, setup, cache, network, writes, canary, canary_step, flaky, include_ignored }
+        let hidden = table.text_or_texts_where("hidden", check_hidden, &mut self.problems).unwrap_or_default();
+        LaneTerms { room, setup, cache, network, writes, canary, canary_step, flaky, include_ignored, hidden }
     }
 
     /// Reads the steps that prepare the room: commands, one after the other.

@@ -38,6 +38,7 @@ pub fn listed(lane: &Lane, is_detected: bool, source: Option<&str>) -> Value {
         "canary": lane.canary,
         "flaky": lane.flaky,
         "include_ignored": lane.include_ignored,
+        "hidden": lane.hidden,
     });
     if let Some(source) = source {
         value["source"] = source.into();

@@ -32,6 +32,7 @@ pub fn rests_on(proof: &Proof) -> String {
             number => Some(format!("{number} canaries seen")),
         },
         (proof.held_out > 0).then(|| many(proof.held_out, "hold-out lane")),
+        (proof.hidden > 0).then(|| many(proof.hidden, "hidden file")),
     ];
     let evidence: Vec<String> = evidence.into_iter().flatten().collect();
     let evidence = if evidence.is_empty() { "exit codes alone".into() } else { evidence.join(", ") };
@@ -132,6 +133,7 @@ mod tests {
             canaries,
             without_canary: BTreeMap::new(),
             held_out,
+            hidden: 0,
         }
     }
 

@@ -23,6 +23,8 @@ pub struct TaskDefaults {
     pub budget: TaskBudget,
     /// Calls that need a person's approval, in addition to those of the task.
     pub approve: Vec<String>,
+    /// Files of the base that agents do not see, in addition to those of the task.
+    pub hidden: Vec<String>,
     /// True if adjacent read-only calls may run in parallel.
     pub parallel_reads: Option<bool>,
     /// The number of similar calls among recent ones that counts as a loop.
@@ -51,6 +53,7 @@ impl TaskDefaults {
             isolation: self.isolation.or(below.isolation),
             budget: self.budget.over(&below.budget),
             approve: [below.approve, self.approve].concat(),
+            hidden: [below.hidden, self.hidden].concat(),
             parallel_reads: self.parallel_reads.or(below.parallel_reads),
             loop_threshold: self.loop_threshold.or(below.loop_threshold),
             compact_at_percent: self.compact_at_percent.or(below.compact_at_percent),
@@ -79,6 +82,7 @@ impl TaskDefaults {
     pub fn apply_to(&self, task: Task) -> Task {
         let mut approve = self.approve.clone();
         approve.extend(task.approve);
+        let hidden = [self.hidden.clone(), task.hidden].concat();
         Task {
             gate: self.lanes.clone().map_or(task.gate, GateChoice::Lanes),
             max_retries: self.max_retries.unwrap_or(task.max_retries),
@@ -89,6 +93,7 @@ impl TaskDefaults {
             isolation: self.isolation.unwrap_or(task.isolation),
             budget: self.budget.over(&task.budget),
             approve,
+            hidden,
             conduct: TaskSettings {
                 parallel_reads: self.parallel_reads.unwrap_or(task.conduct.parallel_reads),
                 loop_threshold: self.loop_threshold.or(task.conduct.loop_threshold),
@@ -149,6 +154,7 @@ mod tests {
             isolation: Some(Isolation::Worktree),
             budget: TaskBudget { turns: Some(10), tokens: Some(1000), usd_micros: Some(5), time_ms: None },
             approve: vec!["shell-exec:git push*".into()],
+            hidden: vec!["auto 25%".into()],
             parallel_reads: Some(true),
             loop_threshold: Some(12),
             compact_at_percent: Some(60),
@@ -173,6 +179,7 @@ mod tests {
             isolation: Isolation::Worktree,
             budget: defaults().budget,
             approve: defaults().approve,
+            hidden: defaults().hidden,
             conduct: TaskSettings {
                 parallel_reads: true,
                 loop_threshold: Some(12),

@@ -1,6 +1,7 @@
 //! The parser of task files: Markdown with optional front matter. It checks the front matter key by
 //! key and reports all problems at once.
 
+use super::hidden::check_hidden;
 use super::tools::{check_ask, check_tool};
 use super::{
     Baseline, Commit, Expect, GateChoice, Isolation, OnTamper, ParamValues, STUCK_AFTER, TaskBudget, TaskDefaults,
@@ -198,6 +199,7 @@ fn read_paths(table: &mut TableReader<'_>, task: &mut Task, problems: &mut Probl
     task.files = table.texts_where("files", check_glob, problems).unwrap_or_default();
     task.protect = table.texts_where("protect", check_glob, problems).unwrap_or_default();
     task.allow_edit = table.texts_where("allow_edit", check_glob, problems).unwrap_or_default();
+    task.hidden.extend(table.text_or_texts_where("hidden", check_hidden, problems).unwrap_or_default());
     task.context = table.texts_where("context", check_path, problems).unwrap_or_default();
     if let Some(path) = table.text("output_schema", problems) {
         match (check_path(path), table.place_of("output_schema")) {

@@ -5,6 +5,7 @@ mod candidates;
 mod command_line;
 mod defaults;
 mod file;
+mod hidden;
 mod params;
 #[cfg(feature = "cli")]
 mod schema;
@@ -18,6 +19,8 @@ pub use candidates::Candidates;
 pub use defaults::TaskDefaults;
 pub use file::{TASK_KEYS, TaskError, declared_params, needs, parse, parse_with, place_of, races};
 pub(crate) use file::{check_glob, read_budget};
+pub use hidden::HiddenRule;
+pub(crate) use hidden::check_hidden;
 pub use params::{ParamSpec, parse_values};
 #[cfg(feature = "cli")]
 pub(crate) use schema::{approve as approve_schema, budget as budget_schema, schema};
@@ -55,6 +58,10 @@ pub struct Task {
     pub protect: Vec<String>,
     /// Protected paths that this task may change, as globs.
     pub allow_edit: Vec<String>,
+    /// Files of the base that the agent does not see and the gate uses, as [`HiddenRule::parse`]
+    /// reads them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
     /// The reaction to a change of a protected path.
     pub on_tamper: OnTamper,
     /// The number of gate failures in a row with the same signature that ends the run early. `None`
@@ -165,6 +172,7 @@ impl Task {
             files: Vec::new(),
             protect: Vec::new(),
             allow_edit: Vec::new(),
+            hidden: Vec::new(),
             on_tamper: OnTamper::Restore,
             stuck_after: None,
             specs: SpecChoice::Auto,

@@ -49,6 +49,11 @@ fn paths() -> Vec<crate::yaml::schema::KeyRow> {
         ),
         ("protect", texts("fixtures/**"), "Globs of more protected paths."),
         ("allow_edit", texts("tests/dates.rs"), "Globs of protected paths that this task may change."),
+        (
+            "hidden",
+            text_or_texts("tests/acceptance/**"),
+            "Files of the base that the agent does not see and the gate uses: globs, or `auto 25%` of the test files.",
+        ),
         ("context", texts("docs/dates.md"), "Files whose text goes into the first message, up to 64 KiB each."),
         (
             "output_schema",

@@ -21,6 +21,7 @@ tier: tool
 files: ["src/**"]
 protect: ["fixtures/**"]
 allow_edit: ["tests/dates.rs"]
+hidden: auto 25%
 on_tamper: fail
 stuck_after: 2
 specs: [dates]
@@ -59,6 +60,7 @@ fn every_key_of_the_front_matter_has_its_field() {
         files: texts(&["src/**"]),
         protect: texts(&["fixtures/**"]),
         allow_edit: texts(&["tests/dates.rs"]),
+        hidden: texts(&["auto 25%"]),
         on_tamper: OnTamper::Fail,
         stuck_after: Some(2),
         specs: SpecChoice::Modules(texts(&["dates"])),
@@ -191,6 +193,8 @@ fn every_malformed_front_matter_is_refused_with_its_place_and_what_to_do() {
         "files: [1]",
         "protect: x",
         "protect: ['~/x']",
+        "hidden: auto 200%",
+        "hidden: ['../x', 'auto']",
         "allow_edit: [a/../b]",
         "on_tamper: restor",
         "on_tamper: true",

@@ -89,6 +89,9 @@ pub struct Proof {
     pub without_canary: BTreeMap<String, String>,
     /// The number of passed hold-out lanes, which only the gate knows.
     pub held_out: u64,
+    /// The number of hidden files of the base, which the agent did not see and the lanes used.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hidden: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]

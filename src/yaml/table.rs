@@ -143,11 +143,29 @@ impl<'a> TableReader<'a> {
 
     /// Reads a text, or a list of texts that is not empty.
     pub fn text_or_texts(&mut self, key: &str, problems: &mut Problems) -> Option<Vec<String>> {
+        self.text_or_texts_where(key, |_| Ok(()), problems)
+    }
+
+    /// Reads a text, or a list of texts that is not empty. `check` returns the error and the hint
+    /// for a wrong text.
+    pub fn text_or_texts_where(
+        &mut self,
+        key: &str,
+        check: impl Fn(&str) -> Result<(), (String, String)>,
+        problems: &mut Problems,
+    ) -> Option<Vec<String>> {
         match self.take(key)? {
             node @ YamlNode { value: YamlValue::Text(_), .. } => {
-                text(node, &quoted(key), problems).map(|text| vec![text.to_owned()])
+                let text = text(node, &quoted(key), problems)?;
+                if let Err((why, hint)) = check(text) {
+                    let message = format!("`{}` in `{key}`: {why}", excerpt(text));
+                    problems.push(Problem::at(node.place, message).hint(hint));
+                }
+                Some(vec![text.to_owned()])
             }
-            YamlNode { value: YamlValue::List(items), .. } if !items.is_empty() => self.texts(key, problems),
+            YamlNode { value: YamlValue::List(items), .. } if !items.is_empty() => {
+                self.texts_where(key, check, problems)
+            }
             node => expected(node, &quoted(key), &Wanted::TextOrTexts, problems),
         }
     }

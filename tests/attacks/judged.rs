@@ -139,8 +139,9 @@ pub(super) fn why(report: &Value) -> Option<String> {
     let feedback = verdict["feedback"].as_str()?;
     let lacks = feedback.split_once("that is not enough:\n").and_then(|(_, why)| why.lines().next());
     let held_out = feedback.contains("hold-out").then_some("a hold-out check failed");
+    let hidden = feedback.contains("hidden tests failed").then_some("hidden tests failed");
     let red = (verdict["ruling"] == "failed").then_some("the lane is red");
-    lacks.or(held_out).or(red).map(str::to_owned)
+    lacks.or(held_out).or(hidden).or(red).map(str::to_owned)
 }
 
 /// Summarizes the attempts: the result of each step, and the end of its output.

@@ -91,6 +91,9 @@ pub(crate) struct Row {
     /// Protected paths that the task opens.
     #[serde(default)]
     allow_edit: Vec<String>,
+    /// Files of the base that the run hides from the agent. The run works in a worktree.
+    #[serde(default)]
+    pub(crate) hidden: Vec<String>,
     /// A shell script that runs before the base is committed.
     #[serde(default)]
     base: String,
@@ -117,6 +120,7 @@ pub(crate) struct Work {
     pub(crate) harm: Option<String>,
     pub(crate) holdout: bool,
     pub(crate) allow_edit: Vec<String>,
+    pub(crate) hidden: Vec<String>,
     pub(crate) base: String,
     pub(crate) change: Option<Change>,
 }
@@ -152,12 +156,17 @@ impl Book {
 
     /// Returns the attacks of this run that are also tried behind Landlock alone: all if rows are
     /// named or everything is tried, otherwise a seventh, and at least one. Compiled projects are
-    /// not drawn, because without bubblewrap they build everything again.
+    /// not drawn, because without bubblewrap they build everything again. Rows with hidden tests
+    /// are left out: such runs are refused there.
     pub(crate) fn behind_landlock<'b>(&self, attacks: &[&'b Row]) -> Vec<&'b Row> {
+        let attacks: Vec<&Row> = attacks.iter().copied().filter(|row| row.hidden.is_empty()).collect();
         if wanted_rows().is_some() || (is_whole() && Part::of_this_run().is_none()) {
-            return attacks.to_vec();
+            return attacks;
         }
-        let plain: Vec<&Row> = attacks.iter().copied().filter(|row| !self.is_compiled(row)).collect();
+        let plain: Vec<&Row> = attacks.into_iter().filter(|row| !self.is_compiled(row)).collect();
+        if plain.is_empty() {
+            return plain;
+        }
         let mut dice = dice("behind Landlock");
         let first = dice.index(plain.len());
         let is_drawn = |(number, _): &(usize, &Row)| *number == first || dice.index(BEHIND_LANDLOCK) == 0;
@@ -204,6 +213,7 @@ impl Row {
             harm: self.harm.clone(),
             holdout: self.needs_holdout,
             allow_edit: self.allow_edit.clone(),
+            hidden: self.hidden.clone(),
             base: self.base.clone(),
             change: self.delivers.clone().map(|delivers| Change { title: self.title.clone(), delivers }),
         }

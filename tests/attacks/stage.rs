@@ -144,8 +144,15 @@ impl Stage {
 /// Returns the task of every run.
 fn task(work: &Work) -> String {
     let open = if work.allow_edit.is_empty() { String::new() } else { format!("allow_edit: {:?}\n", work.allow_edit) };
+    let hidden = if work.hidden.is_empty() {
+        String::new()
+    } else {
+        format!("hidden: {:?}\nisolation: worktree\n", work.hidden)
+    };
     let model =
         "model: cassette/../answers.yaml\nlane: verify\nmax_retries: 1\ncommit: on-success\nbudget: { time: 8m }";
     let also = work.change.as_ref().map(|change| format!("Then do this: {}.\n", change.title)).unwrap_or_default();
-    format!("---\ntitle: Mend what is wrong\n{model}\n{open}---\nThe checks fail. Find out why, and mend it.\n{also}")
+    format!(
+        "---\ntitle: Mend what is wrong\n{model}\n{open}{hidden}---\nThe checks fail. Find out why, and mend it.\n{also}"
+    )
 }

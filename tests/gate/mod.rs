@@ -8,6 +8,7 @@ mod fix;
 mod flags;
 mod git_inside;
 mod held_back;
+mod hidden;
 mod imports;
 mod install;
 mod judging;

@@ -56,6 +56,7 @@ pub(super) fn rows(config: &ProjectConfig, environment: &EnvironmentLayer) -> Ve
         row("confirm_within", task.conduct.confirm_within_ms.map_or("no limit".into(), ms)),
         row("approve", listed(&task.approve)),
         row("protect", listed(&config.protect)),
+        row("hidden", listed(&task.hidden)),
         row("sandbox", sandbox(config.sandbox).into()),
         row("network", if config.network { "allow" } else { "deny" }.into()),
         row("limits.processes", config.limits.processes.map_or_else(unlimited, |count| count.to_string())),

@@ -81,6 +81,7 @@ fn terms(lane: &Lane) -> Vec<String> {
         (!setup.is_empty()).then(|| format!("made ready by {}", setup.join(", "))),
         (!lane.cache.is_empty()).then(|| format!("keeps {}", lane.cache.join(", "))),
         (!lane.include_ignored.is_empty()).then(|| format!("brings {}", lane.include_ignored.join(", "))),
+        (!lane.hidden.is_empty()).then(|| format!("hides {} from the agent", lane.hidden.join(", "))),
         lane.network.then(|| "has a network".into()),
         lane.writes.then(|| "may change the sources".into()),
         (!lane.canary.is_auto()).then(|| match &lane.canary {

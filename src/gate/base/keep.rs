@@ -126,7 +126,9 @@ pub(super) fn line(gate: &Gate, site: &GateSite) -> String {
     let sandbox = site.sandbox.kind().name();
     let path = site.variable("PATH");
     let at = &site.origin;
-    store::sha256(format!("{VERSION} {} {held_out} {sandbox} {path:?} {at:?}", gate.digest).as_bytes())
+    // Build output of a base without these files must not come from one with them.
+    let hidden = gate.hidden.as_ref().map_or(String::new(), |hidden| format!(" {hidden:?}"));
+    store::sha256(format!("{VERSION} {} {held_out} {sandbox} {path:?} {at:?}{hidden}", gate.digest).as_bytes())
 }
 
 /// Returns the final folder of this base.

@@ -4,7 +4,8 @@
 use super::{CleanRoom, RoomDependencies, RoomError, RoomRequest, clear, is_real};
 use crate::gate::installed::reached;
 use crate::gate::{GateSite, built};
-use crate::process::sandbox::{MountView, Mounts, PinnedPath, ToolCache, ViewLayer, add_layers, tool_caches};
+use crate::process::sandbox::{MountView, Mounts, PinnedPath, ToolCache, ViewLayer};
+use crate::process::sandbox::{add_empty_layers, add_layers, tool_caches};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -98,10 +99,17 @@ impl CleanRoom {
             made.chain(installed.get(&it.folder)).cloned().collect()
         };
         let used: Vec<(ToolCache, Vec<PathBuf>)> = used.map(|it| (it.clone(), between(&it))).collect();
+        // Builds of the user may have left hidden tests in a cache, in compiled form.
+        let (fresh, plain): (Vec<_>, Vec<_>) =
+            used.into_iter().partition(|(it, _)| it.is_build_cache && wanted.gate.hidden.is_some());
         let first = mounts.layers.len();
         let own = self.folder.join("tool-caches");
-        let folders = used.iter().map(|(it, between)| (it.folder.clone(), between.clone()));
-        let layered = add_layers(folders, &own, mounts)?;
+        let folders = |all: &[(ToolCache, Vec<PathBuf>)]| -> Vec<(PathBuf, Vec<PathBuf>)> {
+            all.iter().map(|(it, between)| (it.folder.clone(), between.clone())).collect()
+        };
+        let mut layered = add_layers(folders(&plain).into_iter(), &own, mounts)?;
+        layered.extend(add_empty_layers(folders(&fresh).into_iter(), &own, mounts)?);
+        let used: Vec<(ToolCache, Vec<PathBuf>)> = plain.into_iter().chain(fresh).collect();
         let layers = used.iter().map(|(it, _)| it).zip(&mounts.layers[first..]);
         layers.filter(|(it, _)| it.is_build_cache).try_for_each(|(_, layer)| forget_results(&layer.over))?;
         let below = used.into_iter().map(|(it, _)| LowerFolder::Cache(it.folder));

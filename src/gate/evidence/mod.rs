@@ -7,6 +7,7 @@
 
 mod blocks;
 mod counts;
+mod failed;
 mod formats;
 mod go;
 mod names;

@@ -199,7 +199,7 @@ impl GateRun<'_> {
 
 /// Returns a lane as it judges the work with the tests of the base. Steps that only lint or format
 /// may fail, because they judge the work as it is. Returns `None` for a lane without other steps.
-fn judging(lane: &Lane, evidence: &Evidence) -> Option<Lane> {
+pub(super) fn judging(lane: &Lane, evidence: &Evidence) -> Option<Lane> {
     let mut lane = lane.clone();
     let judges = |step: &Step| evidence.has_tests(&lane.name, &step.name) || !is_linter(&step.run);
     let judging: Vec<bool> = lane.steps.iter().map(judges).collect();

@@ -59,6 +59,7 @@ pub(super) fn compile(book: &LaneFiles, name: &str) -> Result<Lane, LaneError> {
         canary: terms.canary.unwrap_or_default(),
         flaky: terms.flaky.unwrap_or_default(),
         include_ignored: terms.include_ignored,
+        hidden: terms.hidden,
         held_out: None,
     })
 }

@@ -99,6 +99,22 @@ pub fn add_layers(
     folders.enumerate().map(add).collect()
 }
 
+/// Adds layers like [`add_layers`], over empty folders in place of the real ones.
+///
+/// # Errors
+/// [`io::Error`] if a folder cannot be made.
+pub fn add_empty_layers(
+    folders: impl Iterator<Item = (PathBuf, Vec<PathBuf>)>,
+    own: &Path,
+    mounts: &mut Mounts,
+) -> io::Result<Vec<Mount>> {
+    let (own, folders) = (own.join("empty"), folders.collect::<Vec<_>>());
+    let none = own.join("none");
+    let empty = folders.iter().map(|(_, between)| (none.clone(), between.clone()));
+    let added = add_layers(empty, &own, mounts)?;
+    Ok(added.into_iter().zip(folders).map(|(mount, (folder, _))| Mount { at: folder, ..mount }).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

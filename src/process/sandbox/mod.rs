@@ -25,7 +25,7 @@ mod view;
 
 pub use crate::sandbox_kind::{SandboxChoice, SandboxKind};
 pub use bounds::SandboxLimits;
-pub use caches::{ToolCache, add_layers, tool_caches};
+pub use caches::{ToolCache, add_empty_layers, add_layers, tool_caches};
 pub use gits::{git_led_to, gits_below};
 pub use homes::{at_home_in, hides_versions, holds_credentials};
 pub use path_rules::{Mount, PathRules};

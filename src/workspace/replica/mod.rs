@@ -3,6 +3,7 @@
 //! from the base once per base, and adds one commit for the judged tree. Objects of other branches,
 //! hooks and configuration are not copied.
 
+mod alone;
 mod checkout;
 mod history;
 pub(in crate::workspace) mod index;
@@ -10,6 +11,7 @@ mod layer;
 mod room;
 mod source;
 
+pub use alone::write_alone;
 pub use checkout::Checkout;
 pub use history::KeptHistory;
 pub use layer::{LayerEntry, LayerSides};

@@ -210,6 +210,15 @@ impl Trees {
         self.0.resume(base, stop).await
     }
 
+    /// Replaces the base that was taken by a part of it. The workspace must have no other files of
+    /// the base.
+    ///
+    /// # Errors
+    /// [`TreesError`] if the new base cannot be stored.
+    pub async fn replace_base(&self, part: &TreeId) -> Result<(), TreesError> {
+        self.0.replace_base(part).await
+    }
+
     /// Sets the base to a tree that the workspace may differ from. Ignored files of the workspace
     /// are never included, nor is anything below `left_out`.
     ///

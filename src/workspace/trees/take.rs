@@ -116,6 +116,17 @@ impl Inner {
         Ok(())
     }
 
+    /// Compares later states with a part of the base.
+    pub(super) async fn replace_base(&self, part: &TreeId) -> Result<(), TreesError> {
+        let mut state = self.state.lock().await;
+        let Some(base) = &state.base else { return Ok(()) };
+        let base = TakeBase { tree: part.clone(), ..base.clone() };
+        let text = serde_json::to_vec(&base).map_err(|error| TreesError::io("write", &self.git_dir)(error.into()))?;
+        scratch::write(&self.base_file(part), &text)?;
+        (state.base, state.newest, state.last) = (Some(base), None, None);
+        Ok(())
+    }
+
     /// Compares later states with a tree that was not taken here.
     pub(super) async fn begin_at(
         &self,

@@ -317,6 +317,7 @@ pub(crate) fn proof() -> Proof {
         canaries: 0,
         without_canary: BTreeMap::new(),
         held_out: 0,
+        hidden: 0,
     }
 }
 
