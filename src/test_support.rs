@@ -32,6 +32,12 @@ pub(crate) fn step() -> usize {
     if std::env::var("FLEDGE_TEST_ALL").is_ok_and(|all| all == "1") { 1 } else { 3 }
 }
 
+/// Returns a variable of the environment, or an empty text.
+#[expect(clippy::disallowed_methods, reason = "tests find programs as the user does")]
+pub(crate) fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
+}
+
 /// Returns a new folder that is removed on drop. It is in `TMPDIR` if that is set, else in memory
 /// if 1 GiB is free there, else in the system's temporary folder.
 #[expect(clippy::disallowed_methods, reason = "the place of a test is set from outside")]

@@ -38,7 +38,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
 /// The folder, in a lane's caches, for build output that tools keep in their own caches.
 pub(super) const BUILDS: &str = "builds";
 
@@ -388,7 +388,8 @@ pub(super) fn failing(steps: &[StepReport]) -> BTreeSet<String> {
 /// Adds the output of a lane's steps to the evidence. `names_tests` says that Go printed the names
 /// of single tests.
 pub(super) async fn show(outcome: &LaneOutcome, names_tests: bool, evidence: &mut Evidence) {
-    for ((step, report), found) in outcome.steps.iter().zip(&outcome.test_reports).zip(&outcome.found_reports) {
+    let reports = outcome.test_reports.iter().zip(&outcome.found_reports).zip(&outcome.runner_reports);
+    for (step, ((report, found), reported)) in outcome.steps.iter().zip(reports) {
         let mut printed = match step.log.clone() {
             Some(log) => tokio::task::spawn_blocking(move || counted(Path::new(&log))).await.unwrap_or_default(),
             None => PrintedCounts::default(),
@@ -396,15 +397,8 @@ pub(super) async fn show(outcome: &LaneOutcome, names_tests: bool, evidence: &mu
         if names_tests {
             printed.note_command(&step.command);
         }
-        evidence.add(
-            &step.lane,
-            &step.step,
-            StepEvidence::new(
-                report.as_ref(),
-                found.as_ref(),
-                printed,
-                matches!(step.status, StepStatus::Passed | StepStatus::Flaky),
-            ),
-        );
+        let is_green = matches!(step.status, StepStatus::Passed | StepStatus::Flaky);
+        let shown = StepEvidence::new(report.as_ref(), found.as_ref(), printed, is_green);
+        evidence.add(&step.lane, &step.step, shown.with_reported(reported.as_ref()));
     }
 }

@@ -83,7 +83,7 @@ impl EnteredRoom<'_> {
         let mut room = self.room.room(self.site, self.site.logs.clone());
         room.after_step = Some(self.watcher.after_step());
         room.stay_offline();
-        self.site.bring_go_settings(&self.lane, &mut room);
+        self.site.bring_reports(&self.lane, &mut room);
         room
     }
 

@@ -234,6 +234,12 @@ impl GateSite {
         room
     }
 
+    /// Makes test runners report their tests by name in a room.
+    fn bring_reports(&self, lane: &Lane, room: &mut LaneRoom) {
+        self.bring_go_settings(lane, room);
+        room.reporters = Some(self.rooms.join("reporters"));
+    }
+
     /// Runs a lane in a room. Ignores what git reports as changed, because the agent controls that.
     /// So steps that depend on changed files always run.
     async fn run(
@@ -244,7 +250,7 @@ impl GateSite {
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
     ) -> LaneOutcome {
         room.stay_offline();
-        self.bring_go_settings(lane, &mut room);
+        self.bring_reports(lane, &mut room);
         let variables = self.env.iter().cloned().collect();
         let own = lane.left_out(&StepSelection::All, &StartFacts { variables, changed: None }).unwrap_or_default();
         let given = std::mem::take(&mut room.left_out).into_iter().chain(std::iter::repeat(None));

@@ -32,7 +32,7 @@ pub use entry::{EntryKind, GroupMember, StepEntry, TaskGroup};
 pub use file::parse;
 pub use lane_files::{LaneError, LaneFiles, LaneRemark};
 pub use lane_machine::{LaneMachine, LaneOrder, LaneRuling, RetryDecision};
-pub use outcome::{JunitReport, LaneOutcome, StepSpan};
+pub use outcome::{JunitReport, LaneOutcome, ReportedState, ReportedTest, RunnerReport, StepSpan};
 #[cfg(all(test, feature = "cli"))]
 pub(crate) use schema::tasks_fault;
 #[cfg(feature = "cli")]

@@ -2,7 +2,8 @@
 
 use super::LaneRuling;
 use crate::verdict::{StepReport, TestCase, TestCounts};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The result of a lane.
@@ -22,6 +23,10 @@ pub struct LaneOutcome {
     /// for steps without a named report.
     #[serde(skip)]
     pub found_reports: Vec<Option<JunitReport>>,
+    /// The tests that test runners reported to fledge during each step, in the same order. `None`
+    /// for steps without reporters.
+    #[serde(skip)]
+    pub runner_reports: Vec<Option<RunnerReport>>,
     /// The time from the first order to the end of the last step.
     pub duration: Duration,
 }
@@ -44,4 +49,39 @@ pub struct JunitReport {
     pub counts: TestCounts,
     /// All tests.
     pub cases: Vec<TestCase>,
+}
+
+/// The tests that test runners reported to fledge during a step.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunnerReport {
+    /// All tests, in the order of their reports.
+    pub tests: Vec<ReportedTest>,
+    /// The number of test runs that began and did not end by themselves.
+    pub broken: u64,
+    /// The functions of test runners that were replaced while they ran, and the hooks that were
+    /// added, each as `NAME in FILE`.
+    pub changed: BTreeSet<String>,
+}
+
+/// A test that a test runner reported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportedTest {
+    /// The runner's name for the test, such as `tests/test_a.py::test_b[1]`.
+    pub name: String,
+    /// Its result.
+    pub state: ReportedState,
+}
+
+/// The result of a reported test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReportedState {
+    /// It ran and passed.
+    Passed,
+    /// It ran and failed, or its preparation failed.
+    Failed,
+    /// It did not run, or it ended itself before its end.
+    Skipped,
+    /// Its failure counts for nothing.
+    ExpectedToFail,
 }

@@ -11,10 +11,11 @@ mod listen;
 mod place;
 mod recall;
 mod report;
+mod reporters;
 mod test_report;
 mod unrun;
 
-pub use crate::lane::{JunitReport, LaneOutcome, LaneRuling, StepSpan};
+pub use crate::lane::{JunitReport, LaneOutcome, LaneRuling, ReportedState, RunnerReport, StepSpan};
 pub use junit::JunitError;
 pub use listen::OutputInterest;
 pub use recall::{recall, remember};
@@ -32,6 +33,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use listen::{OutputLine, OutputSender};
+use reporters::Reporters;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -66,6 +68,8 @@ pub struct LaneRoom {
     pub behind: Option<SandboxedSteps>,
     /// A callback that runs after each step.
     pub after_step: Option<AfterStep>,
+    /// The folder for the reporters of test runners. `None` if runners report no tests.
+    pub reporters: Option<PathBuf>,
 }
 
 /// A callback that runs after each try of a step, with the name of the step. The lane waits for it.
@@ -106,7 +110,8 @@ impl LaneRoom {
     pub fn new(root: PathBuf, env: Vec<(String, String)>, log_dir: PathBuf, jobs: usize) -> Self {
         let (left_out, expected) = (Vec::new(), Vec::new());
         let (listen, env) = (OutputInterest::Lines, env.into());
-        Self { root, env, log_dir, jobs, left_out, expected, listen, pace: None, behind: None, after_step: None }
+        let (pace, behind, after_step, reporters) = (None, None, None, None);
+        Self { root, env, log_dir, jobs, left_out, expected, listen, pace, behind, after_step, reporters }
     }
 
     /// Formats an error, with the room's folder as its steps see it.
@@ -155,6 +160,7 @@ pub async fn run_lane(
     let mut reports: Vec<StepReport> = lane.steps.iter().map(|step| report::not_run(lane, step)).collect();
     let mut spans = vec![None::<StepSpan>; lane.steps.len()];
     let (mut test_reports, mut found_reports) = (vec![None; lane.steps.len()], vec![None; lane.steps.len()]);
+    let mut runner_reports = vec![None; lane.steps.len()];
     let jobs = process::room_for(lane.jobs.map_or(room.jobs, NonZeroUsize::get).min(lane.steps.len()));
     let mut machine = LaneMachine::new(lane, jobs, &room.left_out, &room.expected);
     let (mut running, mut resting) = (FuturesUnordered::new(), FuturesUnordered::new());
@@ -202,6 +208,7 @@ pub async fn run_lane(
                 let (status, next, orders) = machine.ended(number, report.status);
                 reports[number] = StepReport { status, ..report };
                 (test_reports[number], found_reports[number]) = (tried.tests.and_then(Result::ok), tried.found);
+                runner_reports[number] = tried.reported;
                 let log = explain::is_worth_its_log(status, &tried.ended).then_some(tried.log);
                 match (next, log) {
                     (RetryDecision::Again, _) => on_event(StepProgress::Retried(reports[number].clone())),
@@ -220,7 +227,7 @@ pub async fn run_lane(
             }
         };
     };
-    LaneOutcome { ruling, steps: reports, spans, test_reports, found_reports, duration }
+    LaneOutcome { ruling, steps: reports, spans, test_reports, found_reports, runner_reports, duration }
 }
 
 /// Waits before another try of a step; returns the step's number.
@@ -238,6 +245,8 @@ struct Tried {
     tests: Option<Result<JunitReport, String>>,
     /// The tests from reports of builds, if the step names no report.
     found: Option<JunitReport>,
+    /// The tests that test runners reported to fledge.
+    reported: Option<RunnerReport>,
     /// The status and the reason, if the step or a program in it could not start.
     unrun: Option<(StepStatus, String)>,
 }
@@ -269,17 +278,15 @@ async fn run_step(
     let root = ReportRoot::new(room);
     let forgotten = report.as_ref().map_or(Ok(()), |path| forget_junit(&root, path));
     let found = ExistingReports::look(room, &root, step).await;
-    let invocation = invocation(lane, step, room, &log);
+    let mut invocation = invocation(lane, step, room, &log);
     let variables = invocation.env.clone();
-    let on_output = |bytes: &[u8]| teller.push(bytes);
+    let mut reporters = Reporters::open(room, step);
+    reporters.iter().for_each(|reporters| reporters.add_to(step, &mut invocation));
     let ended = match place::unfit(room, step) {
         Some(why) => EndedProcess::at_once(ProcessEnd::NotStarted(why), Duration::ZERO),
-        None => tokio::select! {
-            biased;
-            ended = run_behind(room, invocation, stop, &on_output) => ended,
-            never = teller.run() => match never {},
-        },
+        None => run_heard(room, invocation, &teller, &mut reporters, stop).await,
     };
+    let reported = reporters.map(Reporters::finish);
     teller.finish();
     if let Some(after) = &room.after_step {
         after.look(name).await;
@@ -294,20 +301,36 @@ async fn run_step(
         Some(found) => found.read().await,
         None => None,
     };
-    (number, Tried { tries, ended, log, tests, found, unrun })
+    (number, Tried { tries, ended, log, tests, found, reported, unrun })
 }
 
-/// Runs a program, inside the sandbox of the room if there is one.
-async fn run_behind(
+/// Runs a program, inside the sandbox of the room if there is one. Meanwhile, passes on its output
+/// and reads the reports of test runners.
+async fn run_heard(
     room: &LaneRoom,
     invocation: Invocation,
+    teller: &OutputSender<'_>,
+    reporters: &mut Option<Reporters>,
     stop: &CancellationToken,
-    on_output: &(dyn Fn(&[u8]) + Send + Sync),
 ) -> EndedProcess {
-    let Some(SandboxedSteps { sandbox, rules, .. }) = &room.behind else {
-        return process::run_at(room.pace.as_ref(), invocation, stop, on_output).await;
+    let behind = room.behind.as_ref().map(|behind| {
+        let mut rules = behind.rules.clone();
+        reporters.iter().for_each(|reporters| reporters.show(&mut rules));
+        (&behind.sandbox, rules)
+    });
+    let on_output = |bytes: &[u8]| teller.push(bytes);
+    let running = async {
+        match &behind {
+            Some((sandbox, rules)) => sandbox.run_at(room.pace.as_ref(), rules, invocation, stop, &on_output).await,
+            None => process::run_at(room.pace.as_ref(), invocation, stop, &on_output).await,
+        }
     };
-    sandbox.run_at(room.pace.as_ref(), rules, invocation, stop, on_output).await
+    tokio::select! {
+        biased;
+        ended = running => ended,
+        never = teller.run() => match never {},
+        never = reporters::read(reporters) => match never {},
+    }
 }
 
 fn invocation(lane: &Lane, step: &Step, room: &LaneRoom, log: &Path) -> Invocation {

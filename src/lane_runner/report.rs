@@ -37,7 +37,7 @@ pub(super) fn given_up(report: &mut StepReport) -> StepReport {
 /// of a step that an order to stop has ended.
 pub(super) fn ended(lane: &Lane, number: usize, tried: &Tried, before: &StepReport, stopped: StepStatus) -> StepReport {
     let step = &lane.steps[number];
-    let Tried { tries, ended, log, tests, found, unrun } = tried;
+    let Tried { tries, ended, log, tests, found, unrun, .. } = tried;
     let unrun = unrun.clone();
     let (status, mut note) = match &ended.end {
         ProcessEnd::Exited(0) => (StepStatus::Passed, String::new()),

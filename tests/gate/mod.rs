@@ -14,6 +14,7 @@ mod install;
 mod judging;
 mod locks;
 mod named;
+mod reported;
 mod room_git;
 mod rooms;
 mod unfetched;

@@ -1,9 +1,10 @@
 //! Evidence beside exit codes: the tests that ran. A gate run must run at least the tests that the
 //! same lanes ran on the base. Otherwise a check could pass because it checks less. Pure.
 //!
-//! Tests are known by name if a step names a machine report, or if Maven or Gradle wrote reports.
-//! Otherwise fledge counts tests in the output of common runners, and reads names where runners
-//! print them. The code under test can forge output, so output only ever counts against a pass.
+//! Tests are known by name if a step names a machine report, if Maven or Gradle wrote reports, or
+//! if a runner reported its tests to fledge. fledge also counts tests in the output of common
+//! runners, and reads names where runners print them. The code under test can forge output, so
+//! output only ever counts against a pass.
 
 mod blocks;
 mod counts;
@@ -12,6 +13,7 @@ mod formats;
 mod go;
 mod names;
 mod printed;
+mod reported;
 mod runners;
 mod shortfall;
 mod tap;
@@ -20,9 +22,10 @@ pub(super) use printed::PrintedCounts;
 pub(super) use shortfall::{MissingTests, Shortfall};
 
 use crate::lane::CanaryTerms;
-use crate::lane_runner::JunitReport;
+use crate::lane_runner::{JunitReport, RunnerReport};
 use crate::verdict::TestStatus;
 use names::stable;
+use reported::ReportedTests;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,6 +55,8 @@ pub(super) struct StepEvidence {
     named: Option<BTreeMap<String, u32>>,
     /// The lane names no report, and the step's builds wrote some.
     is_found: bool,
+    /// The tests that runners reported to fledge; `None` without reporters.
+    reported: Option<ReportedTests>,
     /// The counts from the step's output.
     printed: PrintedCounts,
     /// The step passed.
@@ -77,20 +82,31 @@ impl StepEvidence {
             }
             named
         });
-        Self { named, is_found: report.is_none() && found.is_some(), printed, is_green }
+        Self { named, is_found: report.is_none() && found.is_some(), reported: None, printed, is_green }
+    }
+
+    /// Adds the tests that runners reported to fledge.
+    pub(super) fn with_reported(self, report: Option<&RunnerReport>) -> Self {
+        Self { reported: report.and_then(ReportedTests::new), ..self }
     }
 
     /// Returns the number of tests that ran, if known.
     fn ran(&self) -> Option<u64> {
         match &self.named {
             Some(named) if !self.is_found => Some(sum(named)),
-            named => named.as_ref().map(sum).max(self.printed.ran()),
+            named => named.as_ref().map(sum).max(self.printed.ran()).or_else(|| self.ran_by_report()),
         }
+    }
+
+    /// Returns the number of tests that runners reported as run; `None` if they reported none.
+    fn ran_by_report(&self) -> Option<u64> {
+        self.reported.as_ref().and_then(ReportedTests::ran)
     }
 
     /// Returns the number of tests that ran and are known by name.
     fn named(&self) -> u64 {
-        self.named.as_ref().map_or(0, sum).max(self.printed.names().count()).min(self.ran().unwrap_or(0))
+        let named = self.named.as_ref().map_or(0, sum).max(self.ran_by_report().unwrap_or(0));
+        named.max(self.printed.names().count()).min(self.ran().unwrap_or(0))
     }
 
     /// Returns the reason why this evidence falls short of the base's, and the tests that did not
@@ -114,6 +130,11 @@ impl StepEvidence {
         // base passed with failures: a pipe such as `go test ./... | cat` hides the exit code.
         if self.is_green && self.printed.ends_failed() {
             return Some((CONTRADICTORY.into(), MissingTests::Nothing));
+        }
+        if let (Some(now), Some(before)) = (&self.reported, &base.reported)
+            && let Some(short) = now.falls_short_of(before, self.is_green, base.is_green)
+        {
+            return Some(short);
         }
         // Without `-v`, Go names failing tests only, so its packages show that tests ran.
         let has_run = self.ran().is_some_and(|ran| ran > 0) || !self.printed.packages().is_empty();
@@ -202,7 +223,8 @@ impl Evidence {
     pub(super) fn contradiction(&self) -> Option<String> {
         let why = |shown: &StepEvidence| match (shown.printed.ends_failed(), shown.printed.cut_short(None)) {
             (true, _) => Some(CONTRADICTORY.to_owned()),
-            (false, cut) => (!cut.is_empty()).then(|| format!("{CUT_SHORT}: {}", some(&cut))),
+            (false, cut) if cut.is_empty() => shown.reported.as_ref()?.contradicts_a_pass().map(str::to_owned),
+            (false, cut) => Some(format!("{CUT_SHORT}: {}", some(&cut))),
         };
         let mut green = self.steps.iter().filter(|(_, shown)| shown.is_green);
         green.find_map(|(step, shown)| Some(format!("{step}: {}", why(shown)?)))

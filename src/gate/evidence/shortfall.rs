@@ -23,6 +23,9 @@ pub(in crate::gate) enum MissingTests {
     Packages(BTreeSet<String>),
     /// A number of tests whose names are unknown.
     Count(u64),
+    /// Functions of a test runner that were replaced, and hooks that were added, each as
+    /// `NAME in FILE`.
+    Changed(BTreeSet<String>),
     /// No tests: the evidence is contradictory or cut short.
     Nothing,
 }

@@ -11,6 +11,7 @@ use crate::id::TreeId;
 use crate::verdict::{HeldBack, Ruling, tests_in};
 use crate::workspace::trees::TreesError;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// The maximum number of changed files that are read, and the largest size of one, in bytes.
 const MOST: usize = 200;
@@ -29,6 +30,15 @@ struct Edited {
     is: String,
     is_opened: bool,
     is_test: bool,
+}
+
+impl Edited {
+    /// Returns whether a change of a test runner, as `NAME in FILE`, is from this file. The file is
+    /// relative to the folder of the runner.
+    fn has_changed(&self, change: &str) -> bool {
+        let is_here = |file: &str| !file.is_empty() && Path::new(&self.path).ends_with(file);
+        change.rsplit_once(" in ").is_some_and(|(_, file)| is_here(file))
+    }
 }
 
 /// The edits of the work.
@@ -162,6 +172,7 @@ impl Edits {
                     self.files.iter().filter(|file| file.is_test).map(|file| gained(&file.was, &file.is)).sum();
                 *number <= lost.saturating_sub(gained)
             }
+            MissingTests::Changed(names) => names.iter().all(|name| self.opened().any(|file| file.has_changed(name))),
             MissingTests::Nothing => false,
         }
     }
@@ -181,6 +192,7 @@ impl Edits {
             MissingTests::Tests(names) => names.iter().any(|name| has_test(&file.was, name)),
             MissingTests::Packages(names) => names.iter().any(|name| file.is_test && self.is_of_package(file, name)),
             MissingTests::Count(_) => has_tests(&file.was) || (file.is_test && !file.was.is_empty()),
+            MissingTests::Changed(names) => names.iter().any(|name| file.has_changed(name)),
             MissingTests::Nothing => false,
         };
         self.files.iter().filter(|file| !file.is_opened).filter(may_have)
@@ -233,5 +245,11 @@ mod tests {
         assert!(edits.explain(&package("example.com/a")));
         assert!(!edits.explain(&package("example.com/a/other")), "the file is of the module's root");
         assert!(!edits.explain(&package("example.com/a/deep")), "its tests are there");
+
+        let change = MissingTests::Changed(["pytest_runtest_call in tests/conftest.py".to_owned()].into());
+        let of = |path: &str, is_opened| Edits { files: vec![edited(path, "", "x", is_opened)], module: None };
+        assert!(of("sub/tests/conftest.py", true).explain(&change) && !of("tests/other.py", true).explain(&change));
+        assert!(!of("tests/conftest.py", false).explain(&change));
+        assert_eq!(of("tests/conftest.py", false).closed(&change).count(), 1);
     }
 }

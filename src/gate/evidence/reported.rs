@@ -1,0 +1,186 @@
+//! The tests that test runners reported to fledge, compared with those of the base. Pure.
+
+use super::names::stable;
+use super::{CONTRADICTORY, CUT_SHORT, MissingTests, owned, some};
+use crate::lane_runner::{ReportedState, RunnerReport};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The maximum number of tests of a step. The tests of a step with more are not compared.
+const MOST: usize = 100_000;
+
+/// The tests that runners reported during a step.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReportedTests {
+    /// The tests that ran, and how often each ran.
+    ran: BTreeMap<String, u32>,
+    /// The tests that failed, and did not pass later.
+    failed: BTreeSet<String>,
+    /// The tests that were skipped or expected to fail.
+    left_out: BTreeSet<String>,
+    /// The number of test runs that did not end by themselves.
+    broken: u64,
+    /// The functions of runners that were replaced, and the hooks that were added, as
+    /// `NAME in FILE`.
+    changed: BTreeSet<String>,
+}
+
+impl ReportedTests {
+    /// Collects the tests of a report. `None` if they are too many.
+    pub(super) fn new(report: &RunnerReport) -> Option<Self> {
+        if report.tests.len() > MOST {
+            return None;
+        }
+        let mut all = Self { broken: report.broken, changed: report.changed.clone(), ..Self::default() };
+        for test in &report.tests {
+            match test.state {
+                ReportedState::Passed => all.failed.remove(&test.name),
+                ReportedState::Failed => all.failed.insert(test.name.clone()),
+                ReportedState::Skipped | ReportedState::ExpectedToFail => all.left_out.insert(test.name.clone()),
+            };
+            if matches!(test.state, ReportedState::Passed | ReportedState::Failed) {
+                *all.ran.entry(test.name.clone()).or_default() += 1;
+            }
+        }
+        Some(all)
+    }
+
+    /// Returns the number of tests that ran; `None` if no runner reported any.
+    pub(super) fn ran(&self) -> Option<u64> {
+        (!self.ran.is_empty()).then(|| super::sum(&self.ran))
+    }
+
+    /// Returns the reason against a step that passed, if its own report contradicts that.
+    pub(super) fn contradicts_a_pass(&self) -> Option<&'static str> {
+        match (self.broken, self.failed.is_empty()) {
+            (1.., _) => Some(CUT_SHORT),
+            (0, false) => Some(CONTRADICTORY),
+            (0, true) => None,
+        }
+    }
+
+    /// Returns the reason why these tests fall short of the base's, and the tests that did not run.
+    /// Returns `None` if they do not. The step passed if `is_green`.
+    pub(super) fn falls_short_of(
+        &self,
+        base: &Self,
+        is_green: bool,
+        was_green: bool,
+    ) -> Option<(String, MissingTests)> {
+        if self.broken > base.broken {
+            return Some((CUT_SHORT.into(), MissingTests::Nothing));
+        }
+        // A step may ignore failures. Of a step that failed on the base, at least one counted.
+        let ignores =
+            if was_green { self.failed.is_subset(&base.failed) } else { self.failed.len() < base.failed.len() };
+        if is_green && !self.failed.is_empty() && !ignores {
+            return Some((CONTRADICTORY.into(), MissingTests::Nothing));
+        }
+        let changed: BTreeSet<&str> = self.changed.difference(&base.changed).map(String::as_str).collect();
+        if !changed.is_empty() {
+            let why = format!("the test runner was changed while it ran: {}", some(&changed));
+            return Some((why, MissingTests::Changed(owned(&changed))));
+        }
+        let is_new = |name: &&String| base.ran.contains_key(*name) && !base.left_out.contains(*name);
+        let left_out: BTreeSet<&str> = self.left_out.iter().filter(is_new).map(String::as_str).collect();
+        if !left_out.is_empty() {
+            let why = format!("tests of the base were skipped or expected to fail: {}", some(&left_out));
+            return Some((why, MissingTests::Tests(owned(&left_out))));
+        }
+        let missing = self.missing(base);
+        let why = || format!("tests of the base did not run: {}", some(&missing));
+        (!missing.is_empty()).then(|| (why(), MissingTests::Tests(owned(&missing))))
+    }
+
+    /// Returns the tests of the base that did not run. Values in names may differ from run to run,
+    /// so the tests of one function are counted, and named only if some are missing.
+    fn missing<'b>(&self, base: &'b Self) -> BTreeSet<&'b str> {
+        let (before, now) = (base.by_function(), self.by_function());
+        let is_less = |name: &str| {
+            let function = function_of(name);
+            now.get(&function).copied().unwrap_or(0) < before.get(&function).copied().unwrap_or(0)
+        };
+        let mut missing: BTreeSet<&str> = BTreeSet::new();
+        for (name, times) in &base.ran {
+            let has_run = self.ran.get(name).is_some_and(|now| now >= times);
+            if !has_run && is_less(name) {
+                missing.insert(name);
+            }
+        }
+        missing
+    }
+
+    /// Returns how often the tests of each function ran.
+    fn by_function(&self) -> BTreeMap<String, u64> {
+        let mut all = BTreeMap::new();
+        for (name, times) in &self.ran {
+            *all.entry(function_of(name)).or_default() += u64::from(*times);
+        }
+        all
+    }
+}
+
+/// Returns the name of a test without its parameters and values that differ from run to run.
+fn function_of(name: &str) -> String {
+    stable(name.split('[').next().unwrap_or(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane::ReportedTest;
+    use ReportedState::{ExpectedToFail, Failed, Passed, Skipped};
+
+    fn report(tests: &[(&str, ReportedState)]) -> ReportedTests {
+        let tests = tests.iter().map(|(name, state)| ReportedTest { name: (*name).into(), state: *state });
+        ReportedTests::new(&RunnerReport { tests: tests.collect(), ..RunnerReport::default() }).unwrap()
+    }
+
+    fn told(base: &ReportedTests, now: &ReportedTests) -> String {
+        now.falls_short_of(base, true, true).map_or_else(String::new, |(why, _)| why)
+    }
+
+    #[test]
+    fn a_test_of_the_base_that_was_left_out_is_named() {
+        let base = report(&[("a", Passed), ("b", Failed), ("c", Skipped)]);
+        let skipped = "tests of the base were skipped or expected to fail: b";
+        assert_eq!(told(&base, &report(&[("a", Passed), ("b", Skipped), ("new", Passed)])), skipped);
+        assert_eq!(told(&base, &report(&[("a", Passed), ("b", ExpectedToFail)])), skipped);
+        assert_eq!(told(&base, &report(&[("a", Passed)])), "tests of the base did not run: b");
+        assert_eq!(told(&base, &report(&[])), "tests of the base did not run: a, b");
+        for honest in
+            [&[("b", Passed), ("a", Passed)][..], &[("a", Passed), ("b", Passed), ("c", Passed), ("d", Skipped)]]
+        {
+            assert_eq!(told(&base, &report(honest)), "");
+        }
+    }
+
+    #[test]
+    fn values_in_names_may_differ_and_their_number_may_not_fall() {
+        let base = report(&[("t[0x7f01]", Passed), ("t[12:04:05]", Passed), ("u@1b2c3d", Passed)]);
+        let other = report(&[("t[0x7f02]", Passed), ("t[12:04:09]", Passed), ("u@1b2c3e", Passed)]);
+        assert_eq!(told(&base, &other), "");
+        let fewer = report(&[("t[0x7f01]", Passed), ("u@1b2c3e", Passed)]);
+        assert_eq!(told(&base, &fewer), "tests of the base did not run: t[12:04:05]");
+    }
+
+    #[test]
+    fn failures_behind_a_pass_count_unless_the_base_ignores_them() {
+        let [passed, failed] = [Passed, Failed].map(|state| report(&[("a", state)]));
+        assert_eq!(told(&passed, &failed), CONTRADICTORY);
+        assert_eq!(told(&failed, &failed), "");
+        assert_eq!(failed.falls_short_of(&failed, true, false).unwrap().0, CONTRADICTORY);
+        assert_eq!(told(&passed, &report(&[("a", Failed), ("a", Passed)])), "", "it was tried again");
+        assert_eq!((passed.contradicts_a_pass(), failed.contradicts_a_pass()), (None, Some(CONTRADICTORY)));
+    }
+
+    #[test]
+    fn a_run_without_its_end_and_a_changed_runner_are_no_pass() {
+        let whole = report(&[("a", Passed)]);
+        let broken = ReportedTests { broken: 1, ..whole.clone() };
+        assert_eq!((told(&whole, &broken).as_str(), told(&broken, &broken).as_str()), (CUT_SHORT, ""));
+        let changed = ReportedTests { changed: ["runtest in calc.py".to_owned()].into(), ..whole.clone() };
+        assert_eq!(told(&whole, &changed), "the test runner was changed while it ran: runtest in calc.py");
+        assert_eq!(told(&changed, &changed), "");
+    }
+}

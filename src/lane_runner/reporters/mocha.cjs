@@ -1,0 +1,36 @@
+// Adds a listener to Mocha's runner that reports each test by name to fledge.
+"use strict";
+const Module = require("node:module");
+const { Run } = require("./run.cjs");
+
+const names = (test) => [test.file, ...test.titlePath()];
+
+/** Makes the next run of a runner report its tests. `start` is called before it. */
+function listen(Runner, start) {
+  const { run } = Runner.prototype;
+  Runner.prototype.run = function (...args) {
+    Runner.prototype.run = run;
+    start();
+    const report = new Run();
+    this.on("pass", (test) => report.test(names(test), "passed"));
+    this.on("fail", (test) => report.test(names(test), "failed"));
+    this.on("pending", (test) => report.test(names(test), "skipped"));
+    this.once("end", () => report.end());
+    return run.apply(this, args);
+  };
+}
+
+/** Waits for the module with the runner. */
+module.exports = (start) => {
+  const load = Module._load;
+  Module._load = function (...args) {
+    const loaded = load.apply(this, args);
+    // The module of Mocha before 12 is the class itself.
+    const Runner = [loaded, loaded?.Runner].find((it) => it?.name === "Runner" && it.prototype?.runTests);
+    if (Runner && Module._load !== load) {
+      Module._load = load;
+      listen(Runner, start);
+    }
+    return loaded;
+  };
+};

@@ -1,0 +1,173 @@
+"""A plugin of pytest that reports each test by name. pytest loads it before any file of the project."""
+import os
+import sys
+import unittest.case
+
+with open(os.path.join(HERE, "run.py")) as text:
+    exec(compile(text.read(), "run.py", "exec"))
+
+# The functions that decide about tests. They must be the same before and after the tests.
+WATCHED = {
+    "_pytest.main": ["Session.perform_collect", "pytest_runtestloop", "_main"],
+    "_pytest.python": [
+        "Function.runtest", "Function.setup", "pytest_pyfunc_call", "PyCollector.collect", "Class.collect",
+    ],
+    "_pytest.unittest": ["UnitTestCase.collect", "TestCaseFunction.runtest", "TestCaseFunction.setup"],
+    "_pytest.runner": [
+        "pytest_runtest_protocol", "runtestprotocol", "call_and_report", "CallInfo.from_call", "pytest_runtest_setup",
+        "pytest_runtest_call", "pytest_runtest_makereport", "pytest_make_collect_report", "collect_one_node",
+    ],
+    "_pytest.reports": ["TestReport.from_item_and_call"],
+    "_pytest.outcomes": ["skip", "fail", "xfail"],
+    "_pytest.skipping": ["pytest_runtest_setup", "pytest_runtest_call", "pytest_runtest_makereport"],
+    "_pytest.assertion.rewrite": [
+        "AssertionRewritingHook.exec_module", "AssertionRewritingHook.find_spec", "rewrite_asserts",
+    ],
+    "_pytest.python_api": ["approx", "raises"],
+    "_pytest.raises": ["raises"],
+    "pluggy._callers": ["_multicall"],
+    "pluggy._hooks": ["HookCaller.__call__"],
+    "pluggy._manager": ["PluginManager._hookexec"],
+}
+TEST_CASE = [name for name in vars(unittest.case.TestCase) if name.startswith(("assert", "fail", "run", "_call"))]
+# The hooks that decide about tests.
+HOOKS = [
+    "pytest_collection_modifyitems", "pytest_ignore_collect", "pytest_pycollect_makeitem", "pytest_pyfunc_call",
+    "pytest_runtest_protocol", "pytest_runtest_setup", "pytest_runtest_call", "pytest_runtest_makereport",
+    "pytest_runtestloop", "pytest_sessionfinish",
+]
+hook = runner.hookimpl
+
+
+def plain(function):
+    """Returns a function without the decoration of its class, and its code."""
+    function = getattr(function, "__func__", function)
+    return function, getattr(function, "__code__", None)
+
+
+def watched():
+    """Returns each watched function, by name."""
+    found = {}
+    for module, names in list(WATCHED.items()) + [("unittest.case", ["TestCase." + name for name in TEST_CASE])]:
+        for name in names:
+            owner = sys.modules.get(module)
+            *classes, last = name.split(".")
+            for part in classes:
+                owner = getattr(owner, part, None)
+            if owner is not None and last in vars(owner):
+                found[module + "." + name] = plain(vars(owner)[last])
+    return found
+
+
+def place(function):
+    """Returns the file of a function, from the folder of the tests."""
+    code = getattr(function, "__code__", None)
+    module = sys.modules.get(getattr(function, "__module__", ""))
+    file = getattr(code, "co_filename", None) or getattr(module, "__file__", None) or ""
+    folder = os.getcwd() + os.sep
+    return file[len(folder):] if file.startswith(folder) else file
+
+
+def is_installed(function):
+    """Returns whether a function is from a module outside of the folder of the tests."""
+    owner, code = sys.modules.get(getattr(function, "__module__", "")), getattr(function, "__code__", None)
+    file = getattr(code, "co_filename", "")
+    if not os.path.isfile(file) or getattr(owner, "__file__", None) != file or place(function) != file:
+        return False
+    for part in function.__qualname__.split("."):
+        owner = getattr(owner, part, None)
+    return plain(owner)[0] is function
+
+
+class Reporter(object):
+    def __init__(self):
+        self.run, self.told = None, set()
+
+    @hook(tryfirst=True)
+    def pytest_load_initial_conftests(self, early_config):
+        self.run = Run(os.path.join(HERE, "channel"))
+        try:
+            self.manager = early_config.pluginmanager
+            self.functions, self.hooks = watched(), self.implementations()
+        except Exception:
+            # This version of pytest is too different to be compared.
+            self.functions, self.hooks = {}, None
+
+    def pytest_runtest_logreport(self, report):
+        state = report.outcome
+        if report.when == "teardown" or (report.when == "setup" and state == "passed") or self.run is None:
+            return
+        if hasattr(report, "wasxfail"):
+            state = "expected_to_fail"
+        # The data of the product may decide how many subtests a test has.
+        if state == "passed" and hasattr(report, "context"):
+            return
+        if state in ("passed", "failed", "skipped", "expected_to_fail"):
+            self.run.test(report.nodeid, state)
+
+    def pytest_runtest_logfinish(self):
+        self.look()
+
+    def pytest_collection_finish(self):
+        self.look()
+
+    @hook(trylast=True)
+    def pytest_unconfigure(self):
+        if self.run is not None:
+            self.look()
+            self.run.end()
+            self.run = None
+
+    def implementations(self):
+        """Returns the functions that implement the hooks which decide about tests."""
+        found = {}
+        for name in HOOKS:
+            for each in getattr(self.manager.hook, name).get_hookimpls():
+                function = plain(each.function)[0]
+                found[id(function)] = (name, function)
+        return found
+
+    def look(self):
+        """Reports watched functions that were replaced, and hooks that were added, with their files."""
+        if self.run is None or self.hooks is None:
+            return
+        now = watched()
+        for name, before in self.functions.items():
+            after = now.get(name, (None, None))
+            if after[0] is not before[0] or after[1] is not before[1]:
+                self.tell(name + " in " + place(after[0]))
+        for key, (name, function) in self.implementations().items():
+            if key not in self.hooks:
+                self.hooks[key] = (name, function)
+                if is_installed(function):
+                    continue
+                what, number = name + " in " + place(function), 1
+                # Code may claim to be in a file that has such a hook.
+                while what in self.told:
+                    number += 1
+                    what = "%s (%s) in %s" % (name, number, place(function))
+                self.tell(what)
+
+    def tell(self, what):
+        if what not in self.told:
+            self.told.add(what)
+            self.run.changed(what)
+
+
+def add_plugin():
+    """Adds the plugin when pytest adds the plugins of the environment. Workers of xdist have none."""
+    manager = runner.PytestPluginManager
+    consider = manager.consider_env
+
+    def consider_env(self):
+        manager.consider_env = consider
+        consider(self)
+        ACTIVE.add("pytest")
+        forget()
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            self.register(Reporter())
+
+    manager.consider_env = consider_env
+
+
+add_plugin()

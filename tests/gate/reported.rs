@@ -1,0 +1,75 @@
+//! Test names that runners of Python and Node report to fledge, on lanes with nothing but a
+//! command.
+
+use crate::support::{Ended, Fledge, Model, Need, say, shell};
+use serde_json::{Value, json};
+
+/// Runs a script on a project with these files and a lane with one command.
+fn run(files: &[(&str, &str)], command: &str, script: &str) -> Ended {
+    let model = Model::new([shell(script), say("Done.")]);
+    let lane = format!("steps: [{{ name: test, run: {command:?} }}]\n");
+    let fledge = Fledge::simple(&model).lane("verify", &lane).arg("--max-retries=0");
+    files.iter().fold(fledge, |fledge, (path, text)| fledge.file(path, text)).run()
+}
+
+/// Returns the number of tests in the proof of a verified run, and of those that are known by name.
+#[track_caller]
+fn proved(ended: &Ended) -> (Value, Value) {
+    let report = ended.must_be(0, "verified");
+    let proof = &report["attempts"][0]["verdict"]["proof"];
+    (proof["tests"].clone(), proof["tests_by_name"].clone())
+}
+
+/// Asserts that a run is refused with a message that has this text.
+#[track_caller]
+fn must_be_refused(ended: &Ended, text: &str) {
+    let report = ended.must_be(1, "gate_failed");
+    let message = report["message"].as_str().unwrap();
+    assert!(message.contains(text), "{message}\n{}", ended.story());
+}
+
+const PYTHON: [(&str, &str); 2] = [
+    ("calc.py", "def add(a, b):\n    return a - b\n"),
+    (
+        "tests/test_calc.py",
+        "from calc import add\n\ndef test_none(): assert add(0, 0) == 0\ndef test_sum(): assert add(2, 3) == 5\n",
+    ),
+];
+
+#[test]
+fn tests_of_pytest_are_known_by_name_and_none_may_be_skipped() {
+    long_test!();
+    if !Need::has_program("pytest") {
+        return Need::Python.lacks("no pytest");
+    }
+    let honest = run(&PYTHON, "python3 -m pytest -q", "sed -i 's/a - b/a + b/' calc.py");
+    assert_eq!(proved(&honest), (json!(2), json!(2)), "{}", honest.story());
+    let skips = "printf 'import pytest\\ndef add(a, b):\\n    return pytest.skip() if b else 0\\n' > calc.py; \
+        printf 'def test_new(): pass\\n' > tests/test_new.py";
+    let name = "tests of the base were skipped or expected to fail: tests/test_calc.py::test_sum";
+    must_be_refused(&run(&PYTHON, "PYTHONPATH=. pytest -q", skips), name);
+}
+
+#[test]
+fn tests_of_unittest_and_node_are_known_by_name() {
+    long_test!();
+    if !Need::has_program("python3") || !Need::has_program("node") {
+        return Need::Python.lacks("no python3 or no node");
+    }
+    let test = "import unittest\nfrom calc import add\n\nclass T(unittest.TestCase):\n    \
+        def test_sum(self): self.assertEqual(add(2, 3), 5)\n";
+    let files = [PYTHON[0], ("tests/__init__.py", ""), ("tests/test_calc.py", test)];
+    let honest = run(&files, "python3 -m unittest", "sed -i 's/a - b/a + b/' calc.py");
+    assert_eq!(proved(&honest), (json!(1), json!(1)), "{}", honest.story());
+
+    let test = "const runner = require('node:test');\nconst { add } = require('../add.js');\n\
+        runner.test('adds', () => require('node:assert').equal(add(2, 3), 5));\n";
+    let other = "require('node:test')('runs', () => {});\n";
+    let files = [("add.js", "exports.add = (a, b) => a - b;\n"), ("test/add.test.js", test), ("test/b.test.js", other)];
+    let honest = run(&files, "node --test", "sed -i 's/a - b/a + b/' add.js");
+    assert_eq!(proved(&honest), (json!(2), json!(2)), "{}", honest.story());
+    let skips = "printf 'const runner = require(\"node:test\");\\nconst { test } = runner;\\n\
+        runner.test = (name, run) => { console.log(`ok 1 - ${name}`); test(name, { skip: true }, run); };\\n' >> add.js";
+    let name = "tests of the base did not run: test/add.test.js > adds";
+    must_be_refused(&run(&files, "node --test", skips), name);
+}
