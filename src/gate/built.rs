@@ -53,7 +53,7 @@ fn configured_folders(command: &str) -> BTreeSet<String> {
 
 /// Returns the build folder that the word at this index introduces.
 fn configured_folder<'a>(words: &[&'a str], index: usize) -> Option<&'a str> {
-    let is_after = |program: &str| words[..index].iter().any(|word| *word == program);
+    let is_after = |program: &str| words[..index].contains(&program);
     match words[index] {
         "-B" if is_after("cmake") => words.get(index + 1).copied(),
         "setup" if index > 0 && words[index - 1] == "meson" => words.get(index + 1).copied(),

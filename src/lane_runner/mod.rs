@@ -159,8 +159,7 @@ pub async fn run_lane(
     let stops: Vec<CancellationToken> = lane.steps.iter().map(|_| CancellationToken::new()).collect();
     let mut reports: Vec<StepReport> = lane.steps.iter().map(|step| report::not_run(lane, step)).collect();
     let mut spans = vec![None::<StepSpan>; lane.steps.len()];
-    let (mut test_reports, mut found_reports) = (vec![None; lane.steps.len()], vec![None; lane.steps.len()]);
-    let mut runner_reports = vec![None; lane.steps.len()];
+    let mut tests: Vec<StepTests> = vec![(None, (None, None)); lane.steps.len()];
     let jobs = process::room_for(lane.jobs.map_or(room.jobs, NonZeroUsize::get).min(lane.steps.len()));
     let mut machine = LaneMachine::new(lane, jobs, &room.left_out, &room.expected);
     let (mut running, mut resting) = (FuturesUnordered::new(), FuturesUnordered::new());
@@ -207,8 +206,7 @@ pub async fn run_lane(
                 let report = report::ended(lane, number, &tried, &reports[number], machine.status_of_stopped());
                 let (status, next, orders) = machine.ended(number, report.status);
                 reports[number] = StepReport { status, ..report };
-                (test_reports[number], found_reports[number]) = (tried.tests.and_then(Result::ok), tried.found);
-                runner_reports[number] = tried.reported;
+                tests[number] = (tried.tests.and_then(Result::ok), (tried.found, tried.reported));
                 let log = explain::is_worth_its_log(status, &tried.ended).then_some(tried.log);
                 match (next, log) {
                     (RetryDecision::Again, _) => on_event(StepProgress::Retried(reports[number].clone())),
@@ -227,7 +225,21 @@ pub async fn run_lane(
             }
         };
     };
-    LaneOutcome { ruling, steps: reports, spans, test_reports, found_reports, runner_reports, duration }
+    lane_outcome(ruling, reports, spans, tests, duration)
+}
+
+/// The reports of a step: the named one, those of builds, and that of test runners.
+type StepTests = (Option<JunitReport>, (Option<JunitReport>, Option<RunnerReport>));
+
+fn lane_outcome(
+    ruling: LaneRuling,
+    steps: Vec<StepReport>,
+    spans: Vec<Option<StepSpan>>,
+    tests: Vec<StepTests>,
+    duration: Duration,
+) -> LaneOutcome {
+    let (test_reports, (found_reports, runner_reports)) = tests.into_iter().unzip();
+    LaneOutcome { ruling, steps, spans, test_reports, found_reports, runner_reports, duration }
 }
 
 /// Waits before another try of a step; returns the step's number.

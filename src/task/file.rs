@@ -13,8 +13,8 @@ use std::path::Path;
 
 /// The keys of the front matter of a task.
 #[rustfmt::skip]
-pub const TASK_KEYS: [&str; 26] = [
-    "allow_edit", "approve", "base", "baseline", "budget", "candidates", "commit", "context", "expect", "files", "isolation", "lane", "max_retries", "mcp",
+pub const TASK_KEYS: [&str; 27] = [
+    "allow_edit", "approve", "base", "baseline", "budget", "candidates", "commit", "context", "expect", "files", "hidden", "isolation", "lane", "max_retries", "mcp",
     "model", "needs", "on_tamper", "output_schema", "params", "protect", "schedule", "specs", "stuck_after", "tier", "title", "tools",
 ];
 

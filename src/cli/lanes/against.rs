@@ -97,6 +97,7 @@ fn outcome(lane: &Lane, verdict: &Verdict, stop: &StopToken) -> LaneOutcome {
         spans: steps.iter().map(|_| None).collect(),
         test_reports: none(),
         found_reports: none(),
+        runner_reports: steps.iter().map(|_| None).collect(),
         duration,
         steps,
     }

@@ -35,7 +35,7 @@ pub(super) enum LanesVerb {
     /// Check lanes for errors and warnings, without running anything
     Validate(validate::ValidateLanesArguments),
     /// Run a lane, in place or in a clean room like the gate's
-    Run(run::RunLaneArguments),
+    Run(Box<run::RunLaneArguments>),
 }
 
 // Accepted by verbs that never prompt, so that scripts can pass `--ni` to every verb.

@@ -142,7 +142,10 @@ pub(super) struct LaneRequest<'a> {
 async fn once(ask: LaneRequest<'_>) -> Result<u8, CliError> {
     let LaneRequest { root, arguments, environment, stop, .. } = ask;
     let was_told = Cell::new(false);
-    let done = attempt(ask, &was_told).await;
+    let done = match &arguments.base {
+        Some(base) => against::judge(ask, base, &was_told).await,
+        None => attempt(ask, &was_told).await,
+    };
     if let (Err(failure), false) = (&done, was_told.get()) {
         let refused = Refused { lane: &arguments.name, root, voice: &arguments.voice, is_dry: arguments.dry_run };
         refused.report(failure, environment, stop).await;
@@ -154,9 +157,6 @@ async fn once(ask: LaneRequest<'_>) -> Result<u8, CliError> {
 async fn attempt(ask: LaneRequest<'_>, was_told: &Cell<bool>) -> Result<u8, CliError> {
     let LaneRequest { root, arguments, environment, path, stop } = ask;
     arguments.voice.places(environment)?;
-    if let Some(base) = &arguments.base {
-        return against::judge(ask, base, was_told).await;
-    }
     let LoadedLane { mut lane, notes, .. } = lane_files::load(root, &arguments.name, path).map_err(failed)?;
     say(&notes);
     let whole = lane.clone();

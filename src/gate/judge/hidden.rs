@@ -131,7 +131,7 @@ fn is_known(short: &[Shortfall], known: &[Shortfall]) -> bool {
     let names = |all: &[Shortfall]| -> BTreeSet<String> {
         let names = all.iter().flat_map(|short| match &short.gone {
             MissingTests::Tests(names) | MissingTests::Packages(names) => names.iter().cloned().collect::<Vec<_>>(),
-            MissingTests::Count(_) | MissingTests::Nothing => Vec::new(),
+            MissingTests::Count(_) | MissingTests::Changed(_) | MissingTests::Nothing => Vec::new(),
         });
         names.collect()
     };
@@ -139,6 +139,6 @@ fn is_known(short: &[Shortfall], known: &[Shortfall]) -> bool {
         let counts = all.iter().map(|short| if let MissingTests::Count(count) = short.gone { count } else { 0 });
         counts.sum()
     };
-    let is_clear = !short.iter().any(|short| short.gone == MissingTests::Nothing);
+    let is_clear = !short.iter().any(|short| matches!(short.gone, MissingTests::Changed(_) | MissingTests::Nothing));
     is_clear && names(short).is_subset(&names(known)) && count(short) <= count(known)
 }

@@ -16,8 +16,8 @@ const README: &str = "README.md";
 /// Reason for protecting a task.
 pub(super) const TASK: &str = "it is a task, and defines work that runs later";
 /// Keys of a task that the front matter of other documents has too.
-const ORDINARY: [&str; 11] =
-    ["base", "budget", "commit", "context", "files", "model", "needs", "params", "specs", "title", "tools"];
+const ORDINARY: [&str; 12] =
+    ["base", "budget", "commit", "context", "files", "hidden", "model", "needs", "params", "specs", "title", "tools"];
 
 /// Reason for protecting a batch file.
 pub(super) const BATCH: &str = "it is a batch of tasks, and defines work that runs later";

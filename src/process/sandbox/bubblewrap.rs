@@ -26,7 +26,8 @@ pub(super) const USERS: [&[&str]; 3] = [
     &["--unshare-user"],
     &["--unshare-user-try"], // root, without user namespaces
 ];
-// A new cgroup namespace would show the mounts of cgroups outside of their root, at which Java fails.
+// Without a new cgroup namespace: it would show mounts of cgroups outside of their root, and Java
+// fails at these.
 const ALWAYS: [&str; 14] = [
     "--unshare-pid",
     "--unshare-ipc",
