@@ -39,8 +39,10 @@ impl ProcessBounds {
         MachineLoad { step: self.processes.map(|most| (most / 4).max(16)), seen: census::threads_of_machine() }
     }
 
-    /// Returns the reason if these processes have gone beyond a limit.
-    pub(super) fn exceeded(self, found: &[Process]) -> Option<String> {
+    /// Returns the reason if these processes have gone beyond a limit. `before` is the size of the
+    /// files in memory that earlier programs left. If it is more than the limit, such files must
+    /// not grow, and processes may use a quarter of the limit, so that they can remove the files.
+    pub(super) fn exceeded(self, found: &[Process], before: u64) -> Option<String> {
         let alive = || found.iter().filter(|process| process.alive);
         let threads: u64 = alive().map(|process| process.threads).sum();
         if let Some(most) = self.processes.filter(|most| threads > *most) {
@@ -51,10 +53,16 @@ impl ProcessBounds {
         // each process's own share decides.
         let seen: u64 = alive().map(|process| process.pages.saturating_mul(*PAGE)).sum();
         let pids = || alive().map(|process| process.pid);
-        let files = tmpfs::held_by(pids()).saturating_add(tmpfs::unnamed_held_by(pids()));
-        let is_beyond = seen.saturating_add(files) > most
-            && files.saturating_add(alive().map(|process| own_memory(process.pid)).sum::<u64>()) > most;
-        is_beyond.then(|| format!("it held more than {} MiB of memory", most >> 20))
+        let (files, unnamed) = (tmpfs::held_by(pids()), tmpfs::unnamed_held_by(pids()));
+        let rest = most.saturating_sub(files).max(before.min(most / 4));
+        let is_beyond = files > most.max(before)
+            || (seen.saturating_add(unnamed) > rest
+                && unnamed.saturating_add(alive().map(|process| own_memory(process.pid)).sum::<u64>()) > rest);
+        let files = match files >> 20 {
+            0 => String::new(),
+            size => format!(", with {size} MiB of files in /tmp and /dev/shm"),
+        };
+        is_beyond.then(|| format!("it held more than {} MiB of memory{files}", most >> 20))
     }
 }
 
@@ -107,13 +115,13 @@ mod tests {
         let own = own_memory(me.pid);
         assert!(me.threads > 0 && me.pages > 0 && own > 0 && own <= me.pages * *PAGE * 2, "{me:?} {own}");
         let bounds = |processes, memory| ProcessBounds { processes, memory };
-        assert_eq!(bounds(Some(me.threads + 50), Some(own * 50)).exceeded(&[me]), None);
+        assert_eq!(bounds(Some(me.threads + 50), Some(own * 50)).exceeded(&[me], 0), None);
         let many = vec![me; 3];
-        let message = bounds(Some(me.threads), None).exceeded(&many).unwrap();
+        let message = bounds(Some(me.threads), None).exceeded(&many, 0).unwrap();
         assert_eq!(message, format!("it had more than {} processes and threads", me.threads));
-        assert!(bounds(None, Some(own)).exceeded(&many).unwrap().starts_with("it held more than"));
+        assert!(bounds(None, Some(own)).exceeded(&many, 0).unwrap().starts_with("it held more than"));
         let dead = Process { alive: false, ..me };
-        assert_eq!(bounds(Some(0), Some(0)).exceeded(&[dead]), None);
+        assert_eq!(bounds(Some(0), Some(0)).exceeded(&[dead], 0), None);
         assert_eq!(ProcessBounds::default().pause(Duration::ZERO), None);
         assert_eq!(bounds(Some(1), None).pause(Duration::from_millis(4)), Some(Duration::from_millis(200)));
     }

@@ -9,6 +9,7 @@ use super::guard::ProcessGuard;
 use super::mark;
 use super::open_files;
 use super::start::ProgramStart;
+use super::tmpfs;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, waitpid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -33,6 +34,8 @@ static HAS_TERMINAL: LazyLock<bool> = LazyLock::new(|| File::open("/dev/tty").is
 pub(super) struct ProcessGroup {
     leader: Pid,
     number: u64,
+    /// The size of the files in memory that earlier programs left, in bytes.
+    files_before: u64,
 }
 
 /// Every step whose processes are not all known to be gone, and the guard that watches over them.
@@ -78,6 +81,7 @@ impl ProcessGroup {
     /// memory until the program begins (posix_spawn(3)).
     pub(super) fn start(program: ProgramStart<'_>) -> io::Result<Self> {
         census::adopt_orphans();
+        let files_before = tmpfs::held_before();
         let number = mark::next();
         let variable = mark::variable(number);
         // The lock is held until the new step is registered. Until then its process belongs to no
@@ -99,7 +103,7 @@ impl ProcessGroup {
             is_over: false,
             bare: false,
         });
-        Ok(Self { leader, number })
+        Ok(Self { leader, number, files_before })
     }
 
     /// Returns the process number of the leader.
@@ -130,7 +134,7 @@ impl ProcessGroup {
         let most = bounds.processes.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         let found =
             process_trees().visit(self.number, |tree, around| tree.find_beyond(around, most)).unwrap_or_default();
-        bounds.exceeded(&found)
+        bounds.exceeded(&found, self.files_before)
     }
 
     /// Kills the whole process group at once, without looking for other processes. Meanwhile the

@@ -58,6 +58,12 @@ pub(super) fn held_by(pids: impl Iterator<Item = i32>) -> u64 {
     bytes
 }
 
+/// Returns the bytes that file systems in memory hold which a program will share with earlier
+/// programs: those of the sandbox in which fledge itself runs.
+pub(super) fn held_before() -> u64 {
+    if *IS_SANDBOXED { held_by(std::iter::once(census::own_pid())) } else { 0 }
+}
+
 /// Returns the bytes of files without a place (memfd_create(2)) that these processes have open.
 /// Each file counts once.
 pub(super) fn unnamed_held_by(pids: impl Iterator<Item = i32>) -> u64 {
