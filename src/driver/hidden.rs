@@ -187,7 +187,7 @@ impl PreparedWorkspace {
 
     /// Hides everything from the agent that would show hidden tests. Call it after the layers are
     /// in place.
-    pub(super) fn veil(&mut self, gate: &Gate, settings: &DriverSettings, run: &RunDir, top: &Path) {
+    pub(super) fn hide_from_agent(&mut self, gate: &Gate, settings: &DriverSettings, run: &RunDir, top: &Path) {
         if gate.hidden.is_none() {
             return;
         }

@@ -109,7 +109,7 @@ impl EffectRunner {
         let laid = workspace.lay(&gate, &self.settings, &self.run_dir, false, stop).await;
         laid.map_err(NotReadyReason::NotNow)?;
         let top = self.worktree.as_ref().map_or(&self.settings.workspace, |worktree| &worktree.folder);
-        workspace.veil(&gate, &self.settings, &self.run_dir, top);
+        workspace.hide_from_agent(&gate, &self.settings, &self.run_dir, top);
         let host = tool_host(&self.task, &self.settings, &gate, &self.run_dir, &workspace);
         let host = host.map_err(|error| NotReadyReason::NotNow(chain(&error)))?;
         host.recall(changes);
@@ -163,7 +163,7 @@ impl Planner {
         let unlaid = |why| PlanError::new(Reason::PlanFailed, format!("cannot keep the installed dependencies: {why}"));
         plan.notes.extend(laid.map_err(unlaid)?);
         let top = self.worktree.as_ref().map_or(&self.settings.workspace, |worktree| &worktree.folder);
-        workspace.veil(&gate, &self.settings, &self.run_dir, top);
+        workspace.hide_from_agent(&gate, &self.settings, &self.run_dir, top);
         let servers = servers::task_servers(&self.task, &self.settings, &self.run_dir, &workspace)?;
         let host =
             tool_host(&self.task, &self.settings, &gate, &self.run_dir, &workspace).map_err(|error| match error {

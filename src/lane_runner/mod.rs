@@ -22,6 +22,7 @@ pub use recall::{recall, remember};
 pub use test_report::TestReportError;
 
 pub(crate) use excerpt::excerpt;
+pub(crate) use report::not_run;
 
 use crate::lane::{Lane, LaneMachine, LaneOrder, RetryDecision, Step};
 use crate::limits::{GRACE, LINGER, LOG_LIMIT};

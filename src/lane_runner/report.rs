@@ -10,7 +10,7 @@ use crate::verdict::{StepReport, StepStatus, TestCounts};
 const BRIEF: usize = 1024;
 
 /// Builds the report of a step that was not started.
-pub(super) fn not_run(lane: &Lane, step: &Step) -> StepReport {
+pub(crate) fn not_run(lane: &Lane, step: &Step) -> StepReport {
     StepReport {
         lane: lane.name.clone(),
         step: step.name.clone(),

@@ -19,7 +19,7 @@ pub mod story;
 
 pub use ending::{EndingTone, Headline, NamedRun, NextStep, headline, next_steps, number};
 pub use human::{SummaryFact, ago, closing, committed, count, hint, money, seconds};
-pub use proof::{found, grounds, is_by_exit_codes_alone, proof_of, rests_on, unproven};
+pub use proof::{found, grounds, held_back, is_by_exit_codes_alone, proof_of, rests_on, unproven};
 
 use crate::run::TaskResult;
 use serde::Serialize;

@@ -90,7 +90,7 @@ pub fn found(finding: &TamperFinding) -> String {
 }
 
 /// Describes a held-back change in one line, with the flag that lets it through.
-pub(super) fn held_back(held: &HeldBack) -> String {
+pub fn held_back(held: &HeldBack) -> String {
     let flag = held.flag.as_ref().map(|flag| format!(" ({flag} allows it)")).unwrap_or_default();
     format!("{} {}: {}{flag}", held.path, held.change, held.rule)
 }

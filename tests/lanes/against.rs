@@ -51,6 +51,8 @@ fn lane_tests_and_configuration_are_those_of_the_commit() {
     ] {
         let ended = judged(place);
         ended.must_exit(6);
+        let flag = format!("(--allow-edit {} allows it)", path.split(' ').next().unwrap());
+        assert!(ended.stderr.contains(&flag), "expected {flag}: {}", ended.story());
         let data: Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!((&data["result"], &data["exit_code"]), (&"tampered".into(), &6.into()), "{}", ended.story());
         assert!(ended.stderr.contains(path), "{path}: {}", ended.story());

@@ -9,11 +9,11 @@ use super::run::{LaneRequest, state_dir};
 use super::say;
 use crate::driver::StopToken;
 use crate::gate::Gate;
-use crate::lane::Lane;
-use crate::lane_runner::{LaneOutcome, LaneRuling};
-use crate::report::{found, lane_data, rests_on, unproven};
+use crate::lane::{Lane, Step};
+use crate::lane_runner::{LaneOutcome, LaneRuling, not_run};
+use crate::report::{found, held_back, lane_data, rests_on, unproven};
 use crate::store::{self, LaneDir};
-use crate::verdict::{Reason, Ruling, StepReport, StepStatus, Verdict};
+use crate::verdict::{HeldBack, Reason, Ruling, StepReport, TamperFinding, Verdict};
 use serde_json::json;
 use std::cell::Cell;
 use std::time::Duration;
@@ -66,24 +66,11 @@ fn notes(gate: &Gate, rev: &str, commit: &str) -> Vec<String> {
 
 /// Returns the outcome of the lane. Steps that did not run are included.
 fn outcome(lane: &Lane, verdict: &Verdict, stop: &StopToken) -> LaneOutcome {
-    let report = |name: &str, command: &str| {
-        let ran = verdict.steps.iter().find(|step| step.lane == lane.name && step.step == name);
-        ran.cloned().unwrap_or_else(|| StepReport {
-            lane: lane.name.clone(),
-            step: name.to_owned(),
-            command: command.to_owned(),
-            status: StepStatus::NotRun,
-            tries: 0,
-            exit_code: None,
-            signal: None,
-            duration_ms: 0,
-            log: None,
-            excerpt: String::new(),
-            note: String::new(),
-            tests: None,
-        })
+    let report = |step: &Step| {
+        let ran = verdict.steps.iter().find(|other| other.lane == lane.name && other.step == step.name);
+        ran.cloned().unwrap_or_else(|| not_run(lane, step))
     };
-    let steps: Vec<StepReport> = lane.steps.iter().map(|step| report(&step.name, &step.run)).collect();
+    let steps: Vec<StepReport> = lane.steps.iter().map(report).collect();
     let ruling = match verdict.ruling {
         Ruling::Passed => LaneRuling::Passed,
         _ if stop.token().is_cancelled() => LaneRuling::Cancelled,
@@ -126,12 +113,14 @@ fn why(verdict: &Verdict) -> String {
     }
 }
 
-/// Returns what the gate adds to its verdict, one line each: findings, the reason without a failed
-/// step, notes and evidence.
+/// Returns what the gate adds to its verdict, one line each: findings with their flags, the reason
+/// without a failed step, notes and evidence.
 fn remarks(verdict: &Verdict) -> Vec<String> {
     let has_failed = verdict.steps.iter().any(|step| step.status.is_failure());
     let reasons = if has_failed || verdict.ruling == Ruling::Tampered { "" } else { verdict.feedback.as_str() };
-    let mut remarks: Vec<String> = verdict.findings.iter().map(found).collect();
+    let with_flag =
+        |TamperFinding { path, change, rule }: &TamperFinding| held_back(&HeldBack::new(path, change, rule));
+    let mut remarks: Vec<String> = verdict.findings.iter().map(with_flag).collect();
     remarks.extend(reasons.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned));
     remarks.extend(verdict.notes.iter().cloned());
     if let Some(proof) = &verdict.proof {
