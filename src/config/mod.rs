@@ -20,6 +20,7 @@ mod url;
 pub use env_template::EnvTemplate;
 pub use headers::{Headers, SentHeader};
 pub use layers::EnvironmentLayer;
+#[cfg(feature = "cli")]
 pub(crate) use limits::parse_size;
 pub use model::{KeyPlace, ModelChoice, ModelSettings, ProviderKind, ToolsMode, auto_model, auto_name, resolve_model};
 pub use prices::{PRICES_READ, PublishedPrice, all_published, near_published, published};

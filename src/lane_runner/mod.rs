@@ -22,6 +22,7 @@ pub use recall::{recall, remember};
 pub use test_report::TestReportError;
 
 pub(crate) use excerpt::excerpt;
+#[cfg(feature = "cli")]
 pub(crate) use report::not_run;
 
 use crate::lane::{Lane, LaneMachine, LaneOrder, RetryDecision, Step};
