@@ -112,7 +112,7 @@ pub struct InstalledPackages {
     /// Paths at which such folders and files were searched but did not exist. If one exists later,
     /// the agent made it.
     absent: Vec<String>,
-    /// Paths in the folders that nobody sees in a run with hidden tests.
+    /// Paths in the folders that a run with hidden tests leaves out for agents and rooms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     withheld: Vec<String>,
 }
