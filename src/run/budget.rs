@@ -251,12 +251,13 @@ impl RunContext {
         self.tell_usage();
     }
 
-    /// Books the usage of a summary. Without a token count, the reserve is charged.
+    /// Books the usage of a summary. Without a token count, the output is estimated from the text of
+    /// the summary. A rejected summary has no text here, and the reserve is charged.
     pub(super) fn book_summary(
         &mut self,
         call: CallId,
         (usage, model): (Usage, &str),
-        came: bool,
+        text: Option<&str>,
         error: Option<&ModelError>,
     ) {
         if let Some(error) = error {
@@ -264,10 +265,11 @@ impl RunContext {
         }
         let aside = self.settle(call);
         // A rejected answer must be paid for too.
-        let came = came || !model.is_empty();
-        let usage = match usage {
-            usage if usage.total() > 0 || !came => self.priced(usage),
-            _ => self.set_aside(aside),
+        let came = text.is_some() || !model.is_empty();
+        let usage = match text {
+            _ if usage.total() > 0 || !came => self.priced(usage),
+            Some(text) => self.priced(estimated(aside.input_tokens, tokens_in(text.len()))),
+            None => self.set_aside(aside),
         };
         if model.is_empty() {
             self.ledger.usage.total.add(&usage);

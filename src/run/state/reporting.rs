@@ -93,7 +93,7 @@ impl Reporting {
                 None
             }
             Event::CompactionFinished { call, usage, model, result, error } => {
-                cx.book_summary(call, (usage, &model), result.is_ok(), error.as_ref());
+                cx.book_summary(call, (usage, &model), result.as_deref().ok(), error.as_ref());
                 self.came(call);
                 None
             }

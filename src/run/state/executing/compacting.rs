@@ -49,7 +49,7 @@ impl Compacting {
         error: Option<&ModelError>,
         cx: &mut RunContext,
     ) -> NextState {
-        cx.book_summary(self.call, usage, result.is_ok(), error);
+        cx.book_summary(self.call, usage, result.as_deref().ok(), error);
         if let Some(next) = error.and_then(|error| self.again(error, cx)) {
             return next;
         }
