@@ -127,7 +127,8 @@ impl TestNames {
     }
 
     /// Returns the path of a test in the tree of JUnit's console launcher, such as
-    /// `CalcTest > adds()`.
+    /// `CalcTest > adds()`. A branch with branches of its own is no test but a class or a
+    /// parameterized test: its path is removed.
     fn branch(&mut self, line: &str) -> Option<String> {
         let (prefix, rest) = BRANCHES.iter().find_map(|mark| line.split_once(mark))?;
         if !prefix.chars().all(|char| [' ', '│', '|'].contains(&char)) {
@@ -136,10 +137,17 @@ impl TestNames {
         let column = prefix.chars().count();
         let (name, has_run) = ended(rest);
         self.branches.retain(|(other, _)| *other < column);
+        if let Some(tests) = self.tests.get_mut(&Family::Console) {
+            tests.remove(&path_of(&self.branches));
+        }
         self.branches.push((column, stable(name)));
-        let path: Vec<&str> = self.branches.iter().skip(1).map(|(_, name)| name.as_str()).collect();
-        (has_run && !path.is_empty()).then(|| path.join(" > "))
+        Some(path_of(&self.branches)).filter(|path| has_run && !path.is_empty())
     }
+}
+
+/// Returns the path of the last branch, without its engine.
+fn path_of(branches: &[(usize, String)]) -> String {
+    branches.iter().skip(1).map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(" > ")
 }
 
 fn is_crowded(names: &BTreeSet<String>) -> bool {
@@ -175,8 +183,14 @@ fn console_name(line: &str) -> Option<&str> {
         return Some(path.split_once(" > ")?.1);
     }
     let (_, id) = line.strip_prefix("Finished: ")?.rsplit_once(" ([engine:")?;
-    id.split_once("]/")?.1.strip_suffix(')')
+    let path = id.split_once("]/")?.1.strip_suffix(')')?;
+    let last = path.rsplit("/[").next()?.trim_start_matches('[');
+    (!CONTAINERS.iter().any(|kind| last.starts_with(kind))).then_some(path)
 }
+
+/// The kinds of parts in the ids of JUnit that are no tests but hold tests.
+const CONTAINERS: [&str; 7] =
+    ["class:", "nested-class:", "test-template:", "test-factory:", "dynamic-container:", "runner:", "suite:"];
 
 /// Parses ` 1/12 Test  #1: adds ....   Passed    0.01 sec`, also with `***Failed` or `***Timeout`.
 fn ctest_name(line: &str) -> Option<&str> {

@@ -131,13 +131,10 @@ fn tests_of_the_console_launcher_are_known_by_their_place_in_its_tree() {
 ├─ JUnit Vintage ✔
 └─ JUnit Platform Suite ✔
 
-[         7 tests started         ]";
+[         5 tests started         ]";
     let all = [
-        "CalcTest",
-        "CalcTest > Inner",
         "CalcTest > Inner > deep()",
         "CalcTest > adds big numbers",
-        "CalcTest > each(double)",
         "CalcTest > each(double) > [1]",
         "CalcTest > each(double) > [2]",
         "CalcTest > halves()",
@@ -161,6 +158,8 @@ JUnit Jupiter > CalcTest > off() :: SKIPPED\n[         1 tests started         ]
     assert_eq!(known(feed), ["CalcTest > adds()"]);
     let flat = "Started:     adds() ([engine:junit-jupiter]/[class:p.CalcTest]/[method:adds()])
 Finished:    adds() ([engine:junit-jupiter]/[class:p.CalcTest]/[method:adds()])
+Finished:    CalcTest ([engine:junit-jupiter]/[class:p.CalcTest])
+Finished:    each(double) ([engine:junit-jupiter]/[class:p.CalcTest]/[test-template:each(double)])
 Finished:    JUnit Jupiter ([engine:junit-jupiter])\n[         1 tests started         ]";
     assert_eq!(known(flat), ["[class:p.CalcTest]/[method:adds()]"]);
 }
