@@ -191,7 +191,8 @@ fn the_checks_are_those_that_the_projects_own_ci_runs() {
     let package =
         r#"{"scripts": {"lint": "eslint .", "build": "tsc", "test": "vitest"}, "devDependencies": {"vitest": "1"}}"#;
     let python = workflow(
-        "      - run: pip install .\n      - run: python -m pytest -x tests/unit --cov=a --cov-report xml\n      - run: black .\n",
+        "      - run: pip install .\n      - run: python -m pytest -x tests/unit --cov=a --cov-report xml\n      - run: black .\n      \
+         - run: pytest -x tests/unit/\n      - run: pytest -x ./tests/unit\n",
     );
     let strange = workflow(
         "      - run: ./own-thing\n      - run: cargo test ${{ github.sha }}\n      - run: sudo make install\n",

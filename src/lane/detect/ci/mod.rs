@@ -175,7 +175,7 @@ impl CiChecks {
         let resolve::ResolvedCommand { stack, kind, run, words, name, effect } = step;
         self.tools.insert(tools::tool(&words));
         let dir = Some(candidate.dir.clone()).filter(|dir| !dir.is_empty());
-        if self.checks.iter().any(|other| other.check.run == run && other.check.dir == dir) {
+        if self.checks.iter().any(|other| same_paths(&other.check.run) == same_paths(&run) && other.check.dir == dir) {
             return;
         }
         let place = (candidate.file.as_str(), candidate.line);
@@ -249,6 +249,15 @@ impl CiChecks {
             !(is_build && tests.contains(&(own.check.dir.clone(), rest(&own.words))))
         });
     }
+}
+
+/// Returns a command in which a folder has one form: `tests/` and `./tests` become `tests`.
+fn same_paths(run: &str) -> String {
+    let word = |word: &'_ str| {
+        let bare = word.strip_prefix("./").unwrap_or(word).trim_end_matches('/');
+        if bare.is_empty() { word.to_owned() } else { bare.to_owned() }
+    };
+    run.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 fn is_known_program(word: &str) -> bool {
