@@ -251,8 +251,8 @@ impl RunContext {
         self.tell_usage();
     }
 
-    /// Books the usage of a summary. Without a token count, the output is estimated from the text of
-    /// the summary. A rejected summary has no text here, and the reserve is charged.
+    /// Books the usage of a summary. Without a token count, the output is estimated from the length
+    /// of the summary. A rejected summary has no text here, and the reserve is charged.
     pub(super) fn book_summary(
         &mut self,
         call: CallId,

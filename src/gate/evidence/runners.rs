@@ -53,7 +53,7 @@ type Skips = fn(&str) -> Option<u64>;
 /// summary counts skipped tests among those that ran.
 const SKIPS: [(Skips, bool); 15] = [
     // The code under test can turn a test into an expected failure, just as it can skip the test.
-    (|line| sum(pytest_counts(line)?, ',', &["skipped", "xfailed"]), false),
+    (|line| sum(pytest_counts(line)?, ',', &EXCUSED), false),
     (unittest_skipped, true),
     (node_skipped, false),
     (|line| jest_counts(line).and_then(|(counts, separator)| sum(counts, separator, &["skipped"])), false),
@@ -148,10 +148,14 @@ fn nextest(line: &str) -> Option<(u64, u64)> {
     Some((count.trim().parse().ok()?, sum(rest, ',', FAILING).unwrap_or(0)))
 }
 
+/// The tests of pytest that count as skipped. A test that is expected to fail may fail or pass, and
+/// may do so by chance.
+const EXCUSED: [&str; 3] = ["skipped", "xfailed", "xpassed"];
+
 /// Parses `==== 2 failed, 3 passed, 1 skipped in 0.12s ====`, also without the bars.
 fn pytest(line: &str) -> Option<(u64, u64)> {
-    let ran = ["passed", "failed", "error", "errors", "xpassed"];
-    with_failed(pytest_counts(line)?, ',', &ran, &["skipped", "xfailed", "deselected"])
+    let ran = ["passed", "failed", "error", "errors"];
+    with_failed(pytest_counts(line)?, ',', &ran, &[&EXCUSED[..], &["deselected"]].concat())
 }
 
 /// Returns the counts in pytest's last line, without the time.

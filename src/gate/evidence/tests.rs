@@ -117,6 +117,16 @@ fn a_test_that_failed_on_the_base_is_not_skipped_now() {
 }
 
 #[test]
+fn a_test_that_is_expected_to_fail_may_pass_on_the_base_and_fail_now() {
+    let [green, red] = ["9 passed, 1 xpassed in 0.09s", "1 failed, 8 passed, 1 xpassed in 0.09s"].map(printed);
+    let red = StepEvidence { is_green: false, ..red };
+    for (base, now) in [(green, "9 passed, 1 xfailed in 0.09s"), (red, "9 passed, 1 xfailed in 0.09s")] {
+        assert_eq!(shortfalls(base.clone(), printed(now)), [""; 0]);
+        assert_eq!(shortfalls(base, printed("8 passed, 2 xfailed in 0.09s")).len(), 1);
+    }
+}
+
+#[test]
 fn tests_that_junit_aborts_did_not_run() {
     let ended = |aborted: u32| {
         printed(&format!("[         8 tests started         ]\n[         {aborted} tests aborted         ]"))

@@ -49,7 +49,7 @@ async fn who_follows_from_the_start_hears_all_with_growing_numbers_and_an_end_on
     let after = from_journal(&server, &run).await;
     let numbers: Vec<u64> = live.iter().filter_map(|heard| heard.data["seq"].as_u64()).collect();
     assert!(numbers.is_sorted_by(|one, next| one < next), "no event comes twice: {numbers:?}");
-    // A text that was sent in pieces has a number of its own in the journal if the tests of the base
+    // A text that was sent in pieces has a number of its own in the journal if the run on the base
     // ended between its last piece and its end.
     let whole = after.iter().filter(|heard| heard.data["from"].is_u64()).filter_map(|heard| heard.data["seq"].as_u64());
     let all: BTreeSet<u64> = numbers.iter().copied().chain(whole).collect();

@@ -100,7 +100,7 @@ fn what_only_looks_like_failed_tests_is_nothing_beside_the_summary_of_a_runner()
 #[test]
 fn skipped_tests_are_counted_apart_from_those_that_ran() {
     for (text, ran, skipped) in [
-        ("3 passed, 2 skipped, 1 deselected, 1 xfailed, 1 xpassed in 0.12s", 4, 3),
+        ("3 passed, 2 skipped, 1 deselected, 1 xfailed, 1 xpassed in 0.12s", 3, 4),
         ("Ran 7 tests in 0.001s\n\nOK (skipped=2, expected failures=1)\nRan 2 tests in 0.001s\n\nOK", 7, 2),
         ("# tests 4\n# pass 3\n# fail 0\n# skipped 1", 3, 1),
         ("Tests:       2 skipped, 5 passed, 7 total", 5, 2),
