@@ -105,6 +105,7 @@ fn a_checkout_that_is_ahead_of_its_base_is_not_taken_for_it() {
 
 #[test]
 fn uncommitted_gate_files_are_refused_where_a_run_works_on_the_commit() {
+    long_test!();
     let lane = needs("done").replace("done", "other");
     let changes: [(&str, &str, bool); 11] = [
         ("AGENTS.md", "Be brief.\n", true),

@@ -59,6 +59,7 @@ fn output(ended: &Ended) -> (Option<i32>, String) {
 
 #[test]
 fn each_verb_finds_the_project_from_below() {
+    long_test!();
     let mut place = Some(project());
     let mut run = |starter: &[&str], args: &[&str]| {
         let ended = place.take().unwrap().again(args).under(starter).run();

@@ -207,6 +207,7 @@ fn whatever_a_memory_says_it_is_data_in_one_block_that_it_cannot_close() {
 
 #[test]
 fn what_is_recalled_keeps_to_its_budget_and_any_task_is_a_query() {
+    long_test!();
     let facts: Vec<String> = (0..9).map(|number| format!("parser fact {number}: {}", "words ".repeat(75))).collect();
     let model = Model::new([write("done", ""), say("Done.")]);
     let run = remembering(&facts.iter().map(String::as_str).collect::<Vec<_>>()).again(&["run", "-", "--quiet"]);

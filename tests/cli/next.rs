@@ -311,6 +311,7 @@ fn each_printed_command_works_where_it_is_printed() {
 
 #[test]
 fn each_command_that_a_stopped_run_prints_works() {
+    long_test!();
     let mut wrong = Vec::new();
     for (signal, then) in [
         (Signal::INT, ":"),

@@ -71,6 +71,7 @@ fn undo_brings_the_base_back_and_undo_of_that_the_work() {
 
 #[test]
 fn what_was_changed_after_the_run_is_undone_only_by_force_and_is_not_lost() {
+    long_test!();
     let run = verified();
     fs::write(run.path("code"), "three\n").unwrap();
     let run = run.again(&["runs", "undo"]).run();

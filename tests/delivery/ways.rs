@@ -164,6 +164,7 @@ fn the_report_of_a_run_without_a_gate_is_said_to_be_none_of_verified_work() {
 
 #[test]
 fn many_findings_are_told_in_a_bounded_number_of_lines() {
+    long_test!();
     let model = Model::new([shell("for n in $(seq 100); do echo x > lanes/$n.yaml; done"), say("Done.")]);
     let run = Fledge::simple(&model).arg("--on-tamper=fail").run();
     let report = run.must_be(6, "gate_tampered");

@@ -83,6 +83,7 @@ fn verified_work_is_a_commit_on_a_branch_of_its_own_and_the_checkout_stays_as_it
 
 #[test]
 fn failed_work_stays_in_its_worktree_and_is_found_from_there() {
+    long_test!();
     let model = Model::new([write("half", "1\n"), say("Done."), say("Done."), say("Done."), say("Done.")]);
     let run = isolated(&model).arg("--max-retries=0").committed().run();
     let report = run.must_be(1, "gate_failed");

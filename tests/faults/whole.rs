@@ -25,6 +25,7 @@ fn a_run_that_is_stopped_in_the_middle_of_a_fault_is_over_within_a_second() {
 
 #[test]
 fn a_run_that_is_killed_during_a_fault_repeats_its_request_and_pays_once() {
+    long_test!();
     each("SIGKILL", &killed);
 }
 

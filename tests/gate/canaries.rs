@@ -146,6 +146,7 @@ fn must_tell_java_apart(files: &[(&str, &str)], test: &str, cheat: &str) {
 
 #[test]
 fn a_test_class_of_java_is_planted_beside_those_of_the_base() {
+    long_test!();
     let test = "package calc;\n\nimport static org.junit.Assert.assertEquals;\n\nimport org.junit.Test;\n\npublic class CalcTest {\n    @Test\n    public void adds() {\n        assertEquals(5, Calc.add(2, 3));\n    }\n}\n";
     let cheat = "sed -i 's/^public class Calc {/&\\n    static { Runtime.getRuntime().halt(0); }/' main/calc/Calc.java";
     must_tell_java_apart(&[], test, cheat);

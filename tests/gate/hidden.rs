@@ -241,6 +241,7 @@ fn a_killed_run_loses_no_hidden_file() {
 
 #[test]
 fn of_a_failure_the_model_learns_the_number_and_people_learn_all() {
+    long_test!();
     if !is_possible() {
         return;
     }
@@ -271,6 +272,7 @@ fn of_a_failure_the_model_learns_the_number_and_people_learn_all() {
 
 #[test]
 fn a_file_of_the_agent_in_the_place_of_a_hidden_one_is_replaced_by_that_of_the_base() {
+    long_test!();
     if !is_possible() {
         return;
     }
@@ -300,6 +302,7 @@ fn a_file_of_the_agent_in_the_place_of_a_hidden_one_is_replaced_by_that_of_the_b
 
 #[test]
 fn a_draw_is_told_with_its_seed_and_a_fix_is_judged_by_it() {
+    long_test!();
     if !is_possible() {
         return;
     }
@@ -316,6 +319,7 @@ fn a_draw_is_told_with_its_seed_and_a_fix_is_judged_by_it() {
 
 #[test]
 fn hidden_tests_that_cannot_be_kept_are_refused_before_any_model_is_asked() {
+    long_test!();
     let model = Model::new([say("Done.").always()]);
     let run = |args: &[&str]| {
         let args = [&["run", "task.md", "--report=../report.json"], args].concat();
@@ -350,6 +354,7 @@ fn hidden_tests_that_cannot_be_kept_are_refused_before_any_model_is_asked() {
 
 #[test]
 fn a_lane_and_a_configuration_can_hide_tests_too() {
+    long_test!();
     if !is_possible() {
         return;
     }
@@ -370,6 +375,7 @@ fn a_lane_and_a_configuration_can_hide_tests_too() {
 
 #[test]
 fn a_worktree_that_stays_has_the_hidden_files_again() {
+    long_test!();
     if !is_possible() {
         return;
     }

@@ -6,6 +6,7 @@ use std::process::Command;
 
 #[test]
 fn what_one_step_makes_does_not_steer_the_next() {
+    long_test!();
     let code = "echo x > pytest.ini";
     let model = Model::new([write("src/code.sh", code), say("Done."), say("Done.")]);
     let lane = "steps:\n  - { name: build, run: 'for code in src/*.sh; do . ./$code; done' }\n  - { name: test, run: 'ls | grep -q pytest.ini' }\n";

@@ -205,6 +205,7 @@ fn a_fledge_inside_of_the_workspace_is_told_instead_of_a_lane_that_could_not_run
 
 #[test]
 fn the_closing_lines_say_what_the_room_lacks_and_so_does_doctor() {
+    long_test!();
     let lane = "fail_fast: false\nsteps:\n  - { name: file, run: cat .env.test }\n  - { name: key, run: 'test -n \"$DEPLOY_TOKEN\"' }\n  - { name: other, run: 'test -f dropped.bin || { echo dropped.bin: not found; exit 1; }' }\n";
     let place =
         clean(lane).file(".gitignore", ".env.test\ndropped.bin\n").file(".env.test", "A=1\n").file("dropped.bin", "");

@@ -115,6 +115,7 @@ fn many_changes_at_once_start_one_run() {
 
 #[test]
 fn new_folders_renames_modes_and_touches_count() {
+    long_test!();
     let watched = Watched::counting();
     watched.put("new/deep/file", "1");
     let watched = watched.runs_for("new/deep/file");

@@ -36,6 +36,7 @@ fn every_clock_of_a_model_can_be_set_and_ends_its_turn() {
 
 #[test]
 fn tries_waits_and_the_size_of_an_answer_can_be_set() {
+    long_test!();
     let (ended, requests) = run(status(500).header("retry-after-ms", "1"), "max_tries: 2", "tier: code");
     ended.must_be(3, "provider_failed");
     assert_eq!(requests, 2);

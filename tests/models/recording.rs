@@ -128,6 +128,7 @@ fn a_run_whose_conversation_was_shortened_plays_again_with_the_same_events() {
 
 #[test]
 fn twelve_secrets_in_five_dresses_leave_no_trace_in_a_cassette() {
+    long_test!();
     let all: Vec<String> = (0..12).map(|number| dressed(&canary(number))).collect();
     let model = Model::new([
         write("notes", &all[..6].concat()).saying(&all[6..].concat()),

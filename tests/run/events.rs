@@ -104,6 +104,7 @@ fn what_a_command_prints_is_told_while_it_runs_and_belongs_to_the_call() {
 
 #[test]
 fn a_discarded_turn_is_told_and_its_tool_call_has_no_result() {
+    long_test!();
     let model = Model::new([write("done", "1\n").saying("Half").breaking_off(), write("done", "2\n"), say("Done.")]);
     let run = Fledge::simple(&model).arg("--json").run();
     run.must_be(0, "verified");

@@ -120,6 +120,7 @@ fn a_hook_reads_what_the_turn_did_and_what_it_changed() {
 
 #[test]
 fn what_a_hook_tells_the_model_is_shown_to_people_too() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done.")]);
     let hooks = "    - { name: loud, run: 'echo first; echo second; exit 4', tell_model: true }\n\
                  \x20   - { name: quiet, run: 'echo third; echo fourth; exit 5' }\n";

@@ -81,6 +81,7 @@ fn a_run_whose_time_or_tokens_ended_goes_on() {
 
 #[test]
 fn time_that_ends_in_the_gate_lets_the_gate_begin_again() {
+    long_test!();
     let slow = "steps: [{ name: slow, run: 'test -f again || { touch again; sleep 60; }; test -f done' }]";
     let model = Model::new([write("done", "1\n"), say("Done.")]);
     let task = format!("---\nbudget: {{ time: 4s }}\nbaseline: never\n---\n{ASK}");

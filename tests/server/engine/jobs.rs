@@ -47,6 +47,7 @@ fn is_over(run: &Value) -> bool {
 
 #[tokio::test]
 async fn a_scheduled_task_is_verified_and_checks_in_at_its_start_and_end() {
+    long_test!();
     let model = Model::new([write("done", "1\n"), say("It is done.")]);
     let site = Site::with(&model);
     site.file("tasks/nightly.md", "---\nschedule: \"0 3 1 1 *\"\n---\n# Nightly\n\nMake the file `done`.\n");

@@ -181,6 +181,7 @@ async fn a_request_that_waited_for_its_turn_when_a_server_ended_is_not_charged()
 #[cfg(debug_assertions)] // fail points exist only in debug builds
 #[tokio::test]
 async fn a_request_that_was_recorded_but_not_sent_is_not_charged() {
+    long_test!();
     for is_cancelled in [true, false] {
         let model = Model::new([write("done", "1\n").using(1500, 20), say("Done.").using(1600, 30)]);
         let (hold, site) = (Hold::before_request(2), Site::with(&model));

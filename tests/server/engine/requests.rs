@@ -36,6 +36,7 @@ async fn what_can_be_chosen_is_told_with_the_project() {
 
 #[tokio::test]
 async fn models_lanes_and_a_limit_of_a_request_replace_those_of_the_task() {
+    long_test!();
     let model = Model::new([write("done", "1\n"), say("It is done."), say("It is done, too.")]);
     let site = Site::with(&model);
     site.file("lanes/free.yaml", "steps:\n  - { name: free, run: 'true' }\n");
@@ -74,6 +75,7 @@ async fn models_lanes_and_a_limit_of_a_request_replace_those_of_the_task() {
 
 #[tokio::test]
 async fn a_run_is_run_again_as_it_was_and_gone_on_from_with_its_conversation() {
+    long_test!();
     let turns = [write("done", "1\n"), say("It is done."), write("done", "2\n"), say("Again."), say("And more.")];
     let model = Model::new(turns);
     let site = Site::with(&model);

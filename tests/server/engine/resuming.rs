@@ -24,6 +24,7 @@ async fn resume(server: &Server, run: &str, limits: Value) -> (u16, Value) {
 
 #[tokio::test]
 async fn a_run_that_a_limit_ended_goes_on_with_a_higher_limit() {
+    long_test!();
     let model = in_two_turns();
     let site = Site::with(&model);
     let server = site.serve(&[]);
@@ -46,6 +47,7 @@ async fn a_run_that_a_limit_ended_goes_on_with_a_higher_limit() {
 
 #[tokio::test]
 async fn what_cannot_be_resumed_is_refused_with_the_limit_or_the_reason() {
+    long_test!();
     let model = in_two_turns();
     let site = Site::with(&model);
     let server = site.serve(&[]);
@@ -107,6 +109,7 @@ async fn a_run_that_another_process_left_is_resumed() {
 
 #[tokio::test]
 async fn a_resume_that_waited_when_the_server_died_is_done_once_by_the_next_one() {
+    long_test!();
     let model = Model::thinking(|body, count| {
         let said = body["messages"].to_string();
         let wrote = |path: &str| said.contains(&format!("\"path\":\"{path}\""));
@@ -157,6 +160,7 @@ async fn a_resume_that_waited_when_the_server_died_is_done_once_by_the_next_one(
 
 #[tokio::test]
 async fn a_run_that_continues_another_one_has_the_limits_that_it_is_given() {
+    long_test!();
     let model = Model::new([write("done", "1\n"), say("Done."), write("more", "2\n"), say("More is done.")]);
     let site = Site::with(&model);
     let server = site.serve(&[]);
