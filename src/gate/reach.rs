@@ -118,8 +118,8 @@ fn home_of(env: &Variables) -> Option<PathBuf> {
     env.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
-/// Returns the files of the programs on the search path whose names are in these texts. Leaves out
-/// programs of the system, because a sandbox shows them.
+/// Returns the files of the programs that these texts name: programs on the search path, and paths.
+/// Leaves out programs of the system, because a sandbox shows them.
 fn named_in(texts: &[String], path: &str, root: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
     let is_end = |c: char| !(c.is_ascii_alphanumeric() || "-_.+".contains(c));
     let words: HashSet<&str> = texts.iter().flat_map(|text| text.split(is_end)).collect();
@@ -127,8 +127,21 @@ fn named_in(texts: &[String], path: &str, root: &Path, home: Option<&Path>) -> B
     let entries = folders.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let names: BTreeSet<String> = names.filter(|name| words.contains(name.as_str())).collect();
-    let files = names.iter().flat_map(|name| files_of(name, path, root, home));
+    let names = names.into_iter().chain(texts.iter().flat_map(|text| paths_in(text, home)));
+    let files = names.flat_map(|name| files_of(&name, path, root, home));
     files.map(|(_, file)| file).take(MOST_FILES).collect()
+}
+
+/// Returns the absolute paths in a text, also those that begin with `~/` or `$HOME/`.
+fn paths_in(text: &str, home: Option<&Path>) -> BTreeSet<String> {
+    let text = text.replace("${HOME}", "$HOME");
+    let words = text.split(|c: char| c.is_whitespace() || ";|&()<>{}\"'`=,".contains(c));
+    let path = |word: &str| match word.strip_prefix("$HOME/").or_else(|| word.strip_prefix("~/")) {
+        Some(below) => Some(home?.join(below).to_string_lossy().into_owned()),
+        None => Some(word.to_owned()).filter(|word| word.starts_with('/')),
+    };
+    let is_of_system = |path: &String| SYSTEM.iter().any(|folder| Path::new(path).starts_with(folder));
+    words.filter_map(path).filter(|path| !is_of_system(path)).collect()
 }
 
 /// Returns the file of a program that the search path has outside of the project. Adds the files of

@@ -214,6 +214,7 @@ fn a_program_that_a_script_lacks_in_a_room_ends_the_run_before_a_model_is_asked(
         ("sh check.sh", "check.sh", "set -e\ntool --check\n"),
         ("make -s lint", "Makefile", "lint:\n\t@tool --check\n"),
         ("sh a.sh", "a.sh", "sh scripts/b.sh\n"),
+        ("sh c.sh", "c.sh", "echo c && \"$HOME/.ssh/bin/tool\" --check\n"),
     ] {
         let model = Model::new([say("Done.").always()]);
         let place = Fledge::simple(&model).lane("verify", &format!("steps: [{{ name: lint, run: '{step}' }}]"));
