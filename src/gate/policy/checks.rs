@@ -2,7 +2,8 @@
 
 use super::BaseFiles;
 use super::imports::imported;
-use super::named::{LONGEST, has_script_extension, is_script, is_source, text, words};
+use super::named::{LONGEST, is_program_of_package, is_script, is_source, text, words};
+use super::test_folders::is_of_tests;
 use super::tests_named::{BaseTests, is_named};
 use crate::gate::names::name_of;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,8 +27,9 @@ const STARTS_SERVER: &str = "start-server-and-test ";
 const MOST_SOURCES: usize = 2000;
 
 /// Returns whether a source that a step runs is a check: a script, a test, or a source with the
-/// name of a check. A source that loads a test framework is a check if no other source of the base
-/// imports it. A source that is too long or cannot be read counts as a check.
+/// name of a check. A source that loads a test framework, or that is in a folder of tests and
+/// asserts something about other sources, is a check if no other source of the base imports it. A
+/// source that is too long or cannot be read counts as a check.
 pub(super) fn is_check(
     path: &str,
     base: &BaseFiles,
@@ -35,16 +37,16 @@ pub(super) fn is_check(
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> bool {
     let stem = stem(path);
-    // The programs of a package are in `bin`, too.
-    let is_product = path.split('/').rev().nth(1) == Some("bin") && !has_script_extension(path);
-    if is_called_check(path) || tests.fit(path) || (is_script(path) && !is_product) {
+    if is_called_check(path) || tests.fit(path) || (is_script(path) && !is_program_of_package(path)) {
         return true;
     }
     let Some(bytes) = read(path).filter(|bytes| bytes.len() <= LONGEST) else { return true };
     let text = String::from_utf8_lossy(&bytes);
     let starts_shell = text.starts_with("#!") && text.lines().next().is_some_and(|line| line.ends_with("sh"));
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     starts_shell
         || (imports(&text).any(|name| FRAMEWORKS.contains(&name)) && !is_imported(path, stem, base, tests, read))
+        || (is_of_tests(folder) && tries_others(path, base, tests, read))
 }
 
 /// Returns whether a source that a script or the CI runs is a check. Tests are checks. A source

@@ -1,7 +1,7 @@
 //! Files that the gate's command lines name, and files that those scripts run.
 
 use super::BaseFiles;
-use super::calls::{MOST, module_files, run_by, with_plain_sources};
+use super::calls::{MOST, module_files, run_by, with_plain_sources, without_places};
 use super::checks::{
     is_asked_to_check, is_called_check, is_check, is_run_as_check, is_runner, lines_of_tests, tries_others,
 };
@@ -146,7 +146,8 @@ pub(super) fn by_lanes(
 
 /// Returns the files that these scripts run, each with the reason: shell scripts, libraries that
 /// they only read, and sources that are checks. Follows shell scripts further. Among the scripts
-/// that those run, only checks by name or folder are meant: others may be the product.
+/// that those run, and those behind a variable (`"$HERE/a.sh"`), only checks by name or folder are
+/// meant: others may be the product.
 pub(super) fn run_in_turn(
     scripts: BTreeSet<String>,
     base: &BaseFiles,
@@ -155,18 +156,23 @@ pub(super) fn run_in_turn(
 ) -> BTreeMap<String, &'static str> {
     let (mut found, mut seen, mut open) = (BTreeMap::new(), BTreeSet::new(), scripts.clone());
     while let Some(script) = open.pop_first().filter(|_| seen.len() < MOST) {
-        let Some(text) = text(&script, read).map(|text| with_plain_sources(&text)) else { continue };
+        let Some(whole) = text(&script, read) else { continue };
+        let text = with_plain_sources(&whole);
         seen.insert(script.clone());
-        for path in run_by(&script, &text, &mut |path| base.has(path), is_script) {
-            let is_library = || is_only_read(&path, &text) && !is_of_checks(&path, tests);
+        let plain = run_by(&script, &text, &mut |path| base.has(path), is_script);
+        let placed = run_by(&script, &without_places(&whole), &mut |path| base.has(path), is_script);
+        let placed = placed.into_iter().filter(|path| !plain.contains(path) && !is_program_of_package(path));
+        let named = plain.iter().map(|path| (path, scripts.contains(&script)));
+        for (path, may_be_any) in named.chain(placed.collect::<Vec<_>>().iter().map(|path| (path, false))) {
+            let is_library = || is_only_read(path, &text) && !is_of_checks(path, tests);
             let why = if is_library() { SOURCED } else { RUN };
-            if why == RUN && !scripts.contains(&script) && !is_of_checks(&path, tests) {
+            if why == RUN && !may_be_any && !is_of_checks(path, tests) {
                 continue;
             }
             open.extend(
                 Some(path.clone()).filter(|path| why == RUN && has_script_extension(path) && !seen.contains(path)),
             );
-            found.entry(path).or_insert(why);
+            found.entry(path.clone()).or_insert(why);
         }
         for path in sources_run_as_checks(&script, &text, base, tests, read) {
             found.entry(path).or_insert(RUN);
@@ -229,6 +235,12 @@ fn is_only_read(path: &str, script: &str) -> bool {
     let mut named = named.filter(|command| command.iter().any(|word| name_of(word) == name_of(path))).peekable();
     let reads = |command: Vec<&str>| command.iter().any(|word| matches!(*word, "." | "source"));
     named.peek().is_some() && named.all(reads)
+}
+
+/// Returns whether a file is in `bin` without the extension of a script. The programs of a package
+/// are there, too.
+pub(super) fn is_program_of_package(path: &str) -> bool {
+    path.split('/').rev().nth(1) == Some("bin") && !has_script_extension(path)
 }
 
 /// Returns whether a shell script is a check by its name or its folder.

@@ -190,6 +190,45 @@ fn scripts_of_the_gate_are_followed_however_deep_they_are() {
 }
 
 #[test]
+fn a_check_that_a_script_names_by_its_own_folder_is_protected() {
+    let run = "#!/bin/sh\n\"$(dirname \"$0\")/a.sh\"\nhere=$(cd \"$(dirname \"$0\")\" && pwd)\n\"$here/b.sh\"\n\
+         sh \"$here/c.sh\"\nroot=$here/..\n\"$root/bin/app\" --selftest\nsh \"$root/deploy.sh\" --dry\n";
+    let files = [
+        ("ci/run.sh", run),
+        ("ci/a.sh", ""),
+        ("ci/b.sh", "\"${0%/*}/../tools/d.sh\"\n"),
+        ("ci/c.sh", ""),
+        ("tools/d.sh", ""),
+        ("bin/app", "#!/bin/sh\n"),
+        ("deploy.sh", ""),
+    ];
+    let workflow = "on: [push]\njobs:\n  t:\n    steps:\n      - run: ci/run.sh\n";
+    let lane = crate::lane::parse("verify", "verify.yaml", "steps: [{ run: ci/run.sh }]\n").unwrap();
+    for (lanes, workflow) in [(vec![lane], "on: [push]\n"), (vec![], workflow)] {
+        let all = [&files[..], &[(".github/workflows/ci.yml", workflow)]].concat();
+        let mut read = |path: &str| all.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
+        let policy =
+            Policy::freeze(all.iter().map(|(path, _)| (*path).to_owned()), &lanes, &[], &[], &mut read).unwrap();
+        let free: Vec<&str> = files.iter().map(|(path, _)| *path).filter(|path| policy.rule(path).is_none()).collect();
+        assert_eq!(free, ["bin/app", "deploy.sh"], "{workflow}");
+    }
+}
+
+#[test]
+fn a_source_among_tests_that_a_step_runs_is_a_check_if_it_asserts_something() {
+    let files = [
+        ("calc.py", "def add(a, b):\n    return a + b\n"),
+        ("unit/one.py", "import calc\nassert calc.add(1, 1) == 2\n"),
+        ("unit/two.py", "import calc\nprint(calc.add(1, 1))\n"),
+    ];
+    let step = "steps: [{ run: python3 unit/one.py && python3 unit/two.py }]\n";
+    let lane = crate::lane::parse("verify", "verify.yaml", step).unwrap();
+    let mut read = |path: &str| files.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
+    let policy = Policy::freeze(files.map(|(path, _)| path.to_owned()), &[lane], &[], &[], &mut read).unwrap();
+    assert_eq!(files.map(|(path, _)| policy.rule(path).is_some()), [false, true, false]);
+}
+
+#[test]
 fn a_library_that_shell_tests_read_is_the_work_with_a_note() {
     let files = [
         ("t/up.t", "#!/bin/bash\nDIR=$(cd \"$(dirname \"$0\")/..\" && pwd)\n. \"$DIR/functions.bash\"\necho 1..1\n"),
