@@ -63,7 +63,7 @@ pub fn headline(result: &TaskResult) -> Headline {
     let (mood, lead, rest) = match result.reason {
         Reason::Verified if result.turns == 0 => (EndingTone::Good, "✓ Verified", format!(": {}", result.message)),
         Reason::Verified if !result.protected.is_empty() => {
-            (EndingTone::Mixed, "✓ Verified, without the changes below,", format!(" in {time}{}", work(result)))
+            (EndingTone::Mixed, "✓ Verified, without the restored changes,", format!(" in {time}{}", work(result)))
         }
         Reason::Verified => (EndingTone::Good, "✓ Verified", format!(" in {time}{}", work(result))),
         Reason::Skipped => (EndingTone::Mixed, "✓ Done, not verified,", format!(" in {time}{}", work(result))),

@@ -16,7 +16,7 @@ fn what_was_put_back_is_named_with_its_flag_also_where_the_run_is_verified() {
     assert_eq!(report["protected"], json!([held]));
     let line = format!("findings tests/a_test.sh changed: {rule} (--allow-edit tests/a_test.sh allows it)");
     assert!(ended.stderr.contains(&line), "{}", ended.story());
-    assert!(ended.stderr.contains("✓ Verified, without the changes below, in "), "{}", ended.story());
+    assert!(ended.stderr.contains("✓ Verified, without the restored changes, in "), "{}", ended.story());
     let hint = "to allow these findings, run the task again with --allow-edit tests/a_test.sh";
     assert!(ended.stderr.trim_end().ends_with(hint), "{}", ended.story());
     // The suggested flag allows the change.
