@@ -248,7 +248,7 @@ pub struct DoneTool {
     pub name: String,
     /// True if the tool did what the model asked for.
     pub success: bool,
-    /// The paths that the tool changed. Only file tools report them; commands and sub-agents do
-    /// not.
+    /// The paths that the tool changed: those of a file tool, or of the file tools of a sub-agent.
+    /// Commands report none.
     pub changed: Vec<String>,
 }

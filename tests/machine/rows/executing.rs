@@ -189,6 +189,14 @@ pub(super) fn hooks_follow_a_turn_that_may_have_changed_something() {
         changed: changed.iter().map(|path| (*path).to_owned()).collect(),
     };
     assert_eq!(walk.run.done_tools(), [done("files-edit", true, &["a.rs"]), done("files-read", false, &[])]);
+    let change = FileChange { path: "b.rs".into(), kind: FileChangeKind::Created, added: 1, removed: 0 };
+    let walk = using(&[("c1", "subagent-spawn")]).answer(|call| match reported("done")(call) {
+        Event::ChildFinished { call, outcome, usage, turns, requests, by_model, .. } => {
+            Event::ChildFinished { call, outcome, usage, turns, requests, by_model, changes: vec![change] }
+        }
+        other => other,
+    });
+    assert_eq!(walk.run.done_tools(), [done("subagent-spawn", true, &["b.rs"])], "also those of a sub-agent");
 }
 
 #[test]

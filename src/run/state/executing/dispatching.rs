@@ -26,6 +26,7 @@ impl Dispatching {
         cx.book_child(call, bill);
         cx.emit(AgentEvent::Subagent { finished: true, note: outcome.content.clone() });
         let mut turn = std::mem::take(&mut self.turn);
+        turn.note_changed(call, &bill.changes);
         turn.end(call, outcome, cx);
         NextState::UseTools(turn)
     }

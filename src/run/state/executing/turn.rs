@@ -47,6 +47,9 @@ struct Slot {
     ask: bool,
     /// The number of times it was started.
     tries: u32,
+    /// The paths that the file tools of a sub-agent changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    changed: Vec<String>,
     stage: Stage,
 }
 
@@ -101,7 +104,7 @@ impl ToolTurn {
         };
         let (role, ask) = rule.unwrap_or((ToolRole::Reader, false));
         let malformed = matches!(tool.input, ToolInput::Malformed { .. });
-        self.slots.push(Slot { tool, role, ask, tries: 0, stage: Stage::Queued });
+        self.slots.push(Slot { tool, role, ask, tries: 0, changed: Vec::new(), stage: Stage::Queued });
         if let Some(why) = refusal {
             let place = self.slots.len() - 1;
             if rule.is_none() {
@@ -231,6 +234,12 @@ impl ToolTurn {
             slot.stage = Stage::Queued;
             slot.tool.name.clone()
         })
+    }
+
+    /// Notes the paths that a running sub-agent changed, for the hooks of the turn.
+    pub(super) fn note_changed(&mut self, call: CallId, changes: &[FileChange]) {
+        let slot = self.slots.iter_mut().find(|slot| slot.is_running(call));
+        slot.into_iter().for_each(|slot| slot.changed.extend(changes.iter().map(|change| change.path.clone())));
     }
 
     /// Records the outcome of a running call. An outcome for any other call is ignored.
@@ -364,7 +373,7 @@ impl Slot {
     /// Returns the call for the hooks of the turn; `None` if it did not run.
     fn done(&self) -> Option<DoneTool> {
         let Stage::Done { result, denied: false, change, .. } = &self.stage else { return None };
-        let changed = change.iter().map(|change| change.path.clone()).collect();
+        let changed = change.iter().map(|change| change.path.clone()).chain(self.changed.iter().cloned()).collect();
         Some(DoneTool { name: self.tool.name.clone(), success: !result.is_error, changed })
     }
 
