@@ -84,4 +84,6 @@ pub enum ReportedState {
     Skipped,
     /// Its failure counts for nothing.
     ExpectedToFail,
+    /// A try of it failed, and the runner tries it again.
+    Retried,
 }

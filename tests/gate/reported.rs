@@ -73,3 +73,23 @@ fn tests_of_unittest_and_node_are_known_by_name() {
     let name = "tests of the base did not run: test/add.test.js > adds";
     must_be_refused(&run(&files, "node --test", skips), name);
 }
+
+#[test]
+fn a_test_that_passes_only_on_its_second_try_is_noted() {
+    long_test!();
+    if !Need::has_program("pytest") {
+        return Need::Python.lacks("no pytest");
+    }
+    let plugin = "from _pytest.runner import runtestprotocol\n\ndef pytest_runtest_protocol(item, nextitem):\n    \
+        for last in (False, True):\n        reports = runtestprotocol(item, nextitem=nextitem, log=False)\n        \
+        again = not last and any(report.failed for report in reports)\n        for report in reports:\n            \
+        if again and report.failed: report.outcome = 'rerun'\n            \
+        item.ihook.pytest_runtest_logreport(report=report)\n        if not again: return True\n";
+    let files = [PYTHON[0], PYTHON[1], ("tests/conftest.py", plugin)];
+    let fix = "printf 'tries = []\\n\\n\\ndef add(a, b):\\n    tries.append(a)\\n    \
+        return a + b if len(tries) > 2 else 0\\n' > calc.py";
+    let ended = run(&files, "python3 -m pytest -q", fix);
+    let report = ended.must_be(0, "verified");
+    let noted = "tests passed only when they were tried again: tests/test_calc.py::test_sum";
+    assert!(report.to_string().contains(noted), "{}", ended.story());
+}

@@ -16,6 +16,8 @@ pub(super) struct ReportedTests {
     ran: BTreeMap<String, u32>,
     /// The tests that failed, and did not pass later.
     failed: BTreeSet<String>,
+    /// The tests that passed after a try that failed.
+    tried_again: BTreeSet<String>,
     /// The tests that were skipped or expected to fail.
     left_out: BTreeSet<String>,
     /// The number of test runs that did not end by themselves.
@@ -34,7 +36,9 @@ impl ReportedTests {
         let mut all = Self { broken: report.broken, changed: report.changed.clone(), ..Self::default() };
         for test in &report.tests {
             match test.state {
-                ReportedState::Passed => all.failed.remove(&test.name),
+                ReportedState::Passed if all.failed.remove(&test.name) => all.tried_again.insert(test.name.clone()),
+                ReportedState::Passed => false,
+                ReportedState::Retried => all.tried_again.insert(test.name.clone()),
                 ReportedState::Failed => all.failed.insert(test.name.clone()),
                 ReportedState::Skipped | ReportedState::ExpectedToFail => all.left_out.insert(test.name.clone()),
             };
@@ -42,7 +46,14 @@ impl ReportedTests {
                 *all.ran.entry(test.name.clone()).or_default() += 1;
             }
         }
+        all.tried_again.retain(|name| !all.failed.contains(name));
         Some(all)
+    }
+
+    /// Returns the tests that passed only after a try that failed, and did not do so on the base.
+    pub(super) fn tried_again<'t>(&'t self, base: &Self) -> BTreeSet<&'t str> {
+        let is_new = |name: &&String| !base.tried_again.contains(*name);
+        self.tried_again.iter().filter(is_new).map(String::as_str).collect()
     }
 
     /// Returns the number of tests that ran; `None` if no runner reported any.
@@ -129,7 +140,7 @@ fn function_of(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::lane::ReportedTest;
-    use ReportedState::{ExpectedToFail, Failed, Passed, Skipped};
+    use ReportedState::{ExpectedToFail, Failed, Passed, Retried, Skipped};
 
     fn report(tests: &[(&str, ReportedState)]) -> ReportedTests {
         let tests = tests.iter().map(|(name, state)| ReportedTest { name: (*name).into(), state: *state });
@@ -172,6 +183,15 @@ mod tests {
         assert_eq!(failed.falls_short_of(&failed, true, false).unwrap().0, CONTRADICTORY);
         assert_eq!(told(&passed, &report(&[("a", Failed), ("a", Passed)])), "", "it was tried again");
         assert_eq!((passed.contradicts_a_pass(), failed.contradicts_a_pass()), (None, Some(CONTRADICTORY)));
+    }
+
+    #[test]
+    fn a_test_that_passed_after_a_failed_try_is_known() {
+        let base = report(&[("a", Passed), ("b", Retried), ("b", Passed), ("c", Passed)]);
+        let now = report(&[("a", Retried), ("a", Passed), ("b", Retried), ("b", Passed), ("c", Failed), ("c", Passed)]);
+        assert_eq!(now.tried_again(&base), BTreeSet::from(["a", "c"]));
+        assert_eq!(told(&base, &now), "");
+        assert_eq!(report(&[("a", Retried), ("a", Failed)]).tried_again(&base), BTreeSet::new());
     }
 
     #[test]

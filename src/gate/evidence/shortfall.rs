@@ -1,6 +1,7 @@
 //! Comparison of a gate run with the base: shortfalls, and notes on counts of tests. Pure.
 
-use super::Evidence;
+use super::reported::ReportedTests;
+use super::{Evidence, some};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -52,6 +53,21 @@ impl Evidence {
             )),
             _ => None,
         }
+    }
+
+    /// Returns a note for people about tests that passed only after a try that failed, and did not
+    /// do so on the base.
+    pub(in crate::gate) fn tried_again(&self, base: &Self) -> Option<String> {
+        let none = ReportedTests::default();
+        let names: BTreeSet<&str> = self
+            .steps
+            .iter()
+            .flat_map(|(step, shown)| {
+                let before = base.steps.get(step).and_then(|shown| shown.reported.as_ref()).unwrap_or(&none);
+                shown.reported.iter().flat_map(move |now| now.tried_again(before))
+            })
+            .collect();
+        (!names.is_empty()).then(|| format!("tests passed only when they were tried again: {}", some(&names)))
     }
 
     /// Returns a note for people if more tests were skipped than on the base. They may be new

@@ -105,8 +105,8 @@ impl GateRun<'_> {
         record.evidence.contradiction().map_or(Ok(None), |why| Err(self.fell_short(record, &why)))
     }
 
-    /// Adds notes where more tests were skipped than on the base, and where their number differs
-    /// without a reason.
+    /// Adds notes where more tests were skipped than on the base, where tests passed only when they
+    /// were tried again, and where the number of tests differs without a reason.
     pub(super) async fn compare_counts(
         &self,
         base: &Evidence,
@@ -114,6 +114,7 @@ impl GateRun<'_> {
         record: &mut JudgeRecord,
     ) -> Result<(), EarlyEnd> {
         record.notes.extend(record.evidence.more_skipped(base));
+        record.notes.extend(record.evidence.tried_again(base));
         if base.ran() != record.evidence.ran() {
             let files = self.edits(tree).await?.files;
             let added = files.iter().map(|file| gained_at_most(&file.was, &file.is)).sum();

@@ -8,7 +8,9 @@ module.exports = (results) => {
   const run = new Run();
   for (const file of results.testResults) {
     for (const test of file.testResults) {
-      run.test([file.testFilePath, ...test.ancestorTitles, test.title], STATES[test.status] ?? "skipped");
+      const names = [file.testFilePath, ...test.ancestorTitles, test.title];
+      if (test.invocations > 1) run.test(names, "retried");
+      run.test(names, STATES[test.status] ?? "skipped");
     }
   }
   run.end();

@@ -14,6 +14,7 @@ function listen(Runner, start) {
     const report = new Run();
     this.on("pass", (test) => report.test(names(test), "passed"));
     this.on("fail", (test) => report.test(names(test), "failed"));
+    this.on("retry", (test) => report.test(names(test), "retried"));
     this.on("pending", (test) => report.test(names(test), "skipped"));
     this.once("end", () => report.end());
     return run.apply(this, args);

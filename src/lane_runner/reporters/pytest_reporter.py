@@ -97,12 +97,15 @@ class Reporter(object):
         state = report.outcome
         if report.when == "teardown" or (report.when == "setup" and state == "passed") or self.run is None:
             return
+        # Plugins report a failed try that they repeat in this way.
+        if state == "rerun":
+            state = "retried"
         if hasattr(report, "wasxfail"):
             state = "expected_to_fail"
         # The data of the product may decide how many subtests a test has.
         if state == "passed" and hasattr(report, "context"):
             return
-        if state in ("passed", "failed", "skipped", "expected_to_fail"):
+        if state in ("passed", "failed", "skipped", "expected_to_fail", "retried"):
             self.run.test(report.nodeid, state)
 
     def pytest_runtest_logfinish(self):

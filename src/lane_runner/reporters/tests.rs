@@ -1,7 +1,7 @@
 //! Reports of real test runners.
 
 use super::*;
-use crate::lane::ReportedState::{self, ExpectedToFail, Failed, Passed, Skipped};
+use crate::lane::ReportedState::{self, ExpectedToFail, Failed, Passed, Retried, Skipped};
 use crate::lane::parse;
 use crate::lane_runner::run_lane;
 use crate::process::find_program;
@@ -131,6 +131,21 @@ async fn node_reports_each_test_and_prints_what_it_printed_before() {
         assert_eq!((code, states(&report), report.broken), (Some(0), expected.to_vec(), 0), "{output}");
         assert!(output.contains(sign), "{output}");
     }
+}
+
+#[tokio::test]
+async fn a_failed_try_that_a_plugin_of_pytest_repeats_is_reported() {
+    if !has("pytest") {
+        return;
+    }
+    let plugin = "from _pytest.runner import runtestprotocol\n\ndef pytest_runtest_protocol(item, nextitem):\n    \
+        for last in (False, True):\n        for report in runtestprotocol(item, nextitem=nextitem, log=False):\n            \
+        if report.failed and not last: report.outcome = 'rerun'\n            \
+        item.ihook.pytest_runtest_logreport(report=report)\n    return True\n";
+    let tests = "tries = []\ndef test_a():\n    tries.append(1)\n    assert len(tries) > 1\n";
+    let (code, output, report) = run("pytest -q", &[("test_a.py", tests), ("conftest.py", plugin)]).await;
+    let expected = [("test_a.py::test_a", Retried), ("test_a.py::test_a", Passed)];
+    assert_eq!((code, states(&report), report.broken), (Some(0), expected.to_vec(), 0), "{output}");
 }
 
 #[test]

@@ -9,7 +9,10 @@ function reportTasks(run, tasks, names) {
   for (const task of tasks) {
     const all = [...names, task.name];
     if (task.tasks) reportTasks(run, task.tasks, all);
-    else run.test(all, STATES[task.result?.state] ?? "skipped");
+    else {
+      if (task.result?.retryCount > 0) run.test(all, "retried");
+      run.test(all, STATES[task.result?.state] ?? "skipped");
+    }
   }
 }
 
@@ -21,6 +24,7 @@ export default class {
     for (const module of modules) {
       for (const test of module.children.allTests()) {
         const state = test.options.fails ? "expected_to_fail" : (STATES[test.result().state] ?? "skipped");
+        if (test.diagnostic?.()?.retryCount > 0) this.#run.test([module.moduleId, test.fullName], "retried");
         this.#run.test([module.moduleId, test.fullName], state);
       }
     }
