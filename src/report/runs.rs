@@ -67,22 +67,27 @@ pub fn outcome(row: &RunRow) -> &str {
     }
 }
 
-/// Returns the starter of a run, by its parent and its key: an earlier run, a batch, a schedule, or
-/// the page of a server. Null for every other run.
+/// The start of the key that a server gives to a request without a key.
+pub const API_KEY_START: &str = "api-";
+
+/// Returns the starter of a run, by its parent and its key: an earlier run, a batch, a schedule,
+/// the page or the API of a server, or the command line. A key of another form is the starter.
 pub fn started_by(parent: Option<&str>, key: Option<&str>) -> Value {
     if let Some(run) = parent {
         return json!({ "kind": "run", "name": run });
     }
-    let Some(key) = key else { return Value::Null };
-    if key.starts_with("page-") {
-        return json!({ "kind": "page" });
+    let Some(key) = key else { return json!({ "kind": "command_line" }) };
+    for (start, kind) in [("page-", "page"), (API_KEY_START, "api")] {
+        if key.starts_with(start) {
+            return json!({ "kind": kind });
+        }
     }
     if let Some(name) = key.strip_prefix("schedule:").and_then(|rest| rest.split(':').next()) {
         return json!({ "kind": "schedule", "name": name });
     }
     match key.split_once('/') {
         Some((batch, job)) if is_batch(batch) => json!({ "kind": "batch", "name": batch, "job": job }),
-        _ => Value::Null,
+        _ => json!({ "kind": "key", "name": key }),
     }
 }
 
@@ -144,9 +149,10 @@ mod tests {
     fn what_started_a_run_is_read_from_its_parent_and_its_key() {
         let batch = "0123456789abcdef01234567-a1b2c3d4e5f6";
         let rows = [
-            (None, None, Value::Null),
-            (None, Some("nightly"), Value::Null),
-            (None, Some("release/1.2"), Value::Null),
+            (None, None, json!({ "kind": "command_line" })),
+            (None, Some("nightly"), json!({ "kind": "key", "name": "nightly" })),
+            (None, Some("release/1.2"), json!({ "kind": "key", "name": "release/1.2" })),
+            (None, Some("api-0a1b"), json!({ "kind": "api" })),
             (None, Some("page-0a1b"), json!({ "kind": "page" })),
             (None, Some("schedule:nightly:1767225600"), json!({ "kind": "schedule", "name": "nightly" })),
             (None, Some(&*format!("{batch}/one#2")), json!({ "kind": "batch", "name": batch, "job": "one#2" })),

@@ -36,18 +36,19 @@ impl Store {
         let condition = filter.only.map_or("1", RunProperty::condition);
         let sql = format!(
             "SELECT {COLUMNS} FROM runs WHERE (?1 IS NULL OR no < (SELECT no FROM runs WHERE id = ?1)) \
-             AND ({condition}) AND (?2 IS NULL OR {}) \
+             AND ({condition}) AND NOT EXISTS (SELECT 1 FROM json_each(?2) AS word WHERE NOT ({})) \
              AND (?3 IS NULL OR id IN (SELECT value FROM json_each(?3))) ORDER BY no DESC",
-            RunListFilter::has_text()
+            RunListFilter::has_word()
         );
         let escape = |text: &str| text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
-        let text = filter.text.as_deref().map(escape);
+        let words: Vec<_> = filter.text.iter().flat_map(|text| text.split_whitespace()).map(escape).collect();
+        let words = serde_json::to_string(&words).unwrap_or_default();
         let before = filter.before.as_ref().map(RunId::as_str);
         let ids = filter.ids.as_ref().map(|ids| serde_json::to_string(ids).unwrap_or_default());
         let is_wanted = |row: &RunRow| filter.only.is_none_or(|only| only.is(row));
         let read = || -> rusqlite::Result<Vec<RunRow>> {
             let mut statement = self.db.prepare(&sql)?;
-            let rows = statement.query_map((before, text, ids), |row| Ok(self.row(row)?.seen_at(filter.now_ms)))?;
+            let rows = statement.query_map((before, words, ids), |row| Ok(self.row(row)?.seen_at(filter.now_ms)))?;
             // No row records whether a run is being driven, so the limit is applied here. SQLite
             // reads no more rows than are requested.
             rows.filter(|row| row.as_ref().map_or(true, is_wanted)).take(filter.limit as usize).collect()
@@ -259,8 +260,20 @@ fn id(row: &Row<'_>) -> rusqlite::Result<RunId> {
     row.get::<_, String>(0).map(RunId::new)
 }
 
-/// The columns in which text is searched.
-const TEXTS: [&str; 7] = ["title", "source", "models", "id", "run_key", "reason", "branch"];
+/// The columns and expressions in which text is searched. The last one is the run's starter.
+/// `json_each`, which gives the words, has columns `id` and `parent`, too.
+const TEXTS: [&str; 9] = [
+    "title",
+    "source",
+    "models",
+    "runs.id",
+    "run_key",
+    "reason",
+    "branch",
+    "runs.parent",
+    "CASE WHEN runs.parent IS NOT NULL THEN 'run' WHEN run_key IS NULL THEN 'command line' WHEN run_key LIKE 'page-%' \
+     THEN 'this page' WHEN run_key LIKE '________________________-%/%' THEN 'batch' ELSE 'key' END",
+];
 
 /// A filter for a list of runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -273,8 +286,8 @@ pub struct RunListFilter {
     pub only: Option<RunProperty>,
     /// Only runs with these ids.
     pub ids: Option<BTreeSet<RunId>>,
-    /// Only runs with this text in their title, task, model, id, key, reason or branch, in either
-    /// case of ASCII letters.
+    /// Only runs with each word of this text in their title, task, model, id, key, reason, branch
+    /// or starter, in either case of ASCII letters.
     pub text: Option<String>,
     /// The current time in milliseconds since 1970; 0 means that no run counts as lost.
     pub now_ms: i64,
@@ -325,8 +338,8 @@ impl Default for RunListFilter {
 }
 
 impl RunListFilter {
-    /// Returns the SQL condition that a row contains the text in the second parameter.
-    fn has_text() -> String {
-        TEXTS.map(|text| format!("{text} LIKE '%' || ?2 || '%' ESCAPE '\\'")).join(" OR ")
+    /// Returns the SQL condition that a row contains the word in `word.value`.
+    fn has_word() -> String {
+        TEXTS.map(|text| format!("coalesce({text}, '') LIKE '%' || word.value || '%' ESCAPE '\\'")).join(" OR ")
     }
 }

@@ -250,10 +250,14 @@ fn runs_are_found_by_the_texts_of_their_rows() {
     for text in ["100%", "DATES.md", "fix-dates-a1", "0198-a"] {
         assert_eq!(found(text), "0198-aa", "{text}");
     }
-    for text in ["ollama", "nightly"] {
+    for text in ["fix dates 100%", "command line"] {
+        assert_eq!(found(text), "0198-aa", "{text}");
+    }
+    for text in ["ollama", "nightly", "key small", "key nightly"] {
         assert_eq!(found(text), "0198-bb", "{text}");
     }
     assert_eq!((found("0198"), found("1_8")), ("0198-bb 0198-aa".into(), String::new()));
+    assert_eq!((found(" "), found("dates nightly")), ("0198-bb 0198-aa".into(), String::new()));
     let branches: Vec<_> = store.runs(&RunListFilter::default()).unwrap().into_iter().map(|row| row.branch).collect();
     assert_eq!(branches, [None, Some("fledge/fix-dates-a1".to_owned())]);
 }

@@ -43,7 +43,7 @@ pub(in crate::serve) fn operations() -> Vec<ApiOperation> {
             .query("before", "Only older runs: the value of `next`, or the id of a run")
             .query("state", "queued, running, interrupted, lost or ended")
             .query("outcome", "verified or failed")
-            .query("q", "Only runs with this text in their title, task, model, id, key, reason or branch")
+            .query("q", "Only runs with each of these words in their title, task, model, id, key, reason, branch or starter")
             .answers_any(200, "`runs`, and `next` if there are more"),
         ApiOperation::post(
             "/v1/runs",

@@ -30,7 +30,7 @@ pub struct RunListing {
     pub before: Option<String>,
     /// The state or outcome of the listed runs.
     pub which: Option<RunFilter>,
-    /// A text that the title, task, model, id, key, reason or branch must contain.
+    /// Words that the title, task, model, id, key, reason, branch or starter must contain.
     pub text: Option<String>,
 }
 
@@ -145,7 +145,7 @@ impl Engine {
                 return Ok(Vec::new());
             }
         };
-        let wanted = listing.text.as_ref().map(|text| text.to_ascii_lowercase());
+        let wanted = listing.text.as_ref().map(|text| text.to_ascii_lowercase()).unwrap_or_default();
         let mut found: Vec<Listed> = Vec::new();
         let mut before = place.request;
         while found.len() <= listing.limit as usize {
@@ -161,10 +161,9 @@ impl Engine {
             let fits = |(job, request): &(QueuedJob, RunRequest)| {
                 let texts =
                     [&request.title, &request.source, job.id.as_str(), request.key.as_deref().unwrap_or_default()];
-                let mut texts = texts.into_iter().chain(request.overrides.models.iter().map(String::as_str));
-                wanted
-                    .as_ref()
-                    .is_none_or(|wanted| texts.any(|text| text.to_ascii_lowercase().contains(wanted.as_str())))
+                let texts = texts.into_iter().chain(request.overrides.models.iter().map(String::as_str));
+                let texts: Vec<_> = texts.map(str::to_ascii_lowercase).collect();
+                wanted.split_whitespace().all(|word| texts.iter().any(|text| text.contains(word)))
             };
             found.extend(page.into_iter().filter(fits).map(|(job, request)| Listed::Wish {
                 place: job.place,

@@ -7,6 +7,7 @@ use super::{Engine, EngineError, POOL, beside, now_ms};
 use crate::driver::Consent;
 use crate::id::RunId;
 use crate::queue::{BatchId, CancelScope, JobId, JobSpec, MOST_BYTES, Priority, Queue, QueueState, Submitted};
+use crate::report::runs::API_KEY_START;
 use crate::store::{StoreError, StoredRunState, sha256};
 use serde_json::json;
 use std::num::NonZeroU32;
@@ -79,11 +80,13 @@ impl Engine {
             return Err(RejectedRun::Stopping);
         }
         let (source, now) = (Arc::clone(&engine_state.source), now_ms());
-        let request = beside(move || source.check(&asked, now)).await??;
-        let run = request.key.as_ref().map_or_else(
-            || RunId::new(uuid::Uuid::now_v7().to_string()),
-            |key| of_key(&engine_state.project.display().to_string(), key),
-        );
+        let mut request = beside(move || source.check(&asked, now)).await??;
+        let run = match &request.key {
+            Some(key) => of_key(&engine_state.project.display().to_string(), key),
+            None => RunId::new(uuid::Uuid::now_v7().to_string()),
+        };
+        // The key records that the run was started over the API.
+        request.key.get_or_insert_with(|| format!("{API_KEY_START}{run}"));
         if let Some(accepted) = self.known(&run, &request).await? {
             return Ok(accepted);
         }

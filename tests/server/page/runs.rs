@@ -54,6 +54,12 @@ fn the_run_table_has_searchable_columns_and_groups_the_runs_of_a_batch() {
     browser.until_text(".runs > li:nth-child(1) .by", "this page");
     browser.until_text(".runs > li:nth-child(1) .branch", "fledge/make-another-one");
     browser.until_text(".runs > li:nth-child(1) .attempts", "1");
+    place.begin("# Make the last one");
+    browser.until_text(".runs > li:nth-child(1) .by", "API");
+    browser.until_text(".runs > li:nth-child(1)", "verified");
+    let alone = place.fledge(&["run", "tasks/one.md"]).output().unwrap();
+    assert!(alone.status.success(), "{}", String::from_utf8_lossy(&alone.stdout));
+    browser.until_text(".runs > li:nth-child(1) .by", "command line");
     browser.until_text(".batch summary", "2 runs · ✓ 2 verified");
     browser.until_text(".batch .runs > li:nth-child(1)", "Make the second file");
     browser.until_text(".batch .runs > li:nth-child(2) .task", "tasks/one.md");
@@ -63,13 +69,26 @@ fn the_run_table_has_searchable_columns_and_groups_the_runs_of_a_batch() {
     for heading in ["Run", "State", "Task", "Model", "Branch", "Started by", "Attempts", "Began", "Cost"] {
         assert!(headings.contains(heading), "{heading}: {headings}");
     }
-    for (searched, count) in [("tasks/one", 1), ("make-another-one-", 1), ("page-0123", 1), (model.as_str(), 3)] {
+    let searches = [
+        ("tasks/one", 2),
+        ("batch first one.md", 1),
+        ("make-another-one-", 1),
+        ("page-0123", 1),
+        ("this page", 1),
+        ("command line", 1),
+        ("api-", 1),
+        (model.as_str(), 5),
+    ];
+    for (searched, count) in searches {
         browser.js(&format!(
             "const q = document.querySelector('[name=q]'); q.value = '{searched}'; q.dispatchEvent(new Event('input'))"
         ));
         browser.until(&format!("new URLSearchParams(location.hash.split('?')[1]).get('q') === '{searched}'"));
         browser.until(&format!("document.querySelectorAll('.runs li[data-id]').length === {count}"));
     }
+    browser.click(".batch .runs a", "Make the second file");
+    browser.click(".facts a", "batch ");
+    browser.until("document.querySelectorAll('.batch .runs li[data-id]').length === 2");
     browser.must_be_silent();
 }
 

@@ -12,7 +12,7 @@ export const COLUMNS = [
   ["branch", "Branch"],
   ["by", "Started by"],
   ["attempts", "Attempts"],
-  ["age", "Began"],
+  ["age", "Began · took"],
   ["cost", "Cost"],
 ];
 
@@ -26,7 +26,8 @@ export function starter(by) {
   if (by?.kind === "schedule") return `schedule ${by.name}`;
   if (by?.kind === "batch") return `batch ${short(by.name)}`;
   if (by?.kind === "run") return `run ${by.name.slice(0, 8)}`;
-  return by?.kind === "page" ? "this page" : "";
+  if (by?.kind === "key") return `key ${by.name}`;
+  return { page: "this page", api: "API", command_line: "command line" }[by?.kind] ?? "";
 }
 
 /** Returns the part of a batch's name that differs between batches of the same tasks. */

@@ -1,7 +1,7 @@
 // One run: its facts, its questions, its live story, and its changes.
 
 import { Actions } from "./actions.js";
-import { get, path, text } from "./api.js";
+import { get, path, query, text } from "./api.js";
 import { listen } from "./bell.js";
 import { changes } from "./changes.js";
 import { course } from "./chart.js";
@@ -168,7 +168,7 @@ class Page {
     this.view.soon();
     this.stand();
     if (["usage", "verify_result", "phase_changed"].includes(record.type)) this.redraw();
-    if (record.type === "confirmation" || this.fold.misses) this.refresh();
+    if (["confirmation", "verify_result"].includes(record.type) || this.fold.misses) this.refresh();
   }
 
   /** Fetches the run again and fills in missed events. */
@@ -213,6 +213,13 @@ class Page {
   }
 }
 
+/** Describes the origin of a run, with a link to it. */
+function origin(parent, by) {
+  if (parent) return el("a", { href: `#/runs/${parent}` }, `run ${parent.slice(0, 8)}`);
+  const place = by?.kind === "batch" ? query("#/runs", { q: by.name }) : by?.kind === "schedule" ? "#/jobs" : null;
+  return place ? el("a", { href: place }, starter(by)) : starter(by);
+}
+
 /** Returns the facts of a run as terms and descriptions. */
 function facts(detail) {
   const { outcome, parent, started_by: by } = detail;
@@ -226,7 +233,7 @@ function facts(detail) {
     ["Task", detail.source === "-" ? "" : inside(detail.source)],
     ["Branch", detail.branch],
     ["Attempts", outcome?.attempts || ""],
-    ["Started by", parent ? el("a", { href: `#/runs/${parent}` }, `run ${parent.slice(0, 8)}`) : starter(by)],
+    ["Started by", origin(parent, by)],
     ["Machine", detail.machine],
     ["Run", el("span.mono", {}, detail.id)],
   ];

@@ -79,7 +79,8 @@ class List {
       { name: "state" },
       STATES.map(([value, word]) => el("option", { value, selected: value === this.filter.state }, word)),
     );
-    const search = el("input", { type: "search", name: "q", placeholder: "Title, task, model, branch, id…", value: this.filter.q, autocomplete: "off" });
+    const hint = "Title, task, model, branch, starter, id…";
+    const search = el("input", { type: "search", name: "q", placeholder: hint, value: this.filter.q, autocomplete: "off" });
     const change = throttled(() => {
       this.filter = { state: state.value, q: search.value.trim() };
       history.replaceState(null, "", query("#/runs", this.filter));
