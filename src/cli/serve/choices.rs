@@ -8,13 +8,15 @@ use crate::limits::MAX_SOURCE;
 use crate::scheduler::FOLDER;
 use crate::serve::engine::{ParamChoice, RunChoices, TaskChoice};
 use crate::store::read_text;
-use crate::task::{ParamSpec, ParamValues, Tier, declared_params};
+use crate::task::{GateChoice, ParamSpec, ParamValues, Tier, declared_params};
 use std::path::Path;
 use walkdir::WalkDir;
 
 /// The depth to which the folder of tasks is searched, and the maximum number of files to offer.
 const DEEP: usize = 8;
 const MOST: usize = 500;
+/// The number of characters of a task's text that are shown.
+const LONGEST_TEXT: usize = 4000;
 
 impl ProjectTasks {
     /// Returns all choices. Unreadable files are left out, and an invalid task has its fault.
@@ -49,11 +51,21 @@ impl ProjectTasks {
             Err(fault) => (Vec::new(), Some(fault.to_string())),
         };
         let values: ParamValues = params.iter().map(|spec| (spec.name.clone(), sample(spec))).collect();
-        let (title, fault) = match self.parsed(&text, &path, &values, set) {
-            Ok(task) => (task.title, fault),
-            Err(unfit) => (path.clone(), fault.or_else(|| Some(one_line(&unfit)))),
-        };
-        Some(TaskChoice { path, title, params: params.into_iter().map(choice).collect(), fault })
+        let start = text.chars().take(LONGEST_TEXT).collect();
+        let params = params.into_iter().map(choice).collect();
+        let empty =
+            TaskChoice { path: path.clone(), title: path.clone(), text: start, params, ..TaskChoice::default() };
+        Some(match self.parsed(&text, &path, &values, set) {
+            Ok(task) => {
+                let lanes = match task.gate {
+                    GateChoice::Lanes(lanes) => lanes,
+                    GateChoice::Skip => Vec::new(),
+                };
+                let (title, models, usd_micros) = (task.title, task.models, task.budget.usd_micros);
+                TaskChoice { title, models, lanes, usd_micros, fault, ..empty }
+            }
+            Err(unfit) => TaskChoice { fault: fault.or_else(|| Some(one_line(&unfit))), ..empty },
+        })
     }
 }
 

@@ -164,14 +164,22 @@ pub struct RunChoices {
 }
 
 /// A task of the workspace.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TaskChoice {
     /// The path of its file, relative to the workspace.
     pub path: String,
     /// The title.
     pub title: String,
+    /// The start of its text.
+    pub text: String,
     /// The declared parameters.
     pub params: Vec<ParamChoice>,
+    /// The models of the task; if empty, the default model.
+    pub models: Vec<String>,
+    /// The lanes of its gate.
+    pub lanes: Vec<String>,
+    /// The cost limit of the task, in millionths of a US dollar.
+    pub usd_micros: Option<u64>,
     /// The reason why the task cannot be run, if any.
     pub fault: Option<String>,
 }

@@ -15,7 +15,8 @@ async fn what_can_be_chosen_is_told_with_the_project() {
     let model = Model::new([]);
     let site = Site::with(&model);
     let params = "what: { required: true, description: Its name }, how: { choices: [well, badly], default: well }";
-    site.file("tasks/make.md", &format!("---\nparams: {{ {params} }}\n---\n# Make {{{{ what }}}} {{{{ how }}}}\n"));
+    let front = format!("params: {{ {params} }}\nbudget: {{ usd: 2.50 }}");
+    site.file("tasks/make.md", &format!("---\n{front}\n---\n# Make {{{{ what }}}} {{{{ how }}}}\n"));
     site.file("tasks/wrong.md", "---\nmax_retrys: 1\n---\n# Wrong\n");
     site.file("fledge.yaml", "models:\n  small: { provider: anthropic, model: claude-small }\n");
     let server = site.serve(&[]);
@@ -31,6 +32,11 @@ async fn what_can_be_chosen_is_told_with_the_project() {
         { "name": "how", "required": false, "default": "well", "choices": ["well", "badly"], "description": null },
     ]);
     assert_eq!((&make["params"], &make["fault"]), (&expected, &Value::Null));
+    assert_eq!(
+        (&make["models"], &make["lanes"], &make["usd_micros"]),
+        (&json!([]), &json!(["verify"]), &json!(2_500_000))
+    );
+    assert!(make["text"].as_str().unwrap().ends_with("# Make {{ what }} {{ how }}\n"), "{make}");
     assert!(wrong["fault"].as_str().unwrap().contains("max_retrys"), "{wrong}");
 }
 
@@ -85,7 +91,7 @@ async fn a_run_is_run_again_as_it_was_and_gone_on_from_with_its_conversation() {
     let short = first["short_id"].as_str().unwrap();
     let (status, again) = server.post("/v1/runs", json!({ "again": short, "key": "page-1" })).await;
     assert_eq!((status.as_u16(), &again["title"]), (201, &json!("Make done")), "{again}");
-    assert_eq!(again["started_by"], json!({ "kind": "page" }));
+    assert_eq!((&first["started_by"]["kind"], &again["started_by"]["kind"]), (&json!("api"), &json!("page")));
     let again = server.ended(again["id"].as_str().unwrap()).await;
     assert_eq!((&again["task_digest"], &again["outcome"]["verified"]), (&first["task_digest"], &json!(true)));
     assert!(again["branch"].as_str().unwrap().starts_with("fledge/make-done"), "{}", again["branch"]);
