@@ -34,6 +34,10 @@ fn the_changes_view_has_a_file_tree_line_numbers_colours_and_two_columns() {
         "document.activeElement.matches('details.file') && document.activeElement.innerText.includes('notes.rs')",
     );
     browser.js("document.querySelector('[name=sides]').click()");
+    browser.screen(700, "light");
+    browser.until("!document.querySelector('table.code.sides') && !document.querySelector('[name=sides]').checked");
+    browser.screen(1280, "light");
+    browser.until("document.querySelector('table.code.sides')");
     // What is folded is open before the event returns, because the print begins then.
     let all = "[...document.querySelectorAll('main details')]";
     let print = format!(
@@ -76,7 +80,8 @@ fn turns_and_gates_are_bars_over_time_that_lead_to_their_place_in_the_story() {
 fn a_log_has_its_colours_is_searched_and_each_of_its_lines_has_an_address() {
     long_test!();
     let Some((place, browser)) = Place::open(Model::new([write("done", "yes\n"), say("Done.")])) else { return };
-    let command = "printf '\\033[1;31mred <b>\\033[0m plain\\n'; seq 1 300; test -e done";
+    let colours = r"\033[1;31mred <b>\033[0m plain \033[41;97mlabel\033[0m \033[7mturned\033[27m \033[38;5;46mgreen\033[38;2;255;140;0morange\033[0m";
+    let command = format!("printf '{colours}\\n'; seq 1 300; test -e done");
     place.file("lanes/verify.yaml", &format!("steps:\n  - name: there\n    run: |\n      {command}\n"));
     git(&place.project(), &["commit", "-qam", "A talkative lane"]);
     let id = place.begin("# Make the file `done`");
@@ -85,11 +90,15 @@ fn a_log_has_its_colours_is_searched_and_each_of_its_lines_has_an_address() {
     browser.click(".gate[data-state=passed] summary", "verify / there");
     browser.click(".gate[data-state=passed] a", "Whole log");
     browser.until_text(".log .ink-1.bold", "red <b>");
+    let coloured = ["on-1", "on-ink", "ink-2", "ink-3"].map(|class| browser.text(&format!(".log .{class}")));
+    assert_eq!(coloured, ["label", "turned", "green", "orange"]);
     assert_eq!(browser.js("return document.querySelectorAll('.log b').length"), 0);
     browser.js("document.querySelector('[name=q]').focus()");
     browser.press("25");
     browser.until_text(".log .hit", "25");
     browser.until_text("form [role=status]", "1 of 13 matching lines");
+    let painted = "return [...CSS.highlights.get('found')].map(String).join()";
+    assert_eq!(browser.js(painted), vec!["25"; 13].join(","));
     browser.click("form button", "Next");
     browser.until_text(".log .hit", "125");
     browser.js("document.querySelector('.log li:nth-child(7) a').click()");

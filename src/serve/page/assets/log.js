@@ -1,7 +1,7 @@
 // The complete log of a step: numbered and coloured lines, a search, and an address for each line.
 
 import { text } from "./api.js";
-import { ansiLines, plain } from "./ansi.js";
+import { ansiLines } from "./ansi.js";
 import { el, say, show, throttled } from "./dom.js";
 import { entitle } from "./waiting.js";
 import { many } from "./words.js";
@@ -10,6 +10,9 @@ import { many } from "./words.js";
 const PART = 5000;
 /** The largest number of lines that are shown. */
 const MOST_LINES = 20000;
+
+/** The largest number of lines in which the found text is painted. */
+const MOST_PAINTED = 2000;
 
 /** Returns the path of a run's artifact. */
 export function artifact(run, name) {
@@ -28,7 +31,36 @@ export function log(main, run, name, given) {
   const page = new Log(run, name, given);
   show(main, page.element);
   page.load(Number(given.get("line")) || null, given.get("q") ?? "");
-  return () => (page.closed = true);
+  return () => {
+    page.closed = true;
+    paint([]);
+  };
+}
+
+/** Paints ranges of text. Browsers without this feature mark only the lines. */
+function paint(ranges) {
+  if (globalThis.CSS?.highlights && globalThis.Highlight) CSS.highlights.set("found", new Highlight(...ranges));
+}
+
+/** Returns the ranges of a line that contain a lower-case text. It may span coloured parts. */
+function places(line, wanted) {
+  const nodes = [];
+  const walk = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+  for (let from = 0; walk.nextNode(); from += walk.currentNode.length) nodes.push({ node: walk.currentNode, from });
+  const at = (offset) => {
+    const { node, from } = nodes.findLast((one) => one.from <= offset);
+    return [node, Math.min(offset - from, node.length)];
+  };
+  const whole = line.textContent.toLowerCase();
+  const ranges = [];
+  for (let start = whole.indexOf(wanted); start >= 0; start = whole.indexOf(wanted, start + wanted.length)) {
+    const range = new Range();
+    range.setStart(...at(start));
+    range.setEnd(...at(start + wanted.length - 1));
+    range.setEnd(range.endContainer, Math.min(range.endOffset + 1, range.endContainer.length));
+    ranges.push(range);
+  }
+  return ranges;
 }
 
 class Log {
@@ -66,8 +98,8 @@ class Log {
       const shown = whole.split("\n", MOST_LINES + 1);
       const isWhole = shown.length <= MOST_LINES;
       const part = isWhole ? whole : shown.slice(0, MOST_LINES).join("\n");
-      this.texts = plain(part).split("\n");
       this.lines = ansiLines(part);
+      this.texts = this.lines.map((parts) => parts.map((piece) => piece.textContent ?? piece).join("").toLowerCase());
       if (!isWhole) this.more.before(el("p.faint", {}, `Only the first ${MOST_LINES} lines are shown: the download has all.`));
     } catch (error) {
       return show(this.list, el("li.bad", { role: "alert" }, error.message));
@@ -112,10 +144,11 @@ class Log {
   search() {
     const wanted = this.input.value.toLowerCase();
     for (const at of this.found) this.list.children[at]?.classList.remove("match");
-    this.found = wanted ? this.texts.flatMap((line, at) => (line.toLowerCase().includes(wanted) ? [at] : [])) : [];
+    this.found = wanted ? this.texts.flatMap((line, at) => (line.includes(wanted) ? [at] : [])) : [];
     this.at = -1;
     if (this.found.length && this.found.at(-1) >= this.list.children.length) this.draw(this.found.at(-1));
     for (const at of this.found) this.list.children[at]?.classList.add("match");
+    paint(this.found.slice(0, MOST_PAINTED).flatMap((at) => places(this.list.children[at].lastChild, wanted)));
     say(this.count, wanted ? `${many(this.found.length, "matching line")}` : many(this.lines.length, "line"));
     if (this.found.length) this.step(1);
   }
