@@ -39,6 +39,15 @@ const WIDE: &str = "
     if (root.scrollWidth <= root.clientWidth) return [];
     return [...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > root.clientWidth + 1).map((e) => e.outerHTML.slice(0, 200));";
 
+/// Finds texts that a capture of the whole page does not show: the header covers them after
+/// scrolling, or they are cut off.
+const CUT: &str = "
+    scrollTo(0, document.documentElement.scrollHeight);
+    const moved = document.querySelector('.top').getBoundingClientRect().top + scrollY;
+    if (moved !== 0) return [`the header is ${moved} pixels below the top`];
+    return [...document.querySelectorAll('main pre')].filter((e) => e.checkVisibility() && !e.closest('.questions.stays')
+      && e.scrollHeight > e.clientHeight + 1).map((e) => e.innerText.slice(0, 80));";
+
 #[track_caller]
 fn must_fit(browser: &Browser, view: &str) {
     browser.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })");
@@ -46,6 +55,7 @@ fn must_fit(browser: &Browser, view: &str) {
         browser.screen(width, scheme);
         assert_eq!(browser.js(WIDE), json!([]), "{view} {width}: too wide");
         assert_eq!(browser.js(FAINT), json!([]), "{view} {scheme}: too faint");
+        assert_eq!(browser.js(CUT), json!([]), "{view} {width}: cut off");
         browser.picture(&format!("{}-{width}-{scheme}", view.trim_start_matches("#/").replace(' ', "-")));
     }
     let ground = browser.js("return getComputedStyle(document.documentElement).backgroundColor");
@@ -57,7 +67,7 @@ fn every_view_fits_a_phone_and_can_be_read_in_light_and_dark() {
     long_test!();
     let long = "x".repeat(400);
     let model = Model::new([
-        shell(&format!("echo {long}; false")).saying(&format!("Look: {long}")),
+        shell(&format!("echo {long}; seq 1 60; false")).saying(&format!("Look: {long}")),
         say("I am done, or so I think."),
         write("done", "yes\n"),
         say("Now."),

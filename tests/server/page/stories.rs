@@ -175,6 +175,8 @@ fn a_lost_connection_is_seen_and_the_story_goes_on_when_the_server_is_back() {
     browser.until_text(".story", "Cut off");
     place.stop();
     browser.until_text("#connection", "connection lost, trying again…");
+    let position = "return getComputedStyle(document.getElementById('connection')).position";
+    assert_eq!(browser.js(position), "fixed", "it is in view also after scrolling");
     place.serve();
     browser.until("document.getElementById('connection').dataset.state === 'live'");
     browser.until_text(".state", "verified");

@@ -98,7 +98,7 @@ function tool(call) {
     " ",
     el("code.gist", {}, gist(call)),
     call.denied ? el("span.warn.why-not", {}, denial(call)) : "",
-    el("span.faint.number", {}, [change, exit, call.running ? "" : took(call.duration_ms)].filter(Boolean).join(" · ")),
+    el("span.faint.number", {}, [change, exit, call.running || call.denied ? "" : took(call.duration_ms)].filter(Boolean).join(" · ")),
   );
   return el(
     "li",

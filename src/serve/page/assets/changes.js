@@ -27,6 +27,12 @@ export function changes(text) {
     show(list, parts);
   };
   draw();
+  const fit = () => {
+    if (!list.isConnected) return ROOM.removeEventListener("change", fit);
+    sides.checked = ROOM.matches;
+    draw();
+  };
+  ROOM.addEventListener("change", fit);
   const go = (file) => {
     const part = places.get(file);
     part.open = true;

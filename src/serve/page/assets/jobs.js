@@ -61,6 +61,10 @@ function put([list, own], cards, found, load) {
 
 const STATES = { running: ["▶", "busy"], idle: ["○", "faint"], disabled: ["–", "faint"] };
 
+function isDue(time) {
+  return Date.parse(time) < Date.now() + 1000;
+}
+
 class Card {
   constructor(name, load) {
     this.name = name;
@@ -81,7 +85,7 @@ class Card {
       this.facts,
       el("span", { class: tone }, `${shape} ${state}`),
       schedule ? [" · ", el("code", {}, schedule), zoned(schedule, zone)] : "",
-      next_at ? [" · next ", el("time", { datetime: next_at, title: clock(next_at) }, away(next_at))] : "",
+      next_at ? [" · ", el("time", { datetime: next_at, title: clock(next_at) }, isDue(next_at) ? "due now" : `next ${away(next_at)}`)] : "",
       monitor ? [" · ", el("a", { href: `#/monitors/${encodeURIComponent(monitor)}` }, "monitor")] : "",
     );
     show(this.last, fault ? el("span.bad", {}, fault) : last ? outcome(last) : el("span.faint", {}, "has not run yet"));
