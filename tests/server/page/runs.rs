@@ -59,6 +59,7 @@ fn the_run_table_has_searchable_columns_and_groups_the_runs_of_a_batch() {
     browser.until_text(".runs > li:nth-child(1)", "verified");
     let alone = place.fledge(&["run", "tasks/one.md"]).output().unwrap();
     assert!(alone.status.success(), "{}", String::from_utf8_lossy(&alone.stdout));
+    browser.js("location.reload()"); // a server sends no news of runs of other processes
     browser.until_text(".runs > li:nth-child(1) .by", "command line");
     browser.until_text(".batch summary", "2 runs · ✓ 2 verified");
     browser.until_text(".batch .runs > li:nth-child(1)", "Make the second file");
