@@ -2,7 +2,7 @@
 //! tests.
 
 use crate::attacks::tools::rustup_home;
-use crate::support::{Fledge, Model, Need, say, shell};
+use crate::support::{Fledge, Model, Need, go_cache, say, shell};
 use serde_json::json;
 use std::path::Path;
 
@@ -24,6 +24,11 @@ impl Case<'_> {
             let fledge = match rustup_home() {
                 Some(home) => fledge.env("RUSTUP_HOME", &home.to_string_lossy()),
                 None => fledge,
+            };
+            let fledge = if self.lane.contains("go test") {
+                fledge.env("GOCACHE", go_cache().to_str().unwrap())
+            } else {
+                fledge
             };
             let fledge = self.files.iter().fold(fledge, |fledge, (path, text)| fledge.file(path, text));
             let ended = fledge.run();
