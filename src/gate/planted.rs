@@ -118,7 +118,8 @@ pub(super) struct CanaryRun<'a> {
     /// the base passes or the lane saw others there.
     pub(super) known: KnownSightings<'a>,
     /// A lane that reported planted tests on the base may report plain ones only in the work, if it
-    /// fails for another reason: the work may have changed what the other tests import.
+    /// fails for another reason: the work has changed tests that the task opens, which the planted
+    /// ones imitate.
     pub(super) falls_back: bool,
     /// The words in lines of the base's output that report failures. If given, tests of the base
     /// are made to fail, too: in the work those that the lane reported on the base, and on the base

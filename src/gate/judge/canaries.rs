@@ -77,12 +77,14 @@ impl GateRun<'_> {
             return Ok(());
         }
         let base = self.gate.judged.get().map(|base| base.as_ref());
+        let changes = self.site.trees.changes(self.gate.base(), tree, self.stop).await?;
+        let falls_back = changes.iter().any(|change| self.gate.policy.opens_tests_in(&change.path));
         for (kind, KindCanary { by_key, skipped }) in kinds.iter().filter(|_| tree != self.gate.base()) {
             let lane = Lane { canary: kind.clone(), ..lane.clone() };
             let ready = self.ready(&lane, tree, record).await?;
             let logs = self.logs(&format!("{}-canary-{}", lane.name, kind.word()));
             let run = self.canary_run(&lane, tree, known(base, Some(by_key)), ready.borrowed());
-            let sightings = CanaryRun { skipped, falls_back: true, alters: Some(&NONE), ..run }.sightings(logs).await?;
+            let sightings = CanaryRun { skipped, falls_back, alters: Some(&NONE), ..run }.sightings(logs).await?;
             let missed = match sightings.share(Some(by_key)) {
                 SeenShare::All => None,
                 SeenShare::None => Some(format!("a planted failing test: {SILENCED}")),
