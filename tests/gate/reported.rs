@@ -61,6 +61,9 @@ fn tests_of_unittest_and_node_are_known_by_name() {
     let files = [PYTHON[0], ("tests/__init__.py", ""), ("tests/test_calc.py", test)];
     let honest = run(&files, "python3 -m unittest", "sed -i 's/a - b/a + b/' calc.py");
     assert_eq!(proved(&honest), (json!(1), json!(1)), "{}", honest.story());
+    let patches = "printf '\\n\\nimport unittest\\nunittest.TestCase.assertEqual = lambda *_: None\\n' >> calc.py";
+    let changed = "the test runner was changed while it ran: unittest.case.TestCase.assertEqual in calc.py";
+    must_be_refused(&run(&files, "python3 -m unittest", patches), changed);
 
     let test = "const runner = require('node:test');\nconst { add } = require('../add.js');\n\
         runner.test('adds', () => require('node:assert').equal(add(2, 3), 5));\n";

@@ -1,7 +1,6 @@
 """A plugin of pytest that reports each test by name. pytest loads it before any file of the project."""
 import os
 import sys
-import unittest.case
 
 with open(os.path.join(HERE, "run.py")) as text:
     exec(compile(text.read(), "run.py", "exec"))
@@ -29,7 +28,6 @@ WATCHED = {
     "pluggy._hooks": ["HookCaller.__call__"],
     "pluggy._manager": ["PluginManager._hookexec"],
 }
-TEST_CASE = [name for name in vars(unittest.case.TestCase) if name.startswith(("assert", "fail", "run", "_call"))]
 # The hooks that decide about tests.
 HOOKS = [
     "pytest_collection_modifyitems", "pytest_ignore_collect", "pytest_pycollect_makeitem", "pytest_pyfunc_call",
@@ -37,35 +35,6 @@ HOOKS = [
     "pytest_runtestloop", "pytest_sessionfinish",
 ]
 hook = runner.hookimpl
-
-
-def plain(function):
-    """Returns a function without the decoration of its class, and its code."""
-    function = getattr(function, "__func__", function)
-    return function, getattr(function, "__code__", None)
-
-
-def watched():
-    """Returns each watched function, by name."""
-    found = {}
-    for module, names in list(WATCHED.items()) + [("unittest.case", ["TestCase." + name for name in TEST_CASE])]:
-        for name in names:
-            owner = sys.modules.get(module)
-            *classes, last = name.split(".")
-            for part in classes:
-                owner = getattr(owner, part, None)
-            if owner is not None and last in vars(owner):
-                found[module + "." + name] = plain(vars(owner)[last])
-    return found
-
-
-def place(function):
-    """Returns the file of a function, from the folder of the tests."""
-    code = getattr(function, "__code__", None)
-    module = sys.modules.get(getattr(function, "__module__", ""))
-    file = getattr(code, "co_filename", None) or getattr(module, "__file__", None) or ""
-    folder = os.getcwd() + os.sep
-    return file[len(folder):] if file.startswith(folder) else file
 
 
 def is_installed(function):
@@ -88,10 +57,10 @@ class Reporter(object):
         self.run = Run(os.path.join(HERE, "channel"))
         try:
             self.manager = early_config.pluginmanager
-            self.functions, self.hooks = watched(), self.implementations()
+            self.functions, self.hooks = Watch(WATCHED), self.implementations()
         except Exception:
             # This version of pytest is too different to be compared.
-            self.functions, self.hooks = {}, None
+            self.functions, self.hooks = None, None
 
     def pytest_runtest_logreport(self, report):
         state = report.outcome
@@ -134,11 +103,8 @@ class Reporter(object):
         """Reports watched functions that were replaced, and hooks that were added, with their files."""
         if self.run is None or self.hooks is None:
             return
-        now = watched()
-        for name, before in self.functions.items():
-            after = now.get(name, (None, None))
-            if after[0] is not before[0] or after[1] is not before[1]:
-                self.tell(name + " in " + place(after[0]))
+        for what in self.functions.replaced():
+            self.tell(what)
         for key, (name, function) in self.implementations().items():
             if key not in self.hooks:
                 self.hooks[key] = (name, function)

@@ -3,10 +3,67 @@ the record has a secret of this process, and a digest of all records with that s
 import hashlib
 import json
 import os
+import sys
 import threading
+import unittest.case
 
 # A record with a name of this length is written in one piece (`PIPE_BUF`).
 LONGEST = 700
+
+
+# Functions of unittest that decide about tests. Runners may run its tests with them.
+OF_UNITTEST = {
+    "unittest.case": ["_AssertRaisesContext.__exit__", "_Outcome.testPartExecutor"] + [
+        "TestCase." + name
+        for name in vars(unittest.case.TestCase)
+        if name.startswith(("assert", "fail", "run", "skip", "_call", "__call"))
+    ],
+    "unittest.suite": ["TestSuite.run"],
+}
+
+
+def plain(function):
+    """Returns a function without the decoration of its class, and its code."""
+    function = getattr(function, "__func__", function)
+    return function, getattr(function, "__code__", None)
+
+
+def place(function):
+    """Returns the file of a function, from the folder of the tests."""
+    code = getattr(function, "__code__", None)
+    module = sys.modules.get(getattr(function, "__module__", ""))
+    file = getattr(code, "co_filename", None) or getattr(module, "__file__", None) or ""
+    folder = os.getcwd() + os.sep
+    return file[len(folder):] if file.startswith(folder) else file
+
+
+class Watch(object):
+    """Functions that must be the same before and after the tests, by their modules."""
+
+    def __init__(self, names):
+        self.names = list(names.items()) + list(OF_UNITTEST.items())
+        self.before = self.found()
+
+    def found(self):
+        found = {}
+        for module, names in self.names:
+            for name in names:
+                owner = sys.modules.get(module)
+                *classes, last = name.split(".")
+                for part in classes:
+                    owner = getattr(owner, part, None)
+                if owner is not None and last in vars(owner):
+                    found[module + "." + name] = plain(vars(owner)[last])
+        return found
+
+    def replaced(self):
+        """Returns the functions that are others now, each with its file."""
+        now, found = self.found(), []
+        for name, before in self.before.items():
+            after = now.get(name, (None, None))
+            if after[0] is not before[0] or after[1] is not before[1]:
+                found.append(name + " in " + place(after[0]))
+        return found
 
 
 class Run(object):

@@ -5,6 +5,7 @@ use crate::lane::ReportedState::{self, ExpectedToFail, Failed, Passed, Retried, 
 use crate::lane::parse;
 use crate::lane_runner::run_lane;
 use crate::process::find_program;
+use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
 /// Runs a step in a folder with these files, and returns its exit code, its output, and its report.
@@ -110,6 +111,12 @@ async fn unittest_reports_each_test() {
     let (code, output, report) = run("python3 -m unittest -v", &[("test_a.py", tests)]).await;
     let expected = [("test_a.T.test_a", Passed), ("test_a.T.test_b", ExpectedToFail), ("test_a.T.test_c", Skipped)];
     assert_eq!((code, states(&report), report.broken), (Some(0), expected.to_vec(), 0), "{output}");
+    assert_eq!(report.changed, BTreeSet::new(), "{output}");
+    let product = "import unittest\nunittest.TestCase.assertEqual = lambda *_: None\n";
+    let tests = "import product, unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(1, 2)\n";
+    let (code, output, report) = run("python3 -m unittest", &[("test_a.py", tests), ("product.py", product)]).await;
+    let changed = BTreeSet::from(["unittest.case.TestCase.assertEqual in product.py".to_owned()]);
+    assert_eq!((code, report.changed), (Some(0), changed), "{output}");
 }
 
 #[tokio::test]

@@ -4,7 +4,8 @@ import os
 with open(os.path.join(HERE, "run.py")) as text:
     exec(compile(text.read(), "run.py", "exec"))
 
-open_runs = []
+open_runs, told = [], set()
+functions = Watch({})
 
 
 def add_reports():
@@ -19,6 +20,7 @@ def add_reports():
         open_runs.append(Run(os.path.join(HERE, "channel")))
         try:
             result = test_run(self, test)
+            look()
             open_runs[0].end()
             return result
         finally:
@@ -33,11 +35,20 @@ def add_reports():
         wrap(name, state)
 
 
+def look():
+    """Reports the functions that were replaced."""
+    for what in functions.replaced():
+        if what not in told:
+            told.add(what)
+            open_runs[0].changed(what)
+
+
 def wrap(name, state):
     method = getattr(runner.TextTestResult, name)
 
     def reported(self, test, *args, **kwargs):
         if open_runs:
+            look()
             open_runs[0].test(test.id(), state)
         return method(self, test, *args, **kwargs)
 
