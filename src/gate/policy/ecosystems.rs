@@ -185,7 +185,7 @@ pub(super) const TEST_FILES: &[(&str, &[&str])] = &[
     ("Swift", &["**/*{Test,Tests}.swift"]),
     (".NET", &["**/*{Test,Tests}.cs"]),
     ("PHP", &["**/*Test.php"]),
-    ("others", &["**/*_test.{c,cc,cpp,dart,exs,ml,sh,zig}", "**/*.bats", "**/{t,xt}/**/*.{t,pl,pm}", "**/test_*.{c,cc,cpp,sh}", "**/test.sh"]),
+    ("others", &["**/*_test.{c,cc,cpp,dart,exs,ml,sh,zig}", "**/*.bats", "**/{t,xt}/**/*.{t,pl,pm,sh,bash}", "**/test_*.{c,cc,cpp,sh}", "**/test.sh"]),
     ("snapshots", &["**/__snapshots__/**", "**/*.snap", "**/*.approved.*", "**/cassettes/**", "**/expected/**", "**/golden/**", "**/goldens/**"]),
 ];
 /// Reason for protecting tests.

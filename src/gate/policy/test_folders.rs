@@ -17,7 +17,7 @@ const PARTS: &[&str] = &["test", "tests", "spec", "it", "e2e", "cy", "check", "u
 const OF_TESTS: &[&str] = &["test", "tests", "spec", "specs", "__tests__", "e2e", "cypress", "xt"];
 /// Names of test folders at the root alone. Folders of the product may have these names at other
 /// places.
-const OF_TESTS_AT_ROOT: &[&str] = &["unit", "integration", "functional", "acceptance", "testing", "t"];
+const OF_TESTS_AT_ROOT: &[&str] = &["unit", "integration", "functional", "acceptance", "testing", "t", "qa"];
 /// Extensions of files that are not code.
 const NO_CODE: &[&str] = &[".md", ".css", ".scss", ".sass", ".html"];
 

@@ -16,6 +16,9 @@ use std::sync::LazyLock;
 /// The maximum number of files that are read.
 const MOST: usize = 2000;
 
+/// Extensions of files that are only tests.
+const PROGRAMS: [&str; 2] = [".t", ".bats"];
+
 /// The tests of a base.
 #[derive(Debug, Default)]
 pub(super) struct BaseTests {
@@ -96,10 +99,11 @@ fn of_rust(base: &BaseFiles, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> B
 /// tests. Other files in these folders are test data.
 fn whole_folders(base: &BaseFiles, is_test: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
     let (mut with_tests, mut with_others) = (BTreeSet::new(), BTreeSet::new());
+    let is_program = |path: &str| is_source(path) || PROGRAMS.iter().any(|ending| path.ends_with(ending));
     for path in &base.0 {
         let folders = || folders_of(path).map(ToOwned::to_owned);
         match () {
-            () if is_source(path) && is_test(path) => with_tests.extend(folders()),
+            () if is_program(path) && is_test(path) => with_tests.extend(folders()),
             () if (is_source(path) && !helps_in_place(path)) || manifest::is_one(path) => with_others.extend(folders()),
             () => {}
         }

@@ -233,6 +233,24 @@ fn tests_are_found_as_their_runners_find_them_and_folders_of_tests_are_whole() {
 }
 
 #[test]
+fn folders_of_tests_with_short_names_are_whole() {
+    let files = BTreeMap::from([
+        ("bin/sum", ""),
+        ("calc.py", "def add(a, b): return a + b\n"),
+        ("t/00-sum.t", "#!/bin/sh\n. t/lib/help.sh\n"),
+        ("t/lib/help.sh", ""),
+        ("t/in.txt", "1"),
+        ("qa/test_sums.py", "import calc\nfrom cases import CASES\n"),
+        ("qa/cases.py", "CASES = [1]\n"),
+    ]);
+    let lane = parse("verify", "verify.yaml", "steps: [{ run: prove -r t && python3 -m pytest }]").unwrap();
+    let mut read = |path: &str| files.get(path).map(|text| text.as_bytes().to_vec());
+    let policy = Policy::freeze(files.keys().map(|path| (*path).to_owned()), &[lane], &[], &[], &mut read).unwrap();
+    let kept = files.keys().filter(|path| policy.rule(path).is_some_and(|rule| rule.why == TEST));
+    assert_eq!(kept.count(), 5);
+}
+
+#[test]
 fn manifests_lead_to_what_they_led_to_and_take_no_name_of_what_is_used() {
     let policy = policy();
     let reported = |path: &str, was: Option<&str>, is: &str| {
