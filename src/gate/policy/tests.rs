@@ -63,7 +63,7 @@ const BASE: &[(&str, &str)] = &[
     (
         "scripts/tools.sh",
         "task just make earthly ruff mypy flake8 pylint pyright isort black bandit yapf fmt deny nextest tarpaulin release jest eslint prettier \
-         stylelint oxlint tslint golangci clang shellcheck",
+         stylelint oxlint tslint golangci clang shellcheck clippy biome rubocop",
     ),
     ("tools/probe", ""),
     ("bin/tool.sh", ""),

@@ -62,6 +62,7 @@ const TOOLS: &[Tool] = &[
     tool("bandit", &["bandit"], &[".bandit"], &["tool.bandit"]),
     tool("yapf", &["yapf"], &[".style.yapf"], &[]),
     tool("rustfmt", &["fmt", "rustfmt"], &["{.,}rustfmt.toml"], &[]),
+    tool("clippy", &["clippy"], &["{.,}clippy.toml"], &[]),
     tool("cargo deny", &["deny"], &["{.,}deny.toml"], &[]),
     tool("nextest", &["nextest"], &["**/.config/nextest.toml"], &[]),
     tool("tarpaulin", &["tarpaulin"], &["{.,}tarpaulin.toml"], &[]),
@@ -72,9 +73,11 @@ const TOOLS: &[Tool] = &[
     tool("jest", &["jest", "react", "craco", "expo", "vue", "ng", "nx", "turbo", "lerna", "tsdx", "razzle", "umi", "gatsby", "preact", "heft", "aegir", "kcd", "wp"],
         &[], &["jest"]),
     tool("prettier", &["prettier", "xo"], &["{.,}prettierrc{.*,}", "prettier.config.*", ".prettierignore"], &["prettier"]),
+    tool("biome", &["biome", "ultracite"], &["biome.{json,jsonc}"], &[]),
     tool("stylelint", &["stylelint"], &[".stylelintrc{.*,}", "stylelint.config.*"], &["stylelint"]),
     tool("oxlint", &["oxlint"], &["{.,}oxlintrc.json"], &[]),
     tool("tslint", &["tslint"], &["tslint.json"], &[]),
+    tool("rubocop", &["rubocop", "standardrb", "rake", "guard"], &[".rubocop{*,}.yml", ".standard.yml"], &[]),
     tool("golangci-lint", &["golangci"], &["{.,}golangci.*"], &[]),
     tool("clang-format and clang-tidy", &["clang"], &[".clang-{tidy,format}"], &[]),
     tool("shellcheck", &["shellcheck"], &[".shellcheckrc"], &[]),
@@ -179,18 +182,39 @@ fn is_data(path: &str) -> bool {
     [".json", ".txt", ".csv", ".xml", ".snap", ".out", ".in", ".svg", ".lock"].iter().any(|end| path.ends_with(end))
 }
 
-/// Returns the tools that a text names. A file that configures a tool does not count as a use of
-/// this tool, since only the tool reads it.
+/// Returns the tools that a text names. A file or section that configures a tool does not count as
+/// a use of this tool, since only the tool reads it.
 fn used(text: &str, path: &str) -> Vec<&'static str> {
     static WORDS: LazyLock<HashSet<&str>> =
         LazyLock::new(|| TOOLS.iter().flat_map(|tool| tool.words).chain(RUN_MANY).copied().collect());
-    let parts = text.split(|c: char| !c.is_ascii_alphanumeric()).chain(text.split_whitespace());
-    let words: HashSet<&str> = parts.filter(|word| WORDS.contains(word)).collect();
+    let words_of = |text| {
+        let parts = str::split(text, |c: char| !c.is_ascii_alphanumeric()).chain(text.split_whitespace());
+        parts.filter(|word| WORDS.contains(word)).collect::<HashSet<&str>>()
+    };
+    let words = words_of(text);
+    let is_named =
+        |tool: &Tool, words: &HashSet<&str>| tool.words.iter().chain(RUN_MANY).any(|word| words.contains(word));
+    let is_named_beside_its_sections = |tool: &Tool| {
+        let lines = text.lines().filter(|line| !begins_section(tool, line));
+        is_named(tool, &lines.flat_map(words_of).collect())
+    };
     let runs = |tool: &&Tool| {
-        let is_named = tool.words.iter().chain(RUN_MANY).any(|word| words.contains(word));
-        is_named && (path.is_empty() || !configures(tool, path))
+        is_named(tool, &words) && (path.is_empty() || (!configures(tool, path) && is_named_beside_its_sections(tool)))
     };
     TOOLS.iter().filter(runs).map(|tool| tool.name).collect()
+}
+
+/// Returns whether a line is the head of a section of the tool, such as `[tool.ruff.lint]` or
+/// `"jest": {`.
+fn begins_section(tool: &Tool, line: &str) -> bool {
+    let line = line.trim();
+    let is_head = |section: &&str| {
+        let rest = line.trim_start_matches('[').strip_prefix(*section).filter(|_| line.starts_with('['));
+        let key = line.strip_prefix('"').and_then(|line| line.strip_prefix(*section)?.strip_prefix('"'));
+        rest.is_some_and(|rest| rest.starts_with([']', '.', '-']) && rest.ends_with(']'))
+            || key.is_some_and(|rest| rest.trim_start_matches([':', ' ']) == "{")
+    };
+    tool.sections.iter().any(is_head)
 }
 
 /// Returns the tools that a lock file lists as packages, by their whole names.
@@ -370,7 +394,15 @@ mod tests {
             ("cargo test", "Cargo.toml", cargo, "[profile.test]\nopt-level = 3\n", (1, 0)),
             ("pytest", "pyproject.toml", python, "[tool.ruff]\nline-length = 100\n", (0, 1)),
             ("ruff check", "pyproject.toml", python, "[tool.ruff]\nline-length = 100\n", (1, 0)),
-            ("pytest", "pyproject.toml", "[tool.ruff]\na = 1\n", "b = 2\n", (1, 0)),
+            ("pytest", "pyproject.toml", "[tool.ruff]\na = 1\n", "b = 2\n", (0, 1)),
+            (
+                "pytest",
+                "pyproject.toml",
+                "[dependency-groups]\ndev = ['ruff']\n[tool.ruff]\na = 1\n",
+                "b = 2\n",
+                (1, 0),
+            ),
+            ("pytest", "pyproject.toml", "[tool.poe.tasks.ruff]\ncmd = 'x'\n[tool.ruff]\na = 1\n", "b = 2\n", (1, 0)),
             ("node --test", "package.json", r#"{"name": "w"}"#, JEST, (0, 1)),
             ("npx jest", "package.json", r#"{"name": "w"}"#, JEST, (1, 0)),
             ("npm test", "package.json", r#"{"scripts": {"test": "react-scripts test"}}"#, JEST, (1, 0)),
