@@ -108,10 +108,15 @@ impl TestNames {
         missing
     }
 
+    /// Returns whether CTest printed names and a summary.
+    pub(super) fn are_of_ctest(&self) -> bool {
+        self.summed.contains(&Family::Ctest) && self.tests.contains_key(&Family::Ctest)
+    }
+
     /// Returns the families whose names can be compared. CTest only prints the output of failing
     /// tests. So if CTest prints names, the names of the runners that it starts are ignored.
     fn compared(&self) -> impl Iterator<Item = (Family, &BTreeSet<String>)> {
-        let is_alone = self.summed.contains(&Family::Ctest) && self.tests.contains_key(&Family::Ctest);
+        let is_alone = self.are_of_ctest();
         let known = self.tests.iter().filter(move |(family, names)| {
             self.summed.contains(family) && !is_crowded(names) && (!is_alone || **family == Family::Ctest)
         });
@@ -127,8 +132,8 @@ impl TestNames {
     }
 
     /// Returns the path of a test in the tree of JUnit's console launcher, such as
-    /// `CalcTest > adds()`. A branch with branches of its own is no test but a class or a
-    /// parameterized test: its path is removed.
+    /// `CalcTest > adds()`. A branch that has branches is a class or a parameterized test, so its
+    /// path is removed.
     fn branch(&mut self, line: &str) -> Option<String> {
         let (prefix, rest) = BRANCHES.iter().find_map(|mark| line.split_once(mark))?;
         if !prefix.chars().all(|char| [' ', '│', '|'].contains(&char)) {
@@ -188,7 +193,7 @@ fn console_name(line: &str) -> Option<&str> {
     (!CONTAINERS.iter().any(|kind| last.starts_with(kind))).then_some(path)
 }
 
-/// The kinds of parts in the ids of JUnit that are no tests but hold tests.
+/// The kinds of parts in the ids of JUnit that hold tests.
 const CONTAINERS: [&str; 7] =
     ["class:", "nested-class:", "test-template:", "test-factory:", "dynamic-container:", "runner:", "suite:"];
 

@@ -4,7 +4,7 @@ use super::blocks::{OpenSummaries, gradle_task};
 use super::counts::{CountedTests, SummaryPlace};
 use super::go::GoTests;
 use super::names::TestNames;
-use super::runners::{is_libtest_start, is_node_sum, kind, kind_of_start, skipped, summary};
+use super::runners::{ctest, ctest_skipped, is_libtest_start, is_node_sum, kind, kind_of_start, skipped, summary};
 use super::tap::TapReader;
 use crate::lane::CanaryTerms;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,9 @@ use std::collections::BTreeSet;
 pub(in crate::gate) struct PrintedCounts {
     /// Tests that ran and failed; `None` if no summary was printed.
     sum: Option<Sum>,
+    /// Tests that ran by the summaries of CTest.
+    #[serde(default)]
+    of_ctest: u64,
     /// Tests that were skipped.
     skipped: u64,
     /// Tests of Rust's test programs only, without those that a failing test printed.
@@ -101,9 +104,10 @@ impl PrintedCounts {
     }
 
     /// Returns the number of tests that ran; `None` if the output does not show it, as for Go
-    /// packages.
+    /// packages. If CTest prints names, other summaries are output of its failing tests.
     pub(super) fn ran(&self) -> Option<u64> {
-        self.sum.map(|sum| sum.ran).filter(|ran| *ran > 0 || (self.packages().is_empty() && !self.is_uncounted))
+        let ran = |sum: Sum| if self.names.are_of_ctest() { self.of_ctest } else { sum.ran };
+        self.sum.map(ran).filter(|ran| *ran > 0 || (self.packages().is_empty() && !self.is_uncounted))
     }
 
     /// Returns the number of skipped tests.
@@ -166,6 +170,7 @@ impl PrintedCounts {
         if summed.is_some() {
             self.blocks.follow();
             self.kinds.extend(kind(line));
+            self.of_ctest = self.of_ctest.saturating_add(ctest(line).map_or(0, |(ran, _)| ran));
         }
         if !is_of_go {
             self.kinds.extend(kind_of_start(line));
@@ -187,6 +192,7 @@ impl PrintedCounts {
             if let Some(sum) = self.sum.as_mut().filter(|_| is_in_sum) {
                 sum.ran = sum.ran.saturating_sub(count);
             }
+            self.of_ctest = self.of_ctest.saturating_sub(ctest_skipped(line).unwrap_or(0));
         }
     }
 

@@ -254,14 +254,14 @@ fn mocha(line: &str) -> Option<(u64, u64)> {
 }
 
 /// Parses `83% tests passed, 2 tests failed out of 12`.
-fn ctest(line: &str) -> Option<(u64, u64)> {
+pub(super) fn ctest(line: &str) -> Option<(u64, u64)> {
     let (_, rest) = line.split_once("% tests passed, ")?;
     let (failed, all) = rest.split_once(" tests failed out of ").or(rest.split_once(" test failed out of "))?;
     Some((all.parse().ok()?, failed.parse().ok()?))
 }
 
 /// Parses `2 - adds (Skipped)` in the list below the summary.
-fn ctest_skipped(line: &str) -> Option<u64> {
+pub(super) fn ctest_skipped(line: &str) -> Option<u64> {
     let (number, _) = line.strip_suffix(" (Skipped)")?.split_once(" - ")?;
     number.parse::<u64>().ok().map(|_| 1)
 }

@@ -186,6 +186,21 @@ fn failing_tests_that_go_named_on_a_red_base_need_no_name_when_they_pass() {
 }
 
 #[test]
+fn tests_in_the_output_of_failing_tests_of_ctest_are_not_counted() {
+    let red = "1/1 Test #1: sums ...***Failed    0.00 sec\n[==========] Running 4 tests from 1 test suite.\n\
+        [==========] 4 tests from 1 test suite ran. (0 ms total)\n[  FAILED  ] 1 test, listed below:\n\
+        0% tests passed, 1 tests failed out of 1";
+    let green = "1/1 Test #1: sums ...   Passed    0.00 sec\n100% tests passed, 0 tests failed out of 1";
+    let evidence = |text: &str| {
+        let mut evidence = Evidence::default();
+        evidence.add("verify", "test", printed(text));
+        evidence
+    };
+    let (base, now) = (evidence(red), evidence(green));
+    assert_eq!((base.ran(), now.ran(), now.strange_count(&base, 0)), (Some(1), Some(1), None));
+}
+
+#[test]
 fn a_test_program_that_ends_in_the_middle_is_told() {
     let base = printed("running 1 test\ntest result: ok. 1 passed; 0 failed;");
     let now = printed("running 1 test\ntest result: ok. 1 passed; 0 failed;\nrunning 4 tests");
