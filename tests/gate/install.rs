@@ -1,6 +1,6 @@
 //! Dependencies that the work adds: the project's package manager installs them for the checks.
 
-use crate::support::{Fledge, Model, say, shell};
+use crate::support::{Ended, Fledge, Model, say, shell};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use tempfile::TempDir;
@@ -133,33 +133,51 @@ fn a_setup_takes_the_place_of_the_command_that_would_be_derived() {
     assert!(report["attempts"][0]["verdict"]["installed"].is_null(), "{report}");
 }
 
-#[test]
-fn an_ignored_lock_file_has_the_new_dependency_in_the_room() {
-    long_test!();
-    // Uses the real cargo with packages inside the project, so nothing is fetched.
+/// The lock file of a crate without dependencies.
+const CARGO_LOCK: &str = "version = 3\n\n[[package]]\nname = \"sums\"\nversion = \"0.1.0\"\n";
+
+/// Runs an agent that adds a dependency to the manifest of a crate. Uses the real cargo with
+/// packages inside the project, so nothing is fetched.
+fn after_a_new_crate(ignored: &str, step: &str) -> Ended {
     let tools = crate::attacks::tools::sysroot().join("bin");
     let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
     let manifest = "[package]\nname = \"sums\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[dependencies]\n";
     let add = "printf 'zz-pad = \"1\"\\n' >>Cargo.toml; mkdir -p tests; echo '#[test] fn is_there() { zz_pad::pad() }' >tests/pad.rs";
     let model = Model::new([shell(add), say("Done."), shell("sed -i s/zz-pad/zz-none/ Cargo.toml"), say("Done.")]);
-    let lane = "steps: [{ name: test, run: cargo test --quiet --locked --offline }]";
-    let place = Fledge::simple(&model).env("PATH", &path).lane("verify", lane).arg("--max-retries=0");
+    let lane = format!("steps: [{{ name: test, run: {step} }}]");
+    let place = Fledge::simple(&model).env("PATH", &path).lane("verify", &lane).arg("--max-retries=0");
     let place = place.file("Cargo.toml", manifest).file("src/lib.rs", "#[test]\nfn works() {}\n");
     let place = place.file(
         ".cargo/config.toml",
         "[source.crates-io]\nreplace-with = \"here\"\n[source.here]\ndirectory = \"registry\"\n",
     );
-    let place = place.file(".gitignore", "target\nCargo.lock\n");
-    let lock = "version = 3\n\n[[package]]\nname = \"sums\"\nversion = \"0.1.0\"\n";
-    let place = place.file("Cargo.lock", lock);
+    let place = place.file(".gitignore", ignored).file("Cargo.lock", CARGO_LOCK);
     let place = place
         .file("registry/zz-pad/Cargo.toml", "[package]\nname = \"zz-pad\"\nversion = \"1.0.0\"\nedition = \"2021\"\n");
     let place = place.file("registry/zz-pad/src/lib.rs", "pub fn pad() {}\n");
-    let place = place.file("registry/zz-pad/.cargo-checksum.json", "{\"files\": {}, \"package\": null}");
-    let ended = place.run();
+    place.file("registry/zz-pad/.cargo-checksum.json", "{\"files\": {}, \"package\": null}").run()
+}
+
+#[test]
+fn an_ignored_lock_file_has_the_new_dependency_in_the_room() {
+    long_test!();
+    let ended = after_a_new_crate("target\nCargo.lock\n", "cargo test --quiet --locked --offline");
     let report = ended.must_be(0, "verified");
     assert_eq!(report["attempts"][0]["verdict"]["installed"]["commands"].to_string(), "[\"cargo fetch\"]");
-    assert_eq!(ended.file("Cargo.lock").as_deref(), Some(lock), "the user's own lock file is cargo's to change");
+    assert_eq!(ended.file("Cargo.lock").as_deref(), Some(CARGO_LOCK), "the user's own lock file is cargo's to change");
+}
+
+#[test]
+fn a_tracked_lock_file_that_the_work_left_is_completed_in_the_room_with_a_note() {
+    long_test!();
+    let ended = after_a_new_crate("target\n", "cargo test --quiet --offline");
+    let report = ended.must_be(0, "verified");
+    let note =
+        "Cargo.lock lacks the new dependencies; the checks completed a copy: run `cargo fetch` and commit the file";
+    assert!(report["warnings"].to_string().contains(note), "{}", ended.story());
+    assert_eq!(ended.file("Cargo.lock").as_deref(), Some(CARGO_LOCK));
+    let locked = after_a_new_crate("target\n", "cargo test --quiet --locked --offline");
+    locked.must_be(1, "gate_failed");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::{EarlyEnd, GateRun, JudgeRecord};
 use crate::error_chain::chain;
 use crate::gate::candidate::{self, Candidate};
 use crate::gate::clean::{CleanRoom, RoomRequest};
+use crate::gate::install::is_lock;
 use crate::gate::planted::ReadyRoom;
 use crate::gate::room_watcher::RoomWatcher;
 use crate::id::TreeId;
@@ -81,6 +82,9 @@ impl GateRun<'_> {
             room.close().await;
         }
         let Some(after) = after? else { return Ok(None) };
+        if !lane.writes && self.completes_locks(tree, &after, record).await? {
+            return Ok(None);
+        }
         if !lane.writes {
             return Err(self.wrote(lane, tree, &after.tree, record).await);
         }
@@ -94,6 +98,36 @@ impl GateRun<'_> {
             finding.rule.push_str(&format!("; written by lane `{}`", lane.name));
         }
         Err(self.written(findings))
+    }
+
+    /// Returns whether a lane only added the work's new dependencies, from the same sources, to lock
+    /// files that the work left as on the base. An agent without a network cannot do that. Adds a
+    /// note.
+    async fn completes_locks(
+        &self,
+        tree: &TreeId,
+        after: &TakenTree,
+        record: &mut JudgeRecord,
+    ) -> Result<bool, EarlyEnd> {
+        let installed = record.installed.as_ref().filter(|(of, _)| of == tree).and_then(|(_, it)| it.as_ref());
+        let Some(commands) = installed.map(|it| it.report.commands.join("` and `")) else { return Ok(false) };
+        let (trees, base) = (&self.site.trees, self.gate.base());
+        let of_work = trees.changes(base, tree, self.stop).await?;
+        let is_of_work = |path: &str| of_work.iter().any(|change| change.path == path);
+        let changes = trees.changes(tree, &after.tree, self.stop).await?;
+        let locks: Vec<String> = changes.iter().map(|change| change.path.clone()).collect();
+        if !locks.iter().all(|path| is_lock(path) && !is_of_work(path)) {
+            return Ok(false);
+        }
+        let seen = candidate::look(self.gate, self.site, after.clone(), self.stop).await?;
+        let completes = seen.findings.is_empty();
+        if completes {
+            record.notes.push(format!(
+                "{} lacks the new dependencies; the checks completed a copy: run `{commands}` and commit the file",
+                named(&locks)
+            ));
+        }
+        Ok(completes)
     }
 
     /// Returns the verdict for steps that wrote protected paths, in their room or in the tree that

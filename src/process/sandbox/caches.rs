@@ -4,16 +4,18 @@
 
 use super::{Mount, Mounts, ViewLayer};
 use crate::process::Variables;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// For each cache: the variable that names it, its default place below a home, and the beginnings
-/// of commands that use it.
+/// For each cache: the variable that names it or a folder above it (`VARIABLE/REST`), its default
+/// place below a home, and the beginnings of commands that use it.
 #[rustfmt::skip]
 const CACHES: &[(&str, &str, &[&str])] = &[
     ("GOCACHE", ".cache/go-build", &["go "]),
     ("GOMODCACHE", "go/pkg/mod", &["go "]),
+    ("GOPATH/pkg/mod", "go/pkg/mod", &["go "]),
     ("UV_CACHE_DIR", ".cache/uv", &["uv ", "uvx "]),
     ("PIP_CACHE_DIR", ".cache/pip", &["pip"]),
     ("HATCH_DATA_DIR", ".local/share/hatch", &["hatch "]),
@@ -22,8 +24,8 @@ const CACHES: &[(&str, &str, &[&str])] = &[
     ("YARN_CACHE_FOLDER", ".cache/yarn", &["yarn "]),
     ("", ".local/share/pnpm", &["pnpm "]),
     ("", ".cache/pnpm", &["pnpm "]),
-    ("", ".cargo/registry", &["cargo "]),
-    ("", ".cargo/git", &["cargo "]),
+    ("CARGO_HOME/registry", ".cargo/registry", &["cargo "]),
+    ("CARGO_HOME/git", ".cargo/git", &["cargo "]),
     ("GRADLE_USER_HOME", ".gradle", &["gradle"]),
     ("", ".m2/repository", &["mvn"]),
 ];
@@ -56,14 +58,18 @@ pub struct ToolCache {
 pub fn tool_caches<'e>(variable: impl Fn(&str) -> Option<&'e str>) -> Vec<ToolCache> {
     let home = variable("HOME").map(Path::new).filter(|home| home.is_absolute());
     let Some(home) = home.and_then(|home| home.canonicalize().ok()) else { return Vec::new() };
+    let mut known = BTreeSet::new();
     let found = CACHES.iter().filter_map(|(name, place, programs)| {
-        let led = variable(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let (above, rest) = name.split_once('/').unwrap_or((name, ""));
+        let led = std::env::split_paths(variable(above).unwrap_or_default()).next();
+        let led =
+            led.filter(|path| path.is_absolute()).map(|path| if rest.is_empty() { path } else { path.join(rest) });
         let named = led.unwrap_or_else(|| home.join(place));
         let real = named.canonicalize().ok().filter(|real| real.is_dir());
         // A sandbox could not create the folder outside the home.
         let is_free = named.starts_with(&home) && named.symlink_metadata().is_err();
         let folder = real.clone().or_else(|| is_free.then_some(named))?;
-        (folder != Path::new("/")).then_some(ToolCache {
+        (folder != Path::new("/") && known.insert(folder.clone())).then_some(ToolCache {
             folder,
             programs,
             exists: real.is_some(),
@@ -123,21 +129,24 @@ mod tests {
     fn caches_are_found_in_the_home_or_where_a_variable_leads() {
         let dir = crate::test_support::temp_dir();
         let root = dir.path().canonicalize().unwrap();
-        for name in ["home/.cache/uv", "home/.npm", "elsewhere"] {
+        for name in ["home/.cache/uv", "home/.npm", "elsewhere", "cargo/registry", "cargo/git"] {
             fs::create_dir_all(root.join(name)).unwrap();
         }
-        let [home, elsewhere] = ["home", "elsewhere"].map(|name| root.join(name).to_str().unwrap().to_owned());
+        let [home, elsewhere, cargo] =
+            ["home", "elsewhere", "cargo"].map(|name| root.join(name).to_str().unwrap().to_owned());
         let variable = |name: &str| match name {
             "HOME" => Some(home.as_str()),
+            "CARGO_HOME" => Some(cargo.as_str()),
             "GOCACHE" => Some(elsewhere.as_str()),
             _ => None,
         };
         let caches = tool_caches(variable).into_iter().filter(|cache| cache.exists);
         let found: Vec<PathBuf> = caches.map(|cache| cache.folder).collect();
-        assert_eq!(found, ["elsewhere", "home/.cache/uv", "home/.npm"].map(|name| root.join(name)));
+        let there = ["elsewhere", "home/.cache/uv", "home/.npm", "cargo/registry", "cargo/git"];
+        assert_eq!(found, there.map(|name| root.join(name)));
         let free: Vec<PathBuf> =
             tool_caches(variable).into_iter().filter(|it| !it.exists).map(|it| it.folder).collect();
-        assert!(free.contains(&root.join("home/.cargo/registry")), "{free:?}");
+        assert!(free.contains(&root.join("home/go/pkg/mod")), "{free:?}");
         assert_eq!(tool_caches(|_| None), []);
     }
 }
