@@ -112,8 +112,9 @@ pub(super) fn is_called_alike(one: &str, other: &str) -> bool {
     last(plain(one)) == last(plain(other))
 }
 
-fn plain(name: &str) -> &str {
-    name.split(['[', '(']).next().unwrap_or(name).trim_end()
+/// Returns the name of a test without its parameters; the whole name if it begins with them.
+pub(super) fn plain(name: &str) -> &str {
+    name.split(['[', '(']).next().map(str::trim_end).filter(|plain| !plain.is_empty()).unwrap_or(name)
 }
 
 fn last(plain: &str) -> &str {

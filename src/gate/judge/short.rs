@@ -6,7 +6,7 @@ use crate::gate::base::BaseVerdict;
 use crate::gate::evidence::{Evidence, MissingTests, Shortfall};
 use crate::gate::inside;
 use crate::gate::policy::Policy;
-use crate::gate::signs::{gained, gained_at_most, has_lost, has_test, has_tests, is_called_alike, lost};
+use crate::gate::signs::{gained, gained_at_most, has_lost, has_test, has_tests, is_called_alike, lost, plain};
 use crate::id::TreeId;
 use crate::verdict::{HeldBack, Ruling, tests_in};
 use crate::workspace::trees::TreesError;
@@ -60,14 +60,17 @@ impl GateRun<'_> {
     ) -> Result<(), EarlyEnd> {
         let edits = self.edits(tree).await?;
         let (mut left, mut flags) = (Vec::new(), Vec::new());
-        for short in shortfalls {
+        for mut short in shortfalls {
+            let shown = short.to_string();
+            self.forget_opened_parameters(&mut short.gone);
             if edits.explain(&short.gone) {
-                record.notes.push(format!("allow_edit: {short}"));
+                record.notes.push(format!("allow_edit: {shown}"));
                 continue;
             }
-            let flag = |file: &Edited| HeldBack::new(&self.opening(&file.path), "changed", "").flag;
-            flags.extend(edits.closed(&short.gone).filter_map(flag));
-            left.push(short.to_string());
+            let flag = |path: &str| HeldBack::new(&self.opening(path), "changed", "").flag;
+            flags.extend(edits.closed(&short.gone).filter_map(|file| flag(&file.path)));
+            flags.extend(self.of_parameters(&short.gone).await?.iter().filter_map(|path| flag(path)));
+            left.push(shown);
         }
         if left.is_empty() {
             return Ok(());
@@ -79,6 +82,27 @@ impl GateRun<'_> {
             left.push(format!("if the task moves, renames or removes these tests, use {}", flags.join(" ")));
         }
         Err(self.fell_short(record, &left.join("\n")))
+    }
+
+    /// Removes the tests with parameters that are in opened files. The product may hold the
+    /// parameters, so these files need not have changed.
+    fn forget_opened_parameters(&self, gone: &mut MissingTests) {
+        if let MissingTests::Tests(names) = gone {
+            names.retain(|name| !file_of_parameters(name).is_some_and(|path| self.gate.policy.opens_tests_in(path)));
+        }
+    }
+
+    /// Returns the files of the base with those of the tests that have parameters.
+    async fn of_parameters(&self, gone: &MissingTests) -> Result<BTreeSet<String>, TreesError> {
+        let MissingTests::Tests(names) = gone else { return Ok(BTreeSet::new()) };
+        let named: BTreeSet<&str> = names.iter().filter_map(|name| file_of_parameters(name)).collect();
+        let mut found = BTreeSet::new();
+        for path in named.into_iter().take(NAMED) {
+            if !self.text(self.gate.base(), path).await?.is_empty() {
+                found.insert(path.to_owned());
+            }
+        }
+        Ok(found)
     }
 
     /// Returns what `allow_edit` must name so that the tests in a file may change.
@@ -179,11 +203,13 @@ impl Edits {
     }
 
     /// Returns whether opened files have lost a test, and at least as many tests as are missing
-    /// under its name.
+    /// under its name. A test counts once, whatever its parameters.
     fn explain_name(&self, name: &str, all: &BTreeSet<String>) -> bool {
         let has_lost = |file: &&Edited| has_lost(&file.was, &file.is, name);
         let number: u64 = self.opened().filter(has_lost).map(|file| lost(&file.was, &file.is).max(1)).sum();
-        number >= all.iter().filter(|other| is_called_alike(other, name)).count() as u64
+        let alike: BTreeSet<&str> =
+            all.iter().filter(|other| is_called_alike(other, name)).map(|other| plain(other)).collect();
+        number >= alike.len() as u64
     }
 
     /// Returns the changed files that the task does not open and that may have held some of these
@@ -206,6 +232,12 @@ impl Edits {
             None => self.module.as_deref().is_none_or(|module| module == package),
         }
     }
+}
+
+/// Returns the file of a test with parameters, as pytest names it: `FILE::test_a[1]`.
+fn file_of_parameters(name: &str) -> Option<&str> {
+    let (file, test) = name.split_once("::")?;
+    test.ends_with(']').then_some(file)
 }
 
 #[cfg(test)]
@@ -234,6 +266,8 @@ mod tests {
         let moved = edited("tests/test_more.py", "", "def test_b():\n    pass\n", false);
         assert!(!edits(true, Some(moved)).explain(&MissingTests::Count(1)), "a test that was moved is not lost");
         assert!(opened.explain(&named(&["tests.test_sums test_b"])));
+        assert!(opened.explain(&named(&["tests/test_sums.py::test_b[1]", "tests/test_sums.py::test_b[2]"])));
+        assert!(!opened.explain(&named(&["tests/test_sums.py::test_b[1]", "tests/test_more.py::test_b[1]"])));
         assert!(!opened.explain(&named(&["tests.test_sums test_a"])), "it is there");
         assert!(!opened.explain(&named(&["tests.test_sums test_b", "tests.test_other test_b"])), "one of the two");
         assert_eq!(opened.closed(&MissingTests::Count(1)).count(), 0);
