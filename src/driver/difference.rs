@@ -21,8 +21,15 @@ use tokio_util::sync::CancellationToken;
 
 /// The reason for a file that was ignored at the base and is not any more.
 const HIDDEN: &str = "git ignored this path when the run began; add the file yourself";
-/// The reason for an ignored file that a file tool wrote.
+/// The reason for an ignored file that the run wrote.
 const UNSEEN: &str = "git ignores this path";
+/// The reason for several such files in a folder.
+const UNSEEN_MANY: &str = "files that the run wrote in a folder that git ignores";
+/// The reason for an ignored file that is gone, and for several in a folder.
+const GONE: &str = "deleted; git ignored it, so fledge has no copy";
+const GONE_MANY: &str = "deleted files; git ignored them, so fledge has no copy";
+/// The reason for a new folder without files.
+const EMPTY: &str = "git keeps no empty folder";
 /// The reason for a path that a new line of the work ignores.
 const COVERED: &str = "git ignores this path because of a new ignore rule";
 /// The file of a run with the state of the repository before the agent.
@@ -100,7 +107,19 @@ fn to_tree(outside: OutsideFiles) -> OutsideTree {
     let unseen = outside.unseen.iter().map(|path| OutsidePath::file(path, UNSEEN));
     let is_unseen = |path: &&String| outside.unseen.contains(path);
     let covered = outside.covered.iter().filter(|path| !is_unseen(path)).map(|path| OutsidePath::file(path, COVERED));
-    let left_out: Vec<OutsidePath> = left_out.chain(unseen).chain(covered).collect();
+    let entry = |path: &str, files, one: &str, many: &str| match files {
+        1 => OutsidePath::file(path, one),
+        files => OutsidePath { files, ..OutsidePath::file(path, many) },
+    };
+    let plain = outside.plain.iter().map(|(folder, (first, files))| {
+        let path = if *files == 1 { first.clone() } else { format!("{folder}/") };
+        entry(&path, *files, UNSEEN, UNSEEN_MANY)
+    });
+    let is_uncovered = |entry: &OutsidePath| !outside.covered.iter().any(|path| entry.path.starts_with(path.as_str()));
+    let gone = outside.gone.iter().map(|(path, files)| entry(path, *files, GONE, GONE_MANY));
+    let empty = outside.empty.iter().map(|path| OutsidePath::file(path, EMPTY));
+    let left_out = left_out.chain(unseen).chain(covered).chain(plain.filter(is_uncovered)).chain(gone).chain(empty);
+    let left_out: Vec<OutsidePath> = left_out.collect();
     let is_named = |path: &String| outside.unseen.contains(path) || outside.covered.contains(path);
     let ignored = outside.ignored.into_iter().filter(|(path, ..)| !is_named(path));
     OutsideTree::new(ignored.map(|(path, root, what)| IgnoredFile { path, root, what }).collect(), left_out)

@@ -250,8 +250,12 @@ impl PreparedWorkspace {
             let git = self.trees.freeze_ignores(&settings.env, stop).await?;
             let tree = self.trees.take(stop).await?.tree;
             let name = kept_as(run, "base");
-            let (kept, paths) = futures_util::join!(self.trees.keep(&name, &tree, stop), self.trees.paths(&tree, stop));
-            kept.and(paths).map(|paths| (git, tree, paths))
+            let (kept, paths, remembered) = futures_util::join!(
+                self.trees.keep(&name, &tree, stop),
+                self.trees.paths(&tree, stop),
+                self.trees.remember_ignored(&self.dependencies.layered)
+            );
+            kept.and(remembered).and(paths).map(|paths| (git, tree, paths))
         };
         let repository = SourceRepository::read(&self.trees, &self.origin, &settings.env, stop);
         let (taken, repository) = futures_util::join!(take, repository);

@@ -5,7 +5,7 @@ use super::proof::{held_back, proof_of, rests_on, unproven};
 pub use crate::chat::money;
 use crate::chat::{FileChange, FileChangeKind};
 use crate::run::{ChangedFile, TaskResult};
-use crate::verdict::{OutsidePath, OutsideTree, flags_open_folders, joined_flags};
+use crate::verdict::{OutsidePath, OutsideTree, flags_open_folders, joined_flags, shown_path};
 
 /// One line of the summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +113,7 @@ fn by_tools(result: &TaskResult) -> Vec<String> {
             FileChangeKind::Modified => "",
             FileChangeKind::Deleted => " (deleted)",
         };
-        format!("{} +{} -{}{what}", file.path, file.added, file.removed)
+        format!("{} +{} -{}{what}", shown_path(&file.path), file.added, file.removed)
     };
     let mut lines =
         vec![if changes.is_empty() { "none changed by file tools" } else { "changed by file tools:" }.to_owned()];

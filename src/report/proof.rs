@@ -1,7 +1,7 @@
 //! The evidence for a pass in words, and its gaps. Pure.
 
 use crate::run::TaskResult;
-use crate::verdict::{HeldBack, Proof, Reason, TamperFinding, Verdict};
+use crate::verdict::{HeldBack, Proof, Reason, TamperFinding, Verdict, shown_path};
 
 /// The number of digits shown of a tree's id: enough to find the tree again.
 const DIGITS: usize = 12;
@@ -86,13 +86,13 @@ pub fn unproven(proof: &Proof) -> Vec<&'static str> {
 
 /// Describes a finding in one line: `tests/a.py changed: a test of the base`.
 pub fn found(finding: &TamperFinding) -> String {
-    format!("{} {}: {}", finding.path, finding.change, finding.rule)
+    format!("{} {}: {}", shown_path(&finding.path), finding.change, finding.rule)
 }
 
 /// Describes a held-back change in one line, with the flag that lets it through.
 pub fn held_back(held: &HeldBack) -> String {
     let flag = held.flag.as_ref().map(|flag| format!(" ({flag} allows it)")).unwrap_or_default();
-    format!("{} {}: {}{flag}", held.path, held.change, held.rule)
+    format!("{} {}: {}{flag}", shown_path(&held.path), held.change, held.rule)
 }
 
 /// Lists the evidence for a verdict and what it does not prove, one line each. The list is empty if

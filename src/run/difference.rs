@@ -1,6 +1,7 @@
 //! Difference between the tree before the agent and the tree that was judged or that the run left.
 //! It includes changes from every source.
 
+use crate::verdict::shown_path;
 use serde::{Deserialize, Serialize};
 
 /// The maximum number of files of a difference that are listed.
@@ -77,7 +78,7 @@ impl ChangedFile {
     /// Describes the file in one line: `src/a.rs +3 -1`, `run.sh (executable)`, `old.rs → new.rs +1
     /// -0`, `logo.png (new, binary)`.
     pub fn line(&self) -> String {
-        let from = self.from.as_ref().map(|from| format!("{from} → ")).unwrap_or_default();
+        let from = self.from.as_ref().map(|from| format!("{} → ", shown_path(from))).unwrap_or_default();
         let has_new_mode = self.mode_before.is_some() && self.mode.is_some() && self.mode_before != self.mode;
         let lines = match self.lines.filter(|_| !self.is_submodule()) {
             // Only the mode or the name changed, so the line counts say nothing.
@@ -100,7 +101,7 @@ impl ChangedFile {
         ];
         let notes: Vec<String> = notes.into_iter().chain(MODES.map(mode)).flatten().collect();
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
-        format!("{from}{}{lines}{notes}", self.path)
+        format!("{from}{}{lines}{notes}", shown_path(&self.path))
     }
 
     fn is_submodule(&self) -> bool {

@@ -5,7 +5,7 @@ mod outside;
 mod reason;
 
 pub use held_back::{HeldBack, IN_THE_ROOM, are_tests_in, flags_open_folders, joined_flags, shell_word, tests_in};
-pub use outside::{IgnoredFile, OutsidePath, OutsideTree};
+pub use outside::{IgnoredFile, OutsidePath, OutsideTree, shown_path};
 pub use reason::{Reason, ReasonRow, gravest, mildest};
 
 use crate::id::TreeId;

@@ -1,6 +1,7 @@
 //! Changes in a workspace that are in no tree. They are neither judged nor delivered.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The maximum number of named files of one ignored folder; the others are counted.
@@ -15,7 +16,8 @@ pub struct OutsideTree {
     /// Ignored files that a later command may run, sorted by path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<OutsidePath>,
-    /// Files of the work that the tree lacks, sorted by path.
+    /// Changes of the work that the tree lacks, sorted by path: files, deleted files that git
+    /// ignored, and empty folders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<OutsidePath>,
 }
@@ -56,6 +58,25 @@ impl OutsideTree {
     }
 }
 
+/// Returns a path as people see it. If it has control characters or bytes that are not UTF-8, it is
+/// quoted as git quotes it: `"a\nb"`, `"\377"`.
+pub fn shown_path(path: &str) -> Cow<'_, str> {
+    // `workspace::path_text` writes bytes that are not UTF-8 as these characters.
+    let byte = |c: char| u32::from(c).checked_sub(0x0010_FF00).filter(|byte| (0x80..=0xff).contains(byte));
+    let octal = |c: char| byte(c).or(c.is_control().then_some(u32::from(c)));
+    if !path.chars().any(|c| octal(c).is_some()) {
+        return Cow::Borrowed(path);
+    }
+    let quoted = path.chars().map(|c| match c {
+        '\n' => "\\n".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '"' | '\\' => format!("\\{c}"),
+        c => octal(c).map_or_else(|| c.to_string(), |byte| format!("\\{byte:03o}")),
+    });
+    Cow::Owned(format!("\"{}\"", quoted.collect::<String>()))
+}
+
 impl OutsidePath {
     /// Creates the entry of one file.
     pub fn file(path: &str, why: &str) -> Self {
@@ -70,8 +91,8 @@ impl OutsidePath {
     /// Formats the entry as a line for people.
     pub fn line(&self) -> String {
         match self.files {
-            1 => format!("{}: {}", self.path, self.why),
-            many => format!("{}: {many} {}", self.path, self.why),
+            1 => format!("{}: {}", shown_path(&self.path), self.why),
+            many => format!("{}: {many} {}", shown_path(&self.path), self.why),
         }
     }
 }
@@ -146,6 +167,19 @@ mod tests {
         });
         let caches = lines(caches.collect());
         assert_eq!((caches.len(), caches[0].as_str()), (NAMED + 1, "**/__pycache__/: 2 others that can run"));
+    }
+
+    #[test]
+    fn a_path_that_people_cannot_read_is_quoted() {
+        for (path, shown) in [
+            ("src/ü b.rs", "src/ü b.rs"),
+            ("a\"b\\c", "a\"b\\c"),
+            ("a/new\nline", r#""a/new\nline""#),
+            ("a\t\"\u{1b}[31m", r#""a\t\"\033[31m""#),
+            ("bad\u{10FFFF}", r#""bad\377""#),
+        ] {
+            assert_eq!(shown_path(path), shown);
+        }
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Files that changed in the workspace and are in no tree: git ignores them now, or ignored them at
 //! the base.
 
-use super::names::spelled;
+use super::names::{spelled, with_folders};
 use super::take::native;
 use super::{Inner, Trees, TreesError, look};
 use crate::id::TreeId;
 use crate::pattern::Patterns;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -18,6 +18,12 @@ use walkdir::WalkDir;
 
 /// The maximum number of files that are checked.
 const MOST: usize = 500_000;
+/// The maximum number of ignored files that are remembered at the base: of a folder, and of all. In
+/// a larger folder, only the folder itself is remembered.
+const MOST_OF_FOLDER: usize = 2_000;
+const MOST_REMEMBERED: usize = 20_000;
+/// The file by which tools mark the folders of their caches (<https://bford.info/cachedir/>).
+const CACHE_TAG: &str = "CACHEDIR.TAG";
 
 /// Files that later commands run, load or obey without an executable bit: patterns and
 /// descriptions.
@@ -49,6 +55,14 @@ pub struct OutsideFiles {
     pub hidden: Vec<String>,
     /// The written paths that git ignores.
     pub unseen: Vec<String>,
+    /// Other changed files in ignored folders, without caches: the first path and the number of
+    /// files, by the outermost ignored folder.
+    pub plain: BTreeMap<String, (String, u64)>,
+    /// Ignored files of the base that are gone: the number of files, by the outermost path that is
+    /// gone. Folders end in `/`.
+    pub gone: BTreeMap<String, u64>,
+    /// New folders without files, which git does not keep. They end in `/`.
+    pub empty: Vec<String>,
     /// Files and folders that git ignores because of lines that the work added.
     pub covered: Vec<String>,
     /// True if not all files were checked.
@@ -69,6 +83,32 @@ impl Trees {
         stop: &CancellationToken,
     ) -> Result<OutsideFiles, TreesError> {
         self.0.outside(since, written, except, stop).await
+    }
+
+    /// Remembers the ignored files of the base, so that [`Trees::outside`] can name those that are
+    /// gone. Skips files at and below `except`, and caches. Does nothing before the base is taken.
+    ///
+    /// # Errors
+    /// [`TreesError`] if the thread that reads the folders fails.
+    pub async fn remember_ignored(&self, except: &[String]) -> Result<(), TreesError> {
+        let mut state = self.0.state.lock().await;
+        let Some(base) = &state.base else { return Ok(()) };
+        let (root, mut roots) = (self.0.root.clone(), base.ignored.clone());
+        let except: BTreeSet<String> = except.iter().cloned().collect();
+        roots.retain(|path| !look::is_within(path, &except));
+        let remember = move || {
+            let mut files = BTreeSet::new();
+            for place in &roots {
+                let most = MOST_OF_FOLDER.min(MOST_REMEMBERED.saturating_sub(files.len()));
+                let found = files_in(&root, place, &except).filter(|found| !found.is_cached).take(most + 1);
+                let found: Vec<String> = found.map(|found| found.path).collect();
+                let is_whole = !found.is_empty() && found.len() <= most;
+                files.extend(if is_whole { found } else { vec![place.clone()] });
+            }
+            Ok(files)
+        };
+        state.ignored_files = self.0.run_blocking(remember).await?;
+        Ok(())
     }
 }
 
@@ -93,6 +133,7 @@ impl Inner {
         let hidden: Vec<String> = new.into_iter().filter(is_hidden).collect();
         let is_unseen = |path: &&String| look::is_within(path, &seen.ignored) && !known.contains(*path);
         let unseen = written.iter().filter(is_unseen).cloned().collect();
+        let remembered = state.ignored_files.clone();
         let except: BTreeSet<String> = except.iter().cloned().collect();
         let mut roots = seen.ignored;
         roots.retain(|path| !look::is_within(path, &except));
@@ -103,7 +144,8 @@ impl Inner {
                 root.join(native(path)).symlink_metadata().is_ok_and(|meta| is_since(&meta, since) && !meta.is_dir())
             };
             let hidden = hidden.into_iter().filter(changed).collect();
-            let mut found = OutsideFiles { hidden, unseen, covered, ..OutsideFiles::default() };
+            let (gone, empty) = (gone(&root, &remembered), empty(&root, &roots, &except, since));
+            let mut found = OutsideFiles { hidden, unseen, covered, gone, empty, ..OutsideFiles::default() };
             walk(&root, &roots, &except, since, &stop, &mut found);
             Ok(found)
         })
@@ -130,6 +172,40 @@ impl Inner {
     }
 }
 
+/// An ignored file.
+struct IgnoredEntry {
+    path: String,
+    meta: Metadata,
+    /// True if git ignores the file by its own path, and no folder around it.
+    is_alone: bool,
+    /// True if the file is in a folder that a tool marks as its cache.
+    is_cached: bool,
+}
+
+/// Returns the files at and below an ignored path, except those at and below `except`.
+fn files_in<'p>(
+    root: &'p Path,
+    place: &'p str,
+    except: &'p BTreeSet<String>,
+) -> impl Iterator<Item = IgnoredEntry> + 'p {
+    let relative = move |path: &Path| spelled(path.strip_prefix(root).unwrap_or(path).as_os_str().as_bytes());
+    let walk = WalkDir::new(root.join(native(place))).follow_links(false).into_iter();
+    let walk =
+        walk.filter_entry(move |entry| !(entry.file_type().is_dir() && except.contains(&relative(entry.path()))));
+    let mut cache = None;
+    walk.flatten().filter_map(move |entry| {
+        if entry.file_type().is_dir() {
+            if cache.as_ref().is_none_or(|cache| !entry.path().starts_with(cache)) {
+                cache = entry.path().join(CACHE_TAG).exists().then(|| entry.path().to_owned());
+            }
+            return None;
+        }
+        let is_cached = cache.as_ref().is_some_and(|cache| entry.path().starts_with(cache));
+        let meta = entry.metadata().ok()?;
+        Some(IgnoredEntry { path: relative(entry.path()), meta, is_alone: entry.depth() == 0, is_cached })
+    })
+}
+
 fn walk(
     root: &Path,
     roots: &BTreeSet<String>,
@@ -140,25 +216,52 @@ fn walk(
 ) {
     let mut count = 0;
     for place in roots {
-        let relative = |path: &Path| spelled(path.strip_prefix(root).unwrap_or(path).as_os_str().as_bytes());
-        let walk = WalkDir::new(root.join(native(place))).follow_links(false).into_iter();
-        let walk = walk.filter_entry(|entry| !(entry.file_type().is_dir() && except.contains(&relative(entry.path()))));
-        for entry in walk.flatten().filter(|entry| !entry.file_type().is_dir()) {
+        for entry in files_in(root, place, except) {
             count += 1;
             if count > MOST || stop.is_cancelled() {
                 found.is_cut = true;
                 return;
             }
-            let Ok(meta) = entry.metadata() else { continue };
-            // Tools leave their output in ignored folders. A file that is ignored by its own name
-            // may be work.
-            let alone = (entry.depth() == 0).then_some(ALONE);
-            let what = runs(&meta, &relative(entry.path())).or(alone);
-            if let Some(what) = what.filter(|_| is_since(&meta, since)) {
-                found.ignored.push((relative(entry.path()), place.clone(), what));
+            if !is_since(&entry.meta, since) {
+                continue;
+            }
+            // A file that is ignored by its own name may be work.
+            let what = runs(&entry.meta, &entry.path).or(entry.is_alone.then_some(ALONE));
+            match what {
+                Some(what) => found.ignored.push((entry.path, place.clone(), what)),
+                None if entry.is_cached || found.unseen.contains(&entry.path) => {}
+                None => found.plain.entry(place.clone()).or_insert((entry.path, 0)).1 += 1,
             }
         }
     }
+}
+
+/// Returns those of the files that are gone, by the outermost path that is gone.
+fn gone(root: &Path, remembered: &BTreeSet<String>) -> BTreeMap<String, u64> {
+    let is_there = |path: &str| root.join(native(path)).symlink_metadata().is_ok();
+    let mut gone = BTreeMap::new();
+    for path in remembered.iter().filter(|path| !is_there(path)) {
+        let above = with_folders(path).skip(1).take_while(|folder| !is_there(folder)).last();
+        *gone.entry(above.map_or_else(|| path.clone(), |folder| format!("{folder}/"))).or_insert(0) += 1;
+    }
+    gone
+}
+
+/// Returns the folders that are empty and changed after `since`, except those at and below ignored
+/// paths.
+fn empty(root: &Path, roots: &BTreeSet<String>, except: &BTreeSet<String>, since: SystemTime) -> Vec<String> {
+    let relative = |path: &Path| spelled(path.strip_prefix(root).unwrap_or(path).as_os_str().as_bytes());
+    let is_looked_at = |entry: &walkdir::DirEntry| {
+        let is_skipped = |path: String| roots.contains(&path) || except.contains(&path);
+        entry.depth() == 0
+            || !entry.file_type().is_dir()
+            || !(entry.file_name() == ".git" || is_skipped(relative(entry.path())))
+    };
+    let walk = WalkDir::new(root).follow_links(false).into_iter().filter_entry(is_looked_at).flatten();
+    let folders = walk.filter(|entry| entry.depth() > 0 && entry.file_type().is_dir());
+    let changed = folders.filter(|entry| entry.metadata().is_ok_and(|meta| is_since(&meta, since)));
+    let is_empty = |path: &Path| std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    changed.filter(|entry| is_empty(entry.path())).map(|entry| format!("{}/", relative(entry.path()))).collect()
 }
 
 /// Returns whether a file was written, renamed or given another mode after `since`. Programs cannot
@@ -195,6 +298,7 @@ mod tests {
         let (trees, _) = place.begin().await;
         let stop = CancellationToken::new();
         let mark = tempfile::NamedTempFile::new().unwrap();
+        trees.remember_ignored(&["kept".to_owned()]).await.unwrap();
         let since = mark.as_file().metadata().unwrap().modified().unwrap();
         std::thread::sleep(Duration::from_millis(20));
         change(&place.root());
@@ -229,6 +333,28 @@ mod tests {
         paths.sort_unstable();
         assert_eq!(paths, ["env/bin/python", "env/mended", "env/sh", "env/site/a.pth", "lib/x.so"]);
         assert_eq!((found.hidden, found.unseen, found.is_cut), (Vec::new(), vec!["env/notes".to_owned()], false));
+        assert_eq!(found.plain, BTreeMap::new());
+    }
+
+    #[tokio::test]
+    async fn ignored_files_that_are_gone_and_plain_ones_that_changed_are_found() {
+        let place = Project::new(&[("a", "1"), (".gitignore", "logs\ncache\nown\nold\nkept\n")]);
+        for path in ["logs/a", "logs/deep/b", "logs/deep/c", "own", "old/x", "kept/x", "cache/CACHEDIR.TAG", "cache/x"]
+        {
+            put(&place.root(), path, 0o644);
+        }
+        let found = found(&place, &[], |root| {
+            ["logs/deep", "old", "kept"].iter().for_each(|path| fs::remove_dir_all(root.join(path)).unwrap());
+            ["own", "cache/x"].iter().for_each(|path| fs::remove_file(root.join(path)).unwrap());
+            ["logs/a", "logs/new", "cache/new"].iter().for_each(|path| put(root, path, 0o644));
+            fs::create_dir_all(root.join("empty/inner")).unwrap();
+        })
+        .await;
+        let gone = [("logs/deep/", 2), ("old/", 1), ("own", 1)].map(|(path, files)| (path.to_owned(), files));
+        assert_eq!(found.gone, BTreeMap::from(gone));
+        let plain: Vec<_> = found.plain.iter().map(|(folder, (_, files))| (folder.as_str(), *files)).collect();
+        assert_eq!(plain, [("logs", 2)]);
+        assert_eq!(found.empty, ["empty/inner/"]);
     }
 
     #[tokio::test]

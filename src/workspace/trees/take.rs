@@ -27,6 +27,8 @@ pub(super) struct TakeState {
     pub(super) base: Option<TakeBase>,
     /// The query for tracked files that are ignored; the base includes them.
     pub(super) tracked: Option<TrackedIgnored>,
+    /// The ignored files of the base, as far as they are remembered.
+    pub(super) ignored_files: BTreeSet<String>,
     /// The anomalies that were found before the base is taken.
     pub(super) found: Option<FolderScan>,
     /// The ignore rules that the index was checked against.
