@@ -29,13 +29,16 @@ use crate::process::{self, Variables};
 pub(super) use crate::store::clear;
 use crate::workspace::replica::{self, KeptHistory, RoomRepository};
 use crate::workspace::trees::{Trees, TreesError};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 /// The variable that directs builds out of the tree, to a folder that no room may write.
 const BUILDS: &str = "CARGO_TARGET_DIR";
+/// The permissions that the owner of a room's folder needs.
+const OWNER: u32 = 0o700;
 
 /// An error of making a room.
 #[derive(Debug, thiserror::Error)]
@@ -171,6 +174,11 @@ impl CleanRoom {
         room.open(site, wanted)?;
         room.show(site, wanted, history);
         room.install_dependencies(site, wanted, stop).await?;
+        let same_mode = || {
+            let mode = fs::metadata(&site.origin)?.permissions().mode();
+            fs::set_permissions(room.files(), Permissions::from_mode(mode | OWNER))
+        };
+        same_mode().map_err(io(&room.files))?;
         if site.sandbox.kind() == SandboxKind::Off {
             room.env = at_home_in(&room.folder, &room.env).map_err(io(&room.folder))?;
         }

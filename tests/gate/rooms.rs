@@ -2,6 +2,7 @@
 
 use crate::support::{BEHIND_LANDLOCK, Fledge, Model, Need, say, shell, write};
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 #[test]
@@ -62,6 +63,7 @@ fn a_room_is_a_layer_with_just_the_tree_of_the_work() {
         ("clean", "test -z \"$(git status --porcelain)\"".to_owned()),
         ("content", "test \"$(cat a turn run)\" = \"$(printf 'A\\nt\\nr')\" -a -x run -a ! -x a".to_owned()),
         ("times", "test run -nt dir/two -a dir -nt dir/two -a a -nt dir/two".to_owned()),
+        ("mode", "test \"$(stat -c %a .)\" = 751".to_owned()),
         ("layer", "test \"$(stat -f -c %T .)\" = overlayfs".to_owned()),
     ];
     let steps = &steps[..steps.len() - usize::from(!Need::has_program("bwrap"))];
@@ -80,6 +82,7 @@ fn a_room_is_a_layer_with_just_the_tree_of_the_work() {
     ] {
         run = run.file(path, text);
     }
+    std::fs::set_permissions(run.workspace(), PermissionsExt::from_mode(0o751)).unwrap();
     run.lane("verify", &lane)
         .arg("--max-retries=0")
         .arg("--allow-edit=a")
