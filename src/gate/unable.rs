@@ -65,6 +65,7 @@ pub(super) fn why(steps: &[StepReport], around: &StepSurroundings<'_>) -> Option
             .or_else(|| unmanaged(step))
             .or_else(|| module(step))
             .or_else(|| unwritable(step, around.root))
+            .or_else(|| hidden_path(step, around.root))
             .or_else(|| offline(step, around.has_network))?;
         Some(format!("step `{}` of lane `{}` cannot run: {what}; {cure}", step.step, step.lane))
     })
@@ -172,18 +173,34 @@ fn module(step: &StepReport) -> Option<(String, String)> {
     ))
 }
 
+/// Returns the absolute paths in a line that lie outside of the project.
+fn paths_outside<'l>(line: &'l str, root: &Path) -> impl DoubleEndedIterator<Item = &'l str> {
+    let marks = |mark: char| mark.is_whitespace() || "'\"`:,()[]‘’".contains(mark);
+    let words: Vec<&str> = line.split(marks).collect();
+    words.into_iter().filter(move |word| word.len() > 1 && word.starts_with('/') && !Path::new(word).starts_with(root))
+}
+
+/// Returns the problem with a file that a step could not open although it exists by hand, and the
+/// remedy. A message of a shell begins with the script that prints it, so the last path counts.
+fn hidden_path(step: &StepReport, root: &Path) -> Option<(String, String)> {
+    const SIGNS: [&str; 2] = ["no such file", "enoent"];
+    let absent = lines(step).filter(|line| SIGNS.iter().any(|sign| line.to_lowercase().contains(sign)));
+    let last = absent.filter_map(|line| paths_outside(line, root).next_back().map(Path::new));
+    let path = last.into_iter().find(|path| path.is_file())?;
+    let cure = "put it into a folder that a room shows (see `fledge docs explanation/sandbox`), or run the lane with `room: in-place`";
+    Some((format!("a room does not show the file {}", path.display()), cure.to_owned()))
+}
+
 /// Returns the problem with a path outside of the project that no step may write, and the remedy.
 /// For paths in the project, the gate itself reports what is read-only.
 fn unwritable(step: &StepReport, root: &Path) -> Option<(String, String)> {
     const SIGNS: [&str; 2] = ["Read-only file system", "EROFS"];
-    let marks = |mark: char| mark.is_whitespace() || "'\"`:,()[]‘’".contains(mark);
-    let is_outside = |word: &&str| word.len() > 1 && word.starts_with('/') && !Path::new(word).starts_with(root);
     // `/bin/sh: 1: cannot create x: Read-only file system` begins with the program that reports it.
     let message = |line: &'_ str| match line.split_once(": ") {
         Some((_, message)) if !SIGNS.iter().any(|sign| message.starts_with(sign)) => message.to_owned(),
         _ => line.to_owned(),
     };
-    let place = |line: &str| message(line).split(marks).find(is_outside).map(str::to_owned);
+    let place = |line: &str| paths_outside(&message(line), root).next().map(str::to_owned);
     let place = lines(step).filter(|line| SIGNS.iter().any(|sign| line.contains(sign))).find_map(place)?;
     let cure = "make the step write below the project's folder, its home or `$TMPDIR`".to_owned();
     Some((format!("it may not write `{place}`"), cure))
@@ -218,6 +235,7 @@ mod tests {
         std::fs::write(folder.path().join("there"), "#!/bin/sh\n").unwrap();
         let hidden = format!("/h/bin/tool: 2: {}: not found", folder.path().join("there").display());
         let path = folder.path().to_str().unwrap();
+        let unsourced = format!("/h/bin/tool: 2: .: cannot open {path}/there: No such file\n");
         for (command, code, excerpt, text) in [
             ("npm run lint", 127, "> eslint .\n\nsh: 1: eslint: not found\n", "there is no program `eslint`"),
             (
@@ -260,6 +278,7 @@ mod tests {
                 "it may not write `/etc/x.lock`",
             ),
             ("npm test", 1, "Error: EROFS: read-only file system, open '/opt/x/a'\n", "it may not write `/opt/x/a`"),
+            ("tool -q", 2, &unsourced, &format!("a room does not show the file {path}/there")),
         ] {
             let reported = why(&[step(command, code, excerpt)], &around(path, false));
             assert!(reported.as_ref().is_some_and(|reported| reported.contains(text)), "{command}: {reported:?}");
@@ -275,6 +294,7 @@ mod tests {
             ("npm test", 1, "AssertionError: page not found\n"),
             ("sh test.sh", 1, "touch: cannot touch '/p/tests/x': Read-only file system\n"),
             ("sh test.sh", 1, "touch: cannot touch 'x': Read-only file system\n"),
+            ("sh test.sh", 1, "cat: /nowhere/x: No such file or directory\n"),
             ("make", 2, "/bin/sh: 1: cannot create tests/x: Read-only file system\n"),
         ] {
             assert_eq!(why(&[step(command, code, excerpt)], &around("/bin", false)), None, "{command}");

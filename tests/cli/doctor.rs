@@ -122,8 +122,8 @@ fn where_temporary_files_go_and_that_nothing_is_signed_is_said() {
 }
 
 #[test]
-fn programs_that_only_scripts_and_recipes_name_are_warnings_with_their_file() {
-    let lane = "steps:\n  - { name: check, run: ./check.sh }\n  - { name: lint, run: make -s lint }\n";
+fn programs_that_commands_scripts_and_recipes_name_are_warnings_with_their_file() {
+    let lane = "steps:\n  - { name: check, run: ./check.sh }\n  - { name: lint, run: make -s lint }\n  - { name: two, run: true && no-such-two }\n";
     let check = "#!/bin/sh\nset -e\nno-such-lint *.sh\ncommand -v no-such-other && no-such-other\nown() { true; }\nown; sh deep.sh\n";
     let make = "GO ?= no-such-go\nall:\n\tno-such-all\nlint: vet\n\t@$(MAKE) -s more; $(UNKNOWN) x\nvet:\n\t$(GO) vet\nmore:\n\t-no-such-more\n";
     let place = Fledge::new().lane("verify", lane).file("check.sh", check).file("Makefile", make);
@@ -134,9 +134,9 @@ fn programs_that_only_scripts_and_recipes_name_are_warnings_with_their_file() {
     }
     let ended = place.args(&["doctor", "--json"]).run();
     ended.must_exit(0);
-    let says = "verify: its scripts name programs that are not in PATH: `no-such-go` (Makefile), `no-such-lint` (check.sh), \
-        `no-such-more` (Makefile)";
-    assert_eq!(part(&checks(&ended), "lane.verify.scripts"), warned(says, "install them, if the scripts need them"));
+    let says = "verify: its commands name programs that are not in PATH: `no-such-go` (Makefile), `no-such-lint` (check.sh), \
+        `no-such-more` (Makefile), `no-such-two` (step `two`)";
+    assert_eq!(part(&checks(&ended), "lane.verify.scripts"), warned(says, "install them, if the commands need them"));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_program_that_only_a_script_names_and_that_a_room_hides_is_a_warning() {
     }
     ended.must_exit(0);
     let found = part(&checks(&ended), "lane.verify.scripts-room");
-    assert_eq!(found.1, "verify: its scripts name programs that a room does not show: `tool` (check.sh)");
+    assert_eq!(found.1, "verify: its commands name programs that a room does not show: `tool` (check.sh)");
     assert_eq!(found.0, "warn");
 }
 

@@ -174,7 +174,7 @@ pub(super) async fn rooms(
     found
 }
 
-/// Warns of programs that only the scripts of a lane name.
+/// Warns of missing programs that the commands and scripts of a lane name.
 fn named_by_scripts(programs: &gate::ScriptPrograms) -> Vec<HealthCheck> {
     let gate::ScriptPrograms { lane, absent, hidden } = programs;
     let warning = |part: &str, why: &str, hint: &str, programs: &BTreeMap<String, String>| {
@@ -182,13 +182,13 @@ fn named_by_scripts(programs: &gate::ScriptPrograms) -> Vec<HealthCheck> {
             programs.iter().take(NAMED).map(|(program, file)| format!("`{program}` ({file})")).collect();
         let more = programs.len().checked_sub(NAMED).filter(|more| *more > 0);
         let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
-        let says = format!("{lane}: its scripts name programs that {why}: {}{more}", named.join(", "));
+        let says = format!("{lane}: its commands name programs that {why}: {}{more}", named.join(", "));
         let warning = HealthCheck::warning("lane", says, hint).part(format!("{lane}.{part}"));
         (!programs.is_empty()).then_some(warning)
     };
     let shown =
-        "put them into a folder that a room shows (see `fledge docs explanation/sandbox`), if the scripts need them";
-    let installed = "install them, if the scripts need them";
+        "put them into a folder that a room shows (see `fledge docs explanation/sandbox`), if the commands need them";
+    let installed = "install them, if the commands need them";
     let absent = warning("scripts", "are not in PATH", installed, absent);
     absent.into_iter().chain(warning("scripts-room", "a room does not show", shown, hidden)).collect()
 }
