@@ -3,7 +3,7 @@
 
 /// Verbs that ask for a change.
 const DOES: &str = "add adapt adjust append bump change configure create declare delete drop edit enable disable extend format insert \
-introduce move put reformat remove rename replace reorder rewrite set sort split update write";
+introduce lower make move pin put raise reformat remove rename replace reorder rewrite set sort split switch turn update upgrade write";
 /// Verbs that ask to format files.
 const FORMATS: &str = "format reformat";
 /// Verbs that ask to run a program. `FORMATTERS` are the names of formatters, and words for them.
@@ -115,6 +115,7 @@ mod tests {
             ("Rename `test_zero` in tests/test_calc.py to `test_nothing`.", "tests/test_calc.py", true),
             ("Fix the parser.\n\n- Set the edition in Cargo.toml to 2024\n- Run the checks", "Cargo.toml", true),
             ("Update `./web/package.json`: it lacks a licence.", "web/package.json", true),
+            ("Make tsconfig.json strict and give `born` a type.", "tsconfig.json", true),
             ("Make the tests in tests/test_calc.py pass", "tests/test_calc.py", false),
             ("Change the parser so that tests/test_calc.py passes", "tests/test_calc.py", false),
             ("Add a cache. tests/test_calc.py shows how it is used.", "tests/test_calc.py", false),

@@ -138,6 +138,13 @@ impl RunContext {
         self.emit(AgentEvent::Warning(message));
     }
 
+    /// Warns unless the run has this warning already.
+    pub(super) fn warn_once(&mut self, message: String) {
+        if !self.ledger.warnings.contains(&message) {
+            self.warn(message);
+        }
+    }
+
     /// Ignores an event that the state does not expect, with a warning.
     pub(super) fn senseless(&mut self, state: StateName, event: &str) {
         self.emit(AgentEvent::Warning(format!("unexpected event {event} in state {state:?}: ignored")));

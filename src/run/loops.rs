@@ -198,13 +198,16 @@ fn without_stored_output(result: &str) -> Cow<'_, str> {
 fn steady(result: &str) -> Cow<'_, str> {
     static VOLATILE: LazyLock<Regex> = LazyLock::new(|| {
         let place = r#"/(?:tmp|var/tmp|var/folders|dev/shm)/[^\s"'`:,;()\[\]]+|\btmp\.[a-z0-9]{6,}"#;
-        let hex = r"0x[0-9a-f]+|\b[0-9a-f]{7,64}\b";
-        let moment = r"\b\d{4}-\d{2}-\d{2}\b|\b\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?";
-        let time = r"(?:\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b\s?)+";
+        let hex = r"0x[0-9a-f]+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{7,64}\b";
+        let port = r"(?:\blocalhost|\b\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:]+\]):\d{2,5}\b";
+        // `2026-11-29T20_01_02_123Z` in the names of npm's logs
+        let moment = r"\b\d{4}-\d{2}-\d{2}(?:t\d{2}[\d_:.-]*z?)?\b|\b\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?";
+        let time = r"\b(?:\d+h)?\d+m\d+(?:\.\d+)?s\b|(?:\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b\s?)+";
         // `duration_ms 101.1` of node, `0.02 usr` of prove, `274.3 runs/s` of minitest
         let timed = r"\b[a-z_]*(?:duration|elapsed|time)[a-z_]*\W{1,3}\d+(?:\.\d+)?|\b\d+\.\d+ (?:c?usr|c?sys|cpu|real|user|wallclock)\b|\b\d+(?:\.\d+)? [a-z]+/s\b";
         let named = r"\b(?:pid|process|thread|port|seed|run|attempt|try|iteration|request|call|session)\W{0,3}\d+|[(\[]\d{3,}[)\]]|\b(?:sh|bash|dash|make|python3?|node|perl)\[\d+\]|thread '[^'\n]*' \(\d+\)";
-        Regex::new(&format!("(?i){place}|{hex}|{moment}|{timed}|{time}|{named}")).expect("a pattern that is tested")
+        Regex::new(&format!("(?i){place}|{port}|{hex}|{moment}|{timed}|{time}|{named}"))
+            .expect("a pattern that is tested")
     });
     VOLATILE.replace_all(result, "#")
 }
@@ -325,6 +328,26 @@ mod tests {
             (["274.3 runs/s", "9 runs/s", "1.5 runs/s", "3333.1 runs/s"], true),
             (["sh[4]: no", "sh[5]: no", "sh[17]: no", "sh[9]: no"], true),
             (["thread 't' (56) ends", "thread 't' (7) ends", "thread 't' (61) ends", "thread 't' (101) ends"], true),
+            (["real 0m1.23s", "real 0m1.3s", "real 1m05s", "real 1h2m3s"], true),
+            (["127.0.0.1:41234", "127.0.0.1:80", "localhost:4123", "[::1]:5000"], true),
+            (
+                [
+                    "debug-2026-11-29T20_01_02_123Z.log",
+                    "debug-2026-11-29T20_01_03_001Z.log",
+                    "debug-2026-11-30T00_00_00_000Z.log",
+                    "debug-2026-11-29T20_01_09_999Z.log",
+                ],
+                true,
+            ),
+            (
+                [
+                    "id 0b5e4c7a-1111-4222-8333-0123456789ab",
+                    "id 1b5e4c7a-1111-4222-8333-0123456789ab",
+                    "id 12345678-1234-1234-1234-123456789012",
+                    "id ffffffff-1111-4222-8333-0123456789ab",
+                ],
+                true,
+            ),
             (["x @output/1", "x @output/2", "x @output/13", "x @output/4"], true),
             (["part[4]: no", "part[5]: no", "part[17]: no", "part[9]: no"], false),
         ] {

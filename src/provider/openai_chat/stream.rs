@@ -221,9 +221,10 @@ impl ChatStream {
         let stop = match reason {
             "" => return Ok(false),
             "content_filter" => StopReason::Refusal,
-            "length" => StopReason::OutputLimit,
+            "length" | "max_tokens" | "model_length" => StopReason::OutputLimit,
             "stop" | "tool_calls" | "function_call" if self.refused => StopReason::Refusal,
-            "stop" => StopReason::EndTurn,
+            // The last four come from text-generation servers and gateways.
+            "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => StopReason::EndTurn,
             "tool_calls" | "function_call" => StopReason::ToolUse,
             other => return Err(protocol(format!("unknown finish reason `{other}`"))),
         };

@@ -158,7 +158,13 @@ fn calls_without_ids_get_their_own() {
 fn every_finish_reason_is_known() {
     let reasons = [
         ("stop", StopReason::EndTurn),
+        ("eos", StopReason::EndTurn),
+        ("eos_token", StopReason::EndTurn),
+        ("stop_sequence", StopReason::EndTurn),
+        ("end_turn", StopReason::EndTurn),
         ("length", StopReason::OutputLimit),
+        ("max_tokens", StopReason::OutputLimit),
+        ("model_length", StopReason::OutputLimit),
         ("tool_calls", StopReason::ToolUse),
         ("function_call", StopReason::ToolUse),
         ("content_filter", StopReason::Refusal),

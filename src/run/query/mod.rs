@@ -70,7 +70,7 @@ const PLEASE: &str = r"(?:(?:(?:can|could|would|will) you (?:please |kindly )?|p
 /// Phrases that ask the reader to add something to the chat.
 const ADD: &str = r"(?:(?:(?:can|could|would|will) you (?:please )?|please |i (?:will )?need you to |i'll need you to )(?:add|include|attach)) ";
 /// Words before a path.
-const ARTICLES: &str = r"(?:(?:the|a|this|that|your|my|our|its|what is in|what's in|full|whole|entire|complete|current|actual|exact|file|files|contents?|text|source|code|of|in|at|named|called|inside) )*";
+const ARTICLES: &str = r"(?:(?:the|a|this|that|your|my|our|its|what is in|what's in|full|whole|entire|complete|current|actual|exact|file|files|contents?|text|source|code|test|config|configuration|main|header|existing|original|relevant|of|in|at|named|called|inside) )*";
 /// Words after a path: a reason or an order.
 const TAIL: &str = r"(?: file)?(?:,? (?:first|now|next|again|too|please|here|to|so|in order|for|and|because|since|as|in full|in detail|closely|more closely|carefully|if (?:that is|that's|it is|it's) (?:okay|ok|possible))(?:[ ,].*)?|,? before(?: (?:i|we|that|any|anything|[a-z]+ing)\b.*)?)?";
 /// A path, with its quotes.
@@ -155,6 +155,9 @@ fn file(sentence: &str) -> Option<ModelQuery> {
     let is_here = ["chat", "conversation", "context"].iter().any(|word| tail.contains(word));
     if HANDS_OVER.is_match(&lower) && RECIPIENT.is_match(tail) && !is_here {
         return None;
+    }
+    if tail.contains(", but ") {
+        return None; // the sentence goes on with the opposite
     }
     let mut others = tail.split([' ', ',', '`', '"']);
     let is_alone = !others.any(|word| is_path(word.trim_end_matches(['.', '?', '!', ':', '\u{2026}'])));

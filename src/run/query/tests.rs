@@ -2,7 +2,9 @@
 
 use super::*;
 
-const FILES: [(&str, &str); 137] = [
+const FILES: [(&str, &str); 139] = [
+    ("Let me check the test file `src/lib.rs` to understand the problem.", "src/lib.rs"),
+    ("I need to read the existing configuration in config/app.toml.", "config/app.toml"),
     ("I need to read src/main.rs", "src/main.rs"),
     ("The bug must be in there. I need to see the file `src/lib.rs`.", "src/lib.rs"),
     ("First, some thoughts.\n\nCould you show me the contents of \"Cargo.toml\"?", "Cargo.toml"),
@@ -196,7 +198,8 @@ const VARIABLES: [(&str, Option<&str>); 48] = [
     ("Is TZ defined?", Some("TZ")),
 ];
 
-const NEITHER: [&str; 159] = [
+const NEITHER: [&str; 160] = [
+    "I would need to read src/main.rs to say more, but the task is done.",
     "",
     "Done.",
     "Done. I fixed src/main.rs.",

@@ -55,13 +55,10 @@ pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut RunContext) -> Ne
 /// Warns once for each model that its server omits the end marker of an answer.
 fn warn_of_its_end(cx: &mut RunContext) {
     let model = cx.spec.models.get(cx.model).map_or("the model", String::as_str);
-    let warning = format!(
+    cx.warn_once(format!(
         "the server of {model} does not mark the end of an answer (`[DONE]`, a finish reason or `message_stop`): \
          fledge accepts complete answers without the mark"
-    );
-    if !cx.ledger.warnings.contains(&warning) {
-        cx.warn(warning);
-    }
+    ));
 }
 
 /// Handles an answer without text or calls: asks the model once to continue, then ends the run. An
@@ -143,7 +140,7 @@ fn said_it_is_done(text: &str, cx: &mut RunContext) -> NextState {
 /// Gives each call a unique id and queues it. A call that may not run gets its result at once.
 fn use_tools(mut reply: Reply, cx: &mut RunContext) -> NextState {
     if reply.stop == StopReason::EndTurn {
-        cx.warn("the model called a tool in an answer that ends its turn: fledge ran the tool".into());
+        cx.warn_once("the model called a tool in an answer that ends its turn: fledge ran the tool".into());
     }
     let turn_number = cx.ledger.turns;
     let mut turn = ToolTurn::default();
