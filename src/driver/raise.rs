@@ -1,13 +1,15 @@
 //! New limits for an earlier run: what it has used so far, and whether they let it go on.
 
 use super::error::{LimitError, LimitFlaw, ResumeError};
-use super::journal::{folded, readable};
+use super::journal::{folded, readable, terms};
 use super::resume::{is_for_now, must_be_ours};
+use super::worktree::must_stand;
 use crate::chat::money;
 use crate::duration::show_duration;
 use crate::limits::{LimitName, NewLimits};
 use crate::store::{RunRow, Store, StoredRunState};
 use crate::verdict::Reason;
+use crate::workspace::worktree::Worktree;
 use std::time::Duration;
 
 /// Returns true if a limit ended a run, so that a higher one lets it go on.
@@ -51,8 +53,8 @@ pub fn check_limits(store: &Store, row: &RunRow, limits: NewLimits) -> Result<Ru
 /// Checks that a resume with these limits lets a run go on.
 ///
 /// # Errors
-/// [`ResumeError`] if another machine drives the run, the run has ended for good, or for the
-/// reasons of [`check_limits`].
+/// [`ResumeError`] if another machine drives the run, the run has ended for good, its worktree is
+/// gone, or for the reasons of [`check_limits`].
 pub fn check_resume(store: &Store, row: &RunRow, limits: NewLimits) -> Result<(), ResumeError> {
     must_be_ours(row)?;
     if let StoredRunState::Ended(outcome) = &row.state
@@ -66,7 +68,23 @@ pub fn check_resume(store: &Store, row: &RunRow, limits: NewLimits) -> Result<()
     if is_limited(&row.state) || !limits.is_empty() {
         check_limits(store, row, limits)?;
     }
+    if matches!(&row.state, StoredRunState::Ended(_)) {
+        must_have_worktree(row, terms(store, &row.head.id)?.1.worktree.as_ref())?;
+    }
     Ok(())
+}
+
+/// Checks that the worktree of a run that has ended for now is there.
+///
+/// # Errors
+/// [`ResumeError::NotReady`] if it is gone.
+pub(super) fn must_have_worktree(row: &RunRow, worktree: Option<&Worktree>) -> Result<(), ResumeError> {
+    let StoredRunState::Ended(outcome) = &row.state else { return Ok(()) };
+    // A run that had no turn may have had no worktree yet.
+    if outcome.turns == 0 || !(is_limited(&row.state) || is_for_now(&row.state)) {
+        return Ok(());
+    }
+    must_stand(worktree).map_err(|why| ResumeError::NotReady { run: row.head.id.clone(), why })
 }
 
 /// Returns those of these limits that a run does not have yet. An earlier process may have set

@@ -8,7 +8,7 @@ use super::drive::{DriveStart, RunDrive};
 use super::effects::EffectRunner;
 use super::effects::NotReadyReason;
 use super::journal::{FoldedJournal, RESUMED, RestartedEffects, ResumedRecord, fold_record, folded, terms};
-use super::raise::{check_limits, is_limited};
+use super::raise::{check_limits, is_limited, must_have_worktree};
 use super::{Agent, EventRecord, ResumeError, RunError, WATCHERS_WAIT};
 use crate::id::RunId;
 use crate::run::{StateName, TaskResult};
@@ -91,6 +91,9 @@ impl Agent {
         {
             let effects = EffectRunner::new(settings.clone(), Arc::new(task), store.folder(run), self.stop.clone());
             return self.return_result_again(&store, run, outcome, effects).await;
+        }
+        if goes_on {
+            must_have_worktree(&row, worktree.as_ref())?; // once the journal is open, the run no longer counts as ended
         }
         let mut folded = FoldedJournal::default();
         let mut journal = Journal::reopen(&store, run, |record| fold_record(&mut folded, run, &record))?;

@@ -8,6 +8,7 @@ use super::error::PlanError;
 use super::{Agent, DriverSettings};
 use crate::error_chain::chain;
 use crate::id::RunId;
+use crate::limits::LimitName;
 use crate::run::{RunSpec, TaskResult, Workplace};
 use crate::store::{RunDir, StoreError, make_private, project_dir};
 use crate::task::{Isolation, Task};
@@ -143,10 +144,12 @@ pub(super) fn must_stand(worktree: Option<&Worktree>) -> Result<(), String> {
     worktree.map_or(Ok(()), |worktree| worktree.must_stand().map(drop).map_err(|fault| chain(&fault)))
 }
 
-/// Returns true if a run with this result may be resumed and then needs its worktree.
+/// Returns true if a run with this result may be resumed and then needs its worktree, even without
+/// changes in it. A failed gate is no such result: without changes, another attempt is a new run.
 fn is_for_now(result: &TaskResult) -> bool {
     let is_ended_from_outside = result.cancelled && result.stopped_by == Some(StopCause::Terminate);
-    result.reason == Reason::Blocked || is_ended_from_outside
+    let is_limited = result.reason.limit().is_some_and(|limit| limit != LimitName::Retries);
+    result.reason == Reason::Blocked || is_limited || is_ended_from_outside
 }
 
 pub(super) fn unplanned(fault: WorktreeError) -> PlanError {

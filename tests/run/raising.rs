@@ -1,7 +1,10 @@
 //! Tests of runs that a limit ended and that go on with a higher one.
 
-use crate::support::{Ended, Fledge, Model, say, write};
+use crate::support::{Ended, Fledge, Model, say, shell, write};
+use fledge::store::StoredRunState;
 use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
 
 const ASK: &str = "Make the file `done`.";
 
@@ -47,6 +50,26 @@ fn a_run_that_the_limit_of_turns_ended_goes_on_with_a_higher_one() {
     let ended = ended.again(&["runs", "show", "last"]).run();
     assert!(ended.stdout.contains("● resumed"), "{}", ended.story());
     must_replay(ended);
+}
+
+#[test]
+fn a_run_without_changes_goes_on_in_its_worktree_unless_that_is_gone() {
+    let model = Model::new([shell("true"), write("done", "2\n"), say("Done.")]);
+    let task = format!("---\nbudget: {{ turns: 1 }}\nisolation: worktree\n---\n{ASK}");
+    let ended = Fledge::simple(&model).task(&task).committed().run();
+    let report = ended.must_be(4, "max_turns");
+    let folder = PathBuf::from(report["worktree"]["path"].as_str().unwrap());
+    assert_eq!(report["worktree"]["state"], "kept", "{}", ended.story());
+    let away = folder.with_extension("away");
+    fs::rename(&folder, &away).unwrap();
+    let ended = resumed(ended, &model, &["--max-turns=9"]);
+    ended.must_exit(5);
+    assert!(ended.stderr.contains("is gone"), "{}", ended.story());
+    let [row] = ended.rows().try_into().unwrap();
+    let StoredRunState::Ended(outcome) = row.state else { panic!("{:?}", row.state) };
+    assert_eq!((outcome.reason.as_str(), model.count()), ("max_turns", 1));
+    fs::rename(&away, &folder).unwrap();
+    resumed(ended, &model, &["--max-turns=9"]).must_be(0, "verified");
 }
 
 #[test]

@@ -168,7 +168,7 @@ impl RunsContext {
         let keys = rows.iter().filter_map(|row| row.head.run_key.as_deref());
         let failure = CliError::input(anyhow!("{error}:\n  {named}"));
         let failure = failure.hint("give a longer prefix; `fledge runs list` shows all runs");
-        Err(failure.near(name, WORDS.into_iter().chain(keys).chain(starts)))
+        Err(failure.near(name, WORDS.into_iter().filter(|word| *word != name).chain(keys).chain(starts)))
     }
 
     /// Finds a run to resume or continue. A run of another project must be named by its whole id.

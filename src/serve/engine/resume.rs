@@ -50,7 +50,7 @@ impl From<ResumeError> for RejectedResume {
     fn from(error: ResumeError) -> Self {
         match error {
             ResumeError::Limits(limit) => Self::Limit(limit),
-            error @ ResumeError::Over { .. } => Self::Over(error.to_string()),
+            error @ (ResumeError::Over { .. } | ResumeError::NotReady { .. }) => Self::Over(error.to_string()),
             ResumeError::Store(error) => Self::Fault(error.into()),
             error => Self::Fault(error.into()),
         }
