@@ -7,12 +7,14 @@ use crate::batch::evaluation::Evaluation;
 use crate::batch::{BatchRecord, BatchSummary, plan};
 use crate::driver::EventRecord;
 use crate::report::Report;
+use crate::report::job::unbegun_report;
+use crate::verdict::Reason;
 use crate::yaml::schema::{DIALECT, document};
 use crate::{config, lane, task};
 use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[derive(Debug, Args)]
 #[command(
@@ -54,9 +56,7 @@ impl SchemaName {
             Self::Task => task::schema(),
             Self::Lane => lane::schema(),
             Self::Config => config::schema(),
-            Self::Report => {
-                of_type::<Report>("report", "A fledge report", "What a run came to: what `--report` writes.")
-            }
+            Self::Report => of_report(),
             Self::Event => of_type::<EventRecord>(
                 "event",
                 "A fledge event",
@@ -102,9 +102,33 @@ fn of_type<T: JsonSchema>(name: &str, title: &str, what: &str) -> Value {
     document(name, title, what, root)
 }
 
+/// Returns the schema of a run's report. A report of a run that could not begin has fewer keys, and
+/// a `run` of null.
+fn of_report() -> Value {
+    let mut schema = of_type::<Report>("report", "A fledge report", "What a run came to: what `--report` writes.");
+    let unbegun = unbegun_report(0, Reason::BadInput, "");
+    let unbegun: Vec<&String> = unbegun.as_object().into_iter().flatten().map(|(key, _)| key).collect();
+    let required = schema["required"].take();
+    let run = schema["properties"]["run"].take();
+    schema["properties"]["run"] = json!({ "description": run["description"], "anyOf": [run, { "type": "null" }] });
+    schema["required"] = json!(unbegun);
+    schema["if"] = json!({ "properties": { "run": { "type": "string" } } });
+    schema["then"] = json!({ "required": required });
+    schema
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_schema_of_a_report_takes_that_of_a_run_that_could_not_begin() {
+        let schema = jsonschema::draft202012::new(&of_report()).unwrap();
+        let mut report = unbegun_report(2, Reason::BadInput, "no task");
+        assert!(schema.is_valid(&report));
+        report["run"] = json!("0198f2c4-0000-7000-8000-000000000000");
+        assert!(!schema.is_valid(&report), "a run that began has more keys");
+    }
 
     #[test]
     fn every_schema_is_one_by_the_rules_of_its_dialect() {

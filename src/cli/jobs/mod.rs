@@ -161,10 +161,11 @@ impl JobsContext {
 }
 
 fn list(place: &JobsContext) -> Result<u8, CliError> {
-    let jobs = place.jobs()?;
+    let (jobs, server) = (place.jobs()?, ServeLease::address(&place.folder));
     if place.json {
         let jobs: Vec<JobData> = jobs.into_iter().map(|(shown, last)| JobData::new(shown, last.as_ref())).collect();
-        print_json(&json!({ "schema_version": JOBS_SCHEMA_VERSION, "jobs": jobs }).to_string()).map_err(no_output)?;
+        let all = json!({ "schema_version": JOBS_SCHEMA_VERSION, "server": server, "jobs": jobs });
+        print_json(&all.to_string()).map_err(no_output)?;
         return Ok(0);
     }
     if jobs.is_empty() {
@@ -174,6 +175,10 @@ fn list(place: &JobsContext) -> Result<u8, CliError> {
     }
     let lines: Vec<StyledLine> = jobs.iter().flat_map(|(shown, last)| lines(place, shown, last.as_ref())).collect();
     print_data(&paint::page(&lines)).map_err(no_output)?;
+    if server.is_none() && jobs.iter().any(|(job, _)| job.next.is_some()) {
+        let none = "no server is running for this project, so no job starts: run `fledge serve`";
+        paint::line(&[(Tone::Warn, none.to_owned())]);
+    }
     Ok(0)
 }
 

@@ -87,6 +87,11 @@ fn a_scheduled_task_that_cannot_be_run_fails_by_itself_and_its_monitor_says_so()
     assert_eq!(send(&server, "DELETE", "/v1/monitors/nightly", "").status, 409);
     let listed = place.says(&["jobs", "list"], &[]);
     assert!(listed.contains("nightly") && listed.contains("0 3 * * *") && listed.contains("is never due"), "{listed}");
+    let none = "no server is running for this project, so no job starts: run `fledge serve`";
+    assert!(!listed.contains(none), "{listed}");
+    server.stop();
+    let listed = place.says(&["jobs", "list"], &[]);
+    assert!(listed.contains("nightly") && listed.contains(none), "{listed}");
 }
 
 #[test]
