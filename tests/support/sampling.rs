@@ -5,7 +5,7 @@
 //! `FLEDGE_TEST_PART=2/7` tries the second of seven parts, which together cover everything.
 //! `FLEDGE_TEST_ROWS=T01,F13` tries only the rows of these names.
 //!
-//! A run also draws one in six of the longest tests, or one in `FLEDGE_TEST_LONG`. It runs all of
+//! A run also draws one in ten of the longest tests, or one in `FLEDGE_TEST_LONG`. It runs all of
 //! them with `FLEDGE_TEST_ALL=1`, or if tests are selected by name (`cargo test --test it gate::`).
 
 use super::{Dice, note};
@@ -89,7 +89,7 @@ pub(crate) fn is_drawn(place: &str) -> bool {
         _ if is_whole() => 1,
         Ok(number) => number.parse::<NonZeroUsize>().expect("FLEDGE_TEST_LONG is a whole number from 1").get(),
         Err(_) if are_named(std::env::args().skip(1)) => 1,
-        Err(_) => 6,
+        Err(_) => 10,
     });
     match Part::of_this_run() {
         Some(part) => hash(place) as usize % part.of + 1 == part.number,
