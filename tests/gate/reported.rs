@@ -6,9 +6,15 @@ use serde_json::{Value, json};
 
 /// Runs a script on a project with these files and a lane with one command.
 fn run(files: &[(&str, &str)], command: &str, script: &str) -> Ended {
+    run_with(&[], files, command, script)
+}
+
+/// Runs a script like [`run`], with flags.
+fn run_with(flags: &[&str], files: &[(&str, &str)], command: &str, script: &str) -> Ended {
     let model = Model::new([shell(script), say("Done.")]);
     let lane = format!("steps: [{{ name: test, run: {command:?} }}]\n");
     let fledge = Fledge::simple(&model).lane("verify", &lane).arg("--max-retries=0");
+    let fledge = flags.iter().fold(fledge, |fledge, flag| fledge.arg(flag));
     files.iter().fold(fledge, |fledge, (path, text)| fledge.file(path, text)).run()
 }
 
@@ -95,4 +101,29 @@ fn a_test_that_passes_only_on_its_second_try_is_noted() {
     let report = ended.must_be(0, "verified");
     let noted = "tests passed only when they were tried again: tests/test_calc.py::test_sum";
     assert!(report.to_string().contains(noted), "{}", ended.story());
+}
+
+#[test]
+fn a_value_of_the_product_that_tests_take_goes_with_the_flag_that_the_message_names() {
+    long_test!();
+    if !Need::has_program("pytest") || !Need::has_program("node") {
+        return Need::Python.lacks("no pytest or no node");
+    }
+    let python = "import calc, pytest\n\n@pytest.mark.parametrize('v', calc.VALUES)\ndef test_v(v): assert v\n";
+    let python = [("calc.py", "VALUES = [1, 2, 3]\n"), ("tests/test_v.py", python)];
+    let node = "const { VALUES } = require('../calc.js');\n\
+        for (const v of VALUES) require('node:test')(`value ${v}`, () => {});\n";
+    let node = [("calc.js", "exports.VALUES = [1, 2, 3];\n"), ("test/v.test.js", node)];
+    for (files, command, product, test) in [
+        (&python, "python3 -m pytest -q", "calc.py", "tests/test_v.py"),
+        (&node, "node --test", "calc.js", "test/v.test.js"),
+    ] {
+        let script = format!("sed -i 's/, 3//' {product}");
+        let named = format!("if the task moves, renames or removes these tests, use --allow-edit {test}");
+        let refused = run(files, command, &script);
+        must_be_refused(&refused, &named);
+        let ended = run_with(&[&format!("--allow-edit={test}")], files, command, &script);
+        let report = ended.must_be(0, "verified");
+        assert!(report["warnings"].to_string().contains("tests of the base did not run"), "{}", ended.story());
+    }
 }

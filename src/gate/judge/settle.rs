@@ -100,9 +100,9 @@ impl GateRun<'_> {
         Err(self.written(findings))
     }
 
-    /// Returns whether a lane only added the work's new dependencies, from the same sources, to lock
-    /// files that the work left as on the base. An agent without a network cannot do that. Adds a
-    /// note.
+    /// Returns whether a lane only added new dependencies of the work, from the same sources, to
+    /// lock files that the work left as on the base. An agent without a network cannot do that.
+    /// Adds a note.
     async fn completes_locks(
         &self,
         tree: &TreeId,

@@ -62,14 +62,14 @@ impl GateRun<'_> {
         let (mut left, mut flags) = (Vec::new(), Vec::new());
         for mut short in shortfalls {
             let shown = short.to_string();
-            self.forget_opened_parameters(&mut short.gone);
+            self.forget_opened(&mut short.gone);
             if edits.explain(&short.gone) {
                 record.notes.push(format!("allow_edit: {shown}"));
                 continue;
             }
             let flag = |path: &str| HeldBack::new(&self.opening(path), "changed", "").flag;
             flags.extend(edits.closed(&short.gone).filter_map(|file| flag(&file.path)));
-            flags.extend(self.of_parameters(&short.gone).await?.iter().filter_map(|path| flag(path)));
+            flags.extend(self.with_values(&short.gone).await?.iter().filter_map(|path| flag(path)));
             left.push(shown);
         }
         if left.is_empty() {
@@ -84,18 +84,19 @@ impl GateRun<'_> {
         Err(self.fell_short(record, &left.join("\n")))
     }
 
-    /// Removes the tests with parameters that are in opened files. The product may hold the
-    /// parameters, so these files need not have changed.
-    fn forget_opened_parameters(&self, gone: &mut MissingTests) {
+    /// Removes the tests in opened files whose names may have values of the product. These files
+    /// need not have changed.
+    fn forget_opened(&self, gone: &mut MissingTests) {
         if let MissingTests::Tests(names) = gone {
-            names.retain(|name| !file_of_parameters(name).is_some_and(|path| self.gate.policy.opens_tests_in(path)));
+            names.retain(|name| !file_of_values(name).is_some_and(|path| self.gate.policy.opens_tests_in(path)));
         }
     }
 
-    /// Returns the files of the base with those of the tests that have parameters.
-    async fn of_parameters(&self, gone: &MissingTests) -> Result<BTreeSet<String>, TreesError> {
+    /// Returns the files of the base with those of the tests whose names may have values of the
+    /// product.
+    async fn with_values(&self, gone: &MissingTests) -> Result<BTreeSet<String>, TreesError> {
         let MissingTests::Tests(names) = gone else { return Ok(BTreeSet::new()) };
-        let named: BTreeSet<&str> = names.iter().filter_map(|name| file_of_parameters(name)).collect();
+        let named: BTreeSet<&str> = names.iter().filter_map(|name| file_of_values(name)).collect();
         let mut found = BTreeSet::new();
         for path in named.into_iter().take(NAMED) {
             if !self.text(self.gate.base(), path).await?.is_empty() {
@@ -216,7 +217,10 @@ impl Edits {
     /// tests.
     fn closed<'e>(&'e self, gone: &'e MissingTests) -> impl Iterator<Item = &'e Edited> {
         let may_have = move |file: &&Edited| match gone {
-            MissingTests::Tests(names) => names.iter().any(|name| has_test(&file.was, name)),
+            MissingTests::Tests(names) => {
+                let may_test = file.is_test || has_tests(&file.was) || file.was.contains(">>>");
+                may_test && names.iter().any(|name| has_test(&file.was, name))
+            }
             MissingTests::Packages(names) => names.iter().any(|name| file.is_test && self.is_of_package(file, name)),
             MissingTests::Count(_) => has_tests(&file.was) || (file.is_test && !file.was.is_empty()),
             MissingTests::Changed(names) => names.iter().any(|name| file.has_changed(name)),
@@ -234,10 +238,11 @@ impl Edits {
     }
 }
 
-/// Returns the file of a test with parameters, as pytest names it: `FILE::test_a[1]`.
-fn file_of_parameters(name: &str) -> Option<&str> {
-    let (file, test) = name.split_once("::")?;
-    test.ends_with(']').then_some(file)
+/// Returns the file of a test whose name may have values of the product: `FILE::test_a[1]` of
+/// pytest, and `FILE > value 1` of runners of JavaScript.
+fn file_of_values(name: &str) -> Option<&str> {
+    let of_pytest = || name.split_once("::").filter(|(_, test)| test.ends_with(']'));
+    name.split_once(" > ").or_else(of_pytest).map(|(file, _)| file).filter(|file| file.contains('.'))
 }
 
 #[cfg(test)]
@@ -274,6 +279,13 @@ mod tests {
         assert_eq!(edits(false, None).closed(&MissingTests::Count(1)).count(), 1);
 
         let package = |name: &str| MissingTests::Packages([name.to_owned()].into());
+        let files = vec![edited("calc.js", "exports.VALUES = [1, 3];\n", "exports.VALUES = [1];\n", false)];
+        let product = Edits { files, module: None };
+        assert_eq!(product.closed(&named(&["test/v.test.js > value 3"])).count(), 0, "it has no tests");
+        assert_eq!(file_of_values("test/v.test.js > values > 3"), Some("test/v.test.js"));
+        assert_eq!(file_of_values("tests/test_v.py::test_v[3]"), Some("tests/test_v.py"));
+        assert_eq!(file_of_values("tests/test_v.py::test_v"), None);
+
         let go = "func TestA(t *testing.T) {}\n";
         let files = vec![edited("a_test.go", go, "", true), edited("deep/b_test.go", go, go, true)];
         let edits = Edits { files, module: Some("example.com/a".into()) };
