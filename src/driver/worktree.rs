@@ -145,7 +145,7 @@ pub(super) fn must_stand(worktree: Option<&Worktree>) -> Result<(), String> {
 }
 
 /// Returns true if a run with this result may be resumed and then needs its worktree, even without
-/// changes in it. A failed gate is no such result: without changes, another attempt is a new run.
+/// changes in it. A failed gate does not count: without changes, another attempt is a new run.
 fn is_for_now(result: &TaskResult) -> bool {
     let is_ended_from_outside = result.cancelled && result.stopped_by == Some(StopCause::Terminate);
     let is_limited = result.reason.limit().is_some_and(|limit| limit != LimitName::Retries);

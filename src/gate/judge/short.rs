@@ -204,7 +204,7 @@ impl Edits {
     }
 
     /// Returns whether opened files have lost a test, and at least as many tests as are missing
-    /// under its name. A test counts once, whatever its parameters.
+    /// under its name. A test counts once, regardless of its parameters.
     fn explain_name(&self, name: &str, all: &BTreeSet<String>) -> bool {
         let has_lost = |file: &&Edited| has_lost(&file.was, &file.is, name);
         let number: u64 = self.opened().filter(has_lost).map(|file| lost(&file.was, &file.is).max(1)).sum();

@@ -157,7 +157,7 @@ fn file(sentence: &str) -> Option<ModelQuery> {
         return None;
     }
     if tail.contains(", but ") {
-        return None; // the sentence goes on with the opposite
+        return None; // the sentence continues with the opposite
     }
     let mut others = tail.split([' ', ',', '`', '"']);
     let is_alone = !others.any(|word| is_path(word.trim_end_matches(['.', '?', '!', ':', '\u{2026}'])));
