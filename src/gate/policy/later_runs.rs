@@ -13,6 +13,22 @@ const MOST: usize = 500;
 /// A document that is never a task of the folder in which it is.
 const README: &str = "README.md";
 
+/// Other documents that are not tasks of their folder, unless a batch names them.
+const DOCUMENTS: [&str; 12] = [
+    "authors.md",
+    "changelog.md",
+    "changes.md",
+    "code_of_conduct.md",
+    "contributing.md",
+    "history.md",
+    "license.md",
+    "maintainers.md",
+    "news.md",
+    "roadmap.md",
+    "security.md",
+    "support.md",
+];
+
 /// Reason for protecting a task.
 pub(super) const TASK: &str = "it is a task, and defines work that runs later";
 /// Keys of a task that the front matter of other documents has too.
@@ -89,9 +105,11 @@ impl BaseTasks {
         };
         let is_tasks = |folder: &str| folder.eq_ignore_ascii_case("tasks");
         let in_tasks = || folder_of(path).split('/').next().is_some_and(is_tasks);
-        path.ends_with(".md")
-            && name_of(path) != README
-            && (self.folders.contains(folder_of(path)) || is_named() || in_tasks())
+        let is_beside_tasks = || {
+            let is_document = DOCUMENTS.iter().any(|name| name.eq_ignore_ascii_case(name_of(path)));
+            !is_document && self.folders.contains(folder_of(path))
+        };
+        path.ends_with(".md") && name_of(path) != README && (is_beside_tasks() || is_named() || in_tasks())
     }
 
     /// Returns the reason for rejecting a new or changed file that defines work that runs later.
@@ -260,6 +278,8 @@ mod tests {
         for (path, is) in [
             ("chores/new.md", true),
             ("chores/README.md", false),
+            ("chores/CHANGELOG.md", false),
+            ("ops/new/CHANGELOG.md", true),
             ("chores/deep/new.md", false),
             ("chores/new.txt", false),
             ("docs/new.md", false),

@@ -39,7 +39,7 @@ pub fn table() -> String {
          | all | a link that replaces a folder of the base with a manifest | {} |\n| all | a link that replaces a folder below which no module, program or header may be new | {} |\n\
          | Go | a new `vendor/modules.txt` | {} |\n\
          | fledge | a Markdown file whose front matter has one of {} | {} |\n\
-         | fledge | a Markdown file, except `README.md`, that a batch of the base names, in a folder of which half of the documents are tasks, or in `tasks` in another case | {} |\n\
+         | fledge | a Markdown file, except `README.md`, that a batch of the base names, in a folder of which half of the documents are tasks (except `CHANGELOG.md`, `CONTRIBUTING.md` and similar names), or in `tasks` in another case | {} |\n\
          | fledge | a YAML file whose `tasks` name a Markdown file, a pattern or a folder of tasks, and that has no key but {} | {} |\n",
         loaded::LOADED, loaded::LOADS, vendored::NEARER, vendored::VENDORED, loaded::LOADED, vendored::LINKED, shadows::LINKED, vendored::REPLACES,
         globs(&later_runs::keys().collect::<Vec<_>>()), later_runs::TASK, later_runs::TASK, globs(&later_runs::BATCH_KEYS), later_runs::BATCH,
