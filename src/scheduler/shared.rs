@@ -121,9 +121,7 @@ impl Scheduler {
             if let Some(folder) = &mut folder {
                 folder.listen().await; // before the scan, so that no change after it is missed
             }
-            if let Err(error) = self.scan().await {
-                tracing::warn!("cannot look for scheduled tasks: {error}");
-            }
+            self.look().await;
             for name in self.shared.untended() {
                 tenders.spawn(JobLoop::new(Arc::clone(&self.shared), name).tend());
             }
@@ -143,7 +141,14 @@ impl Scheduler {
         tenders.shutdown().await;
     }
 
-    /// Looks for tasks that have a schedule now.
+    /// Looks for tasks that have a schedule now. A server does this before its first answer. Only
+    /// logs a failure.
+    pub async fn look(&self) {
+        if let Err(error) = self.scan().await {
+            tracing::warn!("cannot look for scheduled tasks: {error}");
+        }
+    }
+
     async fn scan(&self) -> Result<(), JobError> {
         let Some(submit) = self.submit.clone() else { return Ok(()) };
         let (workspace, ledger) = (self.workspace.clone(), self.shared.ledger.clone());

@@ -74,6 +74,7 @@ async fn served(
     let app_state = AppState::new(parts);
     let resources = JobResources { submit: Arc::new(engine.clone()), tasks, plan: plan.clone() };
     let scheduler = jobs::scheduler(&app_state, &site, environment, resources)?;
+    scheduler.look().await;
     app_state.employ(scheduler.clone());
     print_data(&paint::one_line(&format!("fledge serves {project} at {url}"))).map_err(no_output)?;
     if !arguments.no_link {

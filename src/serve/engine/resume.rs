@@ -6,11 +6,21 @@ use super::{Engine, EngineError, Overrides, beside, now_ms};
 use crate::driver::{LimitError, ResumeError, check_resume};
 use crate::id::RunId;
 use crate::limits::NewLimits;
-use crate::queue::{JobId, Queue, QueueState, Submitted};
+use crate::queue::{JobId, Queue, QueueState, QueuedJob, Submitted};
 use crate::store::{RunRow, StoredRunState};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// The maximum number of looks at a run that has ended and that the server has not left, and the
+/// pause between two.
+const TRIES: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The job of a run with its payload. `None` if no request of this server began the run.
+type KnownJob = Option<(QueuedJob, String)>;
 
 /// The reason why a run was not resumed. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
@@ -70,10 +80,7 @@ impl Engine {
         }
         let open = || RejectedResume::Open { run: run.clone() };
         let job = JobId::parse(run.as_str()).map_err(EngineError::from)?;
-        let known = engine_state.queue.job_and_payload(&job).await.map_err(EngineError::from)?;
-        if known.as_ref().is_some_and(|(job, _)| is_open(job.state)) || engine_state.live_run(run).is_some() {
-            return Err(open());
-        }
+        let Some(known) = self.closed(run, &job).await? else { return Err(open()) };
         let wanted = run.clone();
         let checked = engine_state.stored(move |store| {
             let row = store.run(&wanted)?;
@@ -102,6 +109,24 @@ impl Engine {
         }
         engine_state.ring.run(json!({ "id": run, "state": "queued" }));
         Ok(())
+    }
+
+    /// Returns the job of a run and its payload, if the server has left the run. `None` if the run
+    /// waits or is under way. The outcome of a run is recorded a moment before the server leaves
+    /// it, so this waits for that moment.
+    async fn closed(&self, run: &RunId, job: &JobId) -> Result<Option<KnownJob>, EngineError> {
+        for _ in 0..TRIES {
+            let known = self.engine_state.queue.job_and_payload(job).await?;
+            let state = known.as_ref().map(|(job, _)| job.state);
+            if !state.is_some_and(is_open) && self.engine_state.live_run(run).is_none() {
+                return Ok(Some(known));
+            }
+            if state == Some(QueueState::Queued) || self.outcome(run).await?.is_none() {
+                break;
+            }
+            sleep(PAUSE).await;
+        }
+        Ok(None)
     }
 
     /// Returns true if the resume of an ended run waits: for a slot, or for its place.

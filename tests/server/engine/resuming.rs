@@ -11,12 +11,6 @@ fn in_two_turns() -> Model {
     Model::new([write("half", "1\n"), write("done", "2\n"), say("Done.")])
 }
 
-/// Waits until the server has left an ended run: until then it is under way.
-async fn is_left(server: &Server, run: &str) {
-    let mut stream = server.follow(run, None).await;
-    while stream.next().await.is_some_and(|heard| heard.name.is_none()) {}
-}
-
 async fn resume(server: &Server, run: &str, limits: Value) -> (u16, Value) {
     let (status, answer) = server.post(&format!("/v1/runs/{run}/resume"), limits).await;
     (status.as_u16(), answer)
@@ -30,7 +24,6 @@ async fn a_run_that_a_limit_ended_goes_on_with_a_higher_limit() {
     let server = site.serve(&[]);
     let run = server.submit(ONE_TURN).await;
     assert_eq!(server.ended(&run).await["outcome"]["reason"], "max_turns");
-    is_left(&server, &run).await;
     let (status, row) = resume(&server, &run, json!({ "max_turns": 9, "max_time": "2h" })).await;
     assert_eq!((status, &row["state"], &row["outcome"]), (202, &json!("queued"), &Value::Null), "{row:#}");
     let row = server.until(&run, |row| row["outcome"]["reason"] == "verified").await;
@@ -53,7 +46,6 @@ async fn what_cannot_be_resumed_is_refused_with_the_limit_or_the_reason() {
     let server = site.serve(&[]);
     let run = server.submit(ONE_TURN).await;
     server.ended(&run).await;
-    is_left(&server, &run).await;
     let reached = format!("run {run} cannot go on: the turn limit was reached; raise max_turns");
     let used = format!("max_tokens 5 is too low: 110 are used by run {run} already");
     for (limits, field, says) in [

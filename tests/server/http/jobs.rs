@@ -75,8 +75,7 @@ fn a_scheduled_task_that_cannot_be_run_fails_by_itself_and_its_monitor_says_so()
     fs::write(tasks.join("broken.md"), "---\nschedule: \"0 0 31 2 *\"\n---\nDo it.\n").unwrap();
     let server = place.serve(&[]);
     server.says("cannot run the scheduled task `broken`");
-    // The server looks for tasks just after its start.
-    until("the job `nightly`", || send(&server, "POST", "/v1/jobs/nightly/run", "").status == 202);
+    assert_eq!(send(&server, "POST", "/v1/jobs/nightly/run", "").status, 202);
     let run = ended(&server, "nightly");
     assert_eq!((run["state"].clone(), run["due_at"].clone()), (json!("failed"), Value::Null), "{run}");
     let monitor = json_of(&server.get("/v1/monitors/nightly"));
