@@ -180,15 +180,18 @@ fn paths_outside<'l>(line: &'l str, root: &Path) -> impl DoubleEndedIterator<Ite
     words.into_iter().filter(move |word| word.len() > 1 && word.starts_with('/') && !Path::new(word).starts_with(root))
 }
 
-/// Returns the problem with a file that a step could not open although it exists by hand, and the
-/// remedy. A message of a shell begins with the script that prints it, so the last path counts.
+/// Returns the problem with a file that a script could not run or source although it exists by
+/// hand, and the remedy. Only the last line counts, and only if a shell printed it: other programs
+/// may do without the file. The last path is the file, because the line begins with the script.
 fn hidden_path(step: &StepReport, root: &Path) -> Option<(String, String)> {
-    const SIGNS: [&str; 2] = ["no such file", "enoent"];
-    let absent = lines(step).filter(|line| SIGNS.iter().any(|sign| line.to_lowercase().contains(sign)));
-    let last = absent.filter_map(|line| paths_outside(line, root).next_back().map(Path::new));
-    let path = last.into_iter().find(|path| path.is_file())?;
+    let line = lines(step).find(|line| !line.is_empty())?;
+    let (script, rest) = line.split_once(": ")?;
+    let is_place = |text: &str| text.strip_prefix("line ").unwrap_or(text).parse::<u32>().is_ok();
+    let is_of_shell = rest.split_once(": ").is_some_and(|(place, _)| is_place(place)) && !script.contains(' ');
+    let path = paths_outside(line, root).next_back().map(Path::new).filter(|path| path.is_file())?;
     let cure = "put it into a folder that a room shows (see `fledge docs explanation/sandbox`), or run the lane with `room: in-place`";
-    Some((format!("a room does not show the file {}", path.display()), cure.to_owned()))
+    let is_absent = line.contains("No such file") && is_of_shell;
+    is_absent.then(|| (format!("a room does not show the file {}", path.display()), cure.to_owned()))
 }
 
 /// Returns the problem with a path outside of the project that no step may write, and the remedy.
@@ -279,6 +282,12 @@ mod tests {
             ),
             ("npm test", 1, "Error: EROFS: read-only file system, open '/opt/x/a'\n", "it may not write `/opt/x/a`"),
             ("tool -q", 2, &unsourced, &format!("a room does not show the file {path}/there")),
+            (
+                "tool -q",
+                1,
+                &format!("/h/bin/tool: line 2: {path}/there: No such file or directory\n"),
+                &format!("a room does not show the file {path}/there"),
+            ),
         ] {
             let reported = why(&[step(command, code, excerpt)], &around(path, false));
             assert!(reported.as_ref().is_some_and(|reported| reported.contains(text)), "{command}: {reported:?}");
@@ -294,7 +303,9 @@ mod tests {
             ("npm test", 1, "AssertionError: page not found\n"),
             ("sh test.sh", 1, "touch: cannot touch '/p/tests/x': Read-only file system\n"),
             ("sh test.sh", 1, "touch: cannot touch 'x': Read-only file system\n"),
-            ("sh test.sh", 1, "cat: /nowhere/x: No such file or directory\n"),
+            ("sh test.sh", 1, "test.sh: 3: .: cannot open /nowhere/x: No such file\n"),
+            ("sh test.sh", 1, "cat: /etc/passwd: No such file or directory\n"),
+            ("sh test.sh", 1, "test.sh: line 2: /etc/passwd: No such file or directory\n1 failed\n"),
             ("make", 2, "/bin/sh: 1: cannot create tests/x: Read-only file system\n"),
         ] {
             assert_eq!(why(&[step(command, code, excerpt)], &around("/bin", false)), None, "{command}");
