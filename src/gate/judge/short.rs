@@ -218,7 +218,8 @@ impl Edits {
     fn closed<'e>(&'e self, gone: &'e MissingTests) -> impl Iterator<Item = &'e Edited> {
         let may_have = move |file: &&Edited| match gone {
             MissingTests::Tests(names) => {
-                let may_test = file.is_test || has_tests(&file.was) || file.was.contains(">>>");
+                let is_product = inside::may_have(&file.path) && !file.is_test;
+                let may_test = !is_product || has_tests(&file.was) || file.was.contains(">>>");
                 may_test && names.iter().any(|name| has_test(&file.was, name))
             }
             MissingTests::Packages(names) => names.iter().any(|name| file.is_test && self.is_of_package(file, name)),
