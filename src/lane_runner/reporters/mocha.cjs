@@ -3,7 +3,9 @@
 const Module = require("node:module");
 const { Run } = require("./run.cjs");
 
-const names = (test) => [test.file, ...test.titlePath()];
+/** Returns the titles of a test and its suites. Mocha before 4 has no `titlePath`. */
+const titles = (test) => [...(test.parent ? titles(test.parent) : []), test.title].filter(Boolean);
+const names = (test) => [test.file, ...(test.titlePath ? test.titlePath() : titles(test))];
 
 /** Makes the next run of a runner report its tests. `start` is called before it. */
 function listen(Runner, start) {
