@@ -3,8 +3,10 @@
 use super::go;
 use super::runners::{is_node_sum, node_name};
 use super::tap;
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 /// The maximum number of names for a family. The names of a family with more are not compared.
 pub(super) const MOST_NAMES: usize = 20_000;
@@ -233,8 +235,8 @@ fn is_timed_sum(line: &str) -> bool {
 }
 
 /// Removes the parts of a name that differ from run to run. These are the values after the number
-/// of a parameterized test (`[1] 0.73`), hash codes (`Object@1b2c3d`), and bytes in memory
-/// (`16-byte object <90-F3`).
+/// of a parameterized test (`[1] 0.73`), hash codes (`Object@1b2c3d`), bytes in memory
+/// (`16-byte object <90-F3`), and what [`CHANGING`] finds.
 pub(super) fn stable(name: &str) -> String {
     let end = name.find("-byte object <").or_else(|| number_end(name)).unwrap_or(name.len());
     let mut parts = name[..end].split('@');
@@ -244,8 +246,17 @@ pub(super) fn stable(name: &str) -> String {
         text.push('@');
         text.push_str(if digits >= 4 { &part[digits..] } else { part });
     }
-    text
+    CHANGING.replace_all(&text, "").into_owned()
 }
+
+/// Moments, times of day, random numbers, seconds since 1970, addresses, and UUIDs.
+static CHANGING: LazyLock<Regex> = LazyLock::new(|| {
+    let moment = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)?Z?";
+    let time = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?";
+    let number = r"[0-9]*\.[0-9]{5,}(?:e-[0-9]+)?|[0-9]{10,}(?:\.[0-9]+)?";
+    let hex = "0x[0-9a-fA-F]{6,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+    Regex::new(&format!("{hex}|{moment}|{time}|{number}")).expect("a pattern that is tested")
+});
 
 /// Returns the end of the first number in brackets.
 fn number_end(name: &str) -> Option<usize> {

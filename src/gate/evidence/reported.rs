@@ -168,10 +168,12 @@ mod tests {
 
     #[test]
     fn values_in_names_may_differ_and_their_number_may_not_fall() {
-        let base = report(&[("t[0x7f01]", Passed), ("t[12:04:05]", Passed), ("u@1b2c3d", Passed)]);
-        let other = report(&[("t[0x7f02]", Passed), ("t[12:04:09]", Passed), ("u@1b2c3e", Passed)]);
+        let base =
+            report(&[("t[0x7f01]", Passed), ("t[12:04:05]", Passed), ("u@1b2c3d", Passed), ("0.81472 is", Passed)]);
+        let other =
+            report(&[("t[0x7f02]", Passed), ("t[12:04:09]", Passed), ("u@1b2c3e", Passed), ("0.132345 is", Passed)]);
         assert_eq!(told(&base, &other), "");
-        let fewer = report(&[("t[0x7f01]", Passed), ("u@1b2c3e", Passed)]);
+        let fewer = report(&[("t[0x7f01]", Passed), ("u@1b2c3e", Passed), ("0.5 is", Passed), ("0.99999 is", Passed)]);
         assert_eq!(told(&base, &fewer), "tests of the base did not run: t[12:04:05]");
     }
 

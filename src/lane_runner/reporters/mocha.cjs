@@ -5,9 +5,8 @@ const { Run } = require("./run.cjs");
 
 /** Returns the titles of a test and its suites. Mocha before 4 has no `titlePath`. */
 const titles = (test) => [...(test.parent ? titles(test.parent) : []), test.title].filter(Boolean);
-/** Returns a title without long fractions: a title with a random number differs in each run. */
-const steady = (title) => String(title).replace(/\d*\.\d{5,}/g, "#");
-const names = (test) => [test.file, ...(test.titlePath ? test.titlePath() : titles(test)).map(steady)];
+const names = (test) => [test.file, ...(test.titlePath ? test.titlePath() : titles(test))];
+const STATES = { pass: "passed", fail: "failed", retry: "retried", pending: "skipped" };
 
 /** Makes the next run of a runner report its tests. `start` is called before it. */
 function listen(Runner, start) {
@@ -16,10 +15,15 @@ function listen(Runner, start) {
     Runner.prototype.run = run;
     start();
     const report = new Run();
-    this.on("pass", (test) => report.test(names(test), "passed"));
-    this.on("fail", (test) => report.test(names(test), "failed"));
-    this.on("retry", (test) => report.test(names(test), "retried"));
-    this.on("pending", (test) => report.test(names(test), "skipped"));
+    for (const [event, state] of Object.entries(STATES)) {
+      this.on(event, (test) => {
+        try {
+          report.test(names(test), state);
+        } catch {
+          // Mocha before 4 ends without an error if a listener throws.
+        }
+      });
+    }
     this.once("end", () => report.end());
     return run.apply(this, args);
   };

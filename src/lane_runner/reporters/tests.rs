@@ -140,6 +140,35 @@ async fn node_reports_each_test_and_prints_what_it_printed_before() {
     }
 }
 
+/// The parts of Mocha 3 that the reporter uses: its tests have no `titlePath`.
+const MOCHA: [(&str, &str); 2] = [
+    (
+        "node_modules/mocha/lib/runner.js",
+        "module.exports = class Runner extends require('node:events') {
+  runTests() {}
+  run() {
+    const suite = { title: 'is', parent: { title: '' } };
+    this.emit('pass', { title: 'a', parent: suite, file: 'test.js' });
+    this.emit('pass', { get title() { throw new Error('no title'); }, parent: suite });
+    this.emit('fail', { title: 'b', parent: suite, file: 'test.js' });
+    this.emit('end');
+    process.exitCode = 1;
+  }
+};",
+    ),
+    ("node_modules/mocha/bin/_mocha", "const Runner = require('../lib/runner.js');\nnew Runner().run();"),
+];
+
+#[tokio::test]
+async fn mocha_before_4_reports_each_test_and_a_bad_one_does_not_stop_it() {
+    if !has("node") {
+        return;
+    }
+    let (code, output, report) = run("node node_modules/mocha/bin/_mocha", &MOCHA).await;
+    let expected = [("test.js > is > a", Passed), ("test.js > is > b", Failed)];
+    assert_eq!((code, states(&report), report.broken), (Some(1), expected.to_vec(), 0), "{output}");
+}
+
 #[tokio::test]
 async fn a_failed_try_that_a_plugin_of_pytest_repeats_is_reported() {
     if !has("pytest") {
