@@ -205,8 +205,12 @@ fn steady(result: &str) -> Cow<'_, str> {
         let time = r"\b(?:\d+h)?\d+m\d+(?:\.\d+)?s\b|(?:\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b\s?)+";
         // `duration_ms 101.1` of node, `0.02 usr` of prove, `274.3 runs/s` of minitest
         let timed = r"\b[a-z_]*(?:duration|elapsed|time)[a-z_]*\W{1,3}\d+(?:\.\d+)?|\b\d+\.\d+ (?:c?usr|c?sys|cpu|real|user|wallclock)\b|\b\d+(?:\.\d+)? [a-z]+/s\b";
+        // `1,234 ns/iter (+/- 56)` of `cargo bench`, `1000000  1234 ns/op` of Go,
+        // `-1.2% +0.3% +2% (p = 0.57 > 0.05)` of criterion
+        let bench =
+            r"\b(?:\d+\s+)?[\d,.]+ [nµum]?s/(?:iter|op)(?: \(\+/- [\d,.]+\))?|[-+−]\d+(?:\.\d+)?%|\bp = \d\.\d+ [<>]";
         let named = r"\b(?:pid|process|thread|port|seed|run|attempt|try|iteration|request|call|session)\W{0,3}\d+|[(\[]\d{3,}[)\]]|\b(?:sh|bash|dash|make|python3?|node|perl)\[\d+\]|thread '[^'\n]*' \(\d+\)";
-        Regex::new(&format!("(?i){place}|{port}|{hex}|{moment}|{timed}|{time}|{named}"))
+        Regex::new(&format!("(?i){place}|{port}|{hex}|{moment}|{bench}|{timed}|{time}|{named}"))
             .expect("a pattern that is tested")
     });
     VOLATILE.replace_all(result, "#")
@@ -326,6 +330,17 @@ mod tests {
             (["# duration_ms 101.1", "# duration_ms 9.2", "# duration_ms 3", "# duration_ms 12.25"], true),
             (["(0.02 usr  0.01 sys)", "(0.12 usr  0.01 sys)", "(0.02 usr  0.41 sys)", "(1.2 usr  3.1 sys)"], true),
             (["274.3 runs/s", "9 runs/s", "1.5 runs/s", "3333.1 runs/s"], true),
+            (["1,234 ns/iter (+/- 56)", "987 ns/iter (+/- 1,056)", "1.5 ns/iter (+/- 0.1)", "9 ns/iter (+/- 0)"], true),
+            (["A-2  1000  1234 ns/op", "A-2  12  1.5 ns/op", "A-2  13  1 ns/op", "A-2  140000  98 ns/op"], true),
+            (
+                [
+                    "[-1.2% +0.3% +2.0%] (p = 0.57 > 0.05)",
+                    "[-0.2% +0.1% +2.1%] (p = 0.07 > 0.05)",
+                    "[+1.2% +2.3% +3.0%] (p = 0.10 > 0.05)",
+                    "[-1.0% −0.3% +0.0%] (p = 0.33 > 0.05)",
+                ],
+                true,
+            ),
             (["sh[4]: no", "sh[5]: no", "sh[17]: no", "sh[9]: no"], true),
             (["thread 't' (56) ends", "thread 't' (7) ends", "thread 't' (61) ends", "thread 't' (101) ends"], true),
             (["real 0m1.23s", "real 0m1.3s", "real 1m05s", "real 1h2m3s"], true),

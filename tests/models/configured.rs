@@ -5,6 +5,7 @@ use crate::support::{Ended, Fledge, KEY, Model, call, needs, say, status, write}
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 /// Adds the user's own configuration.
 fn own(fledge: Fledge, yaml: &str) -> Fledge {
@@ -47,7 +48,11 @@ fn models_are_listed_with_price_size_key_and_layer_and_never_with_a_key() {
 
 #[test]
 fn a_check_says_of_each_model_how_it_answers_or_what_mends_it() {
-    let well = Model::new([call("ping", json!({ "word": "pong" }))]);
+    let thinks = Duration::from_millis(30);
+    let well = Model::thinking(move |_, count| {
+        std::thread::sleep(thinks);
+        (Some(call("ping", json!({ "word": "pong" }))), count)
+    });
     let mute = Model::new([say("pong")]);
     let locked = Model::new([status(401)]);
     let entry = |name: &str, model: &Model, more: &str| {
@@ -65,7 +70,8 @@ fn a_check_says_of_each_model_how_it_answers_or_what_mends_it() {
     let rows = rows(&ended);
     let found = row(&rows, "well");
     assert_eq!((&found["ok"], &found["calls_tools"], &found["problem"]), (&json!(true), &json!(true), &Value::Null));
-    assert!(found["first_ms"].as_u64() <= found["total_ms"].as_u64() && found["model"].is_string(), "{found}");
+    let [first, total] = ["first_ms", "total_ms"].map(|key| Duration::from_millis(found[key].as_u64().unwrap()));
+    assert!(thinks <= first && first <= total && found["model"].is_string(), "{found}");
     let told = |name: &str| (row(&rows, name)["problem"].clone(), row(&rows, name)["fix"].clone());
     let tools = "use a model that calls tools, or set `tools_mode: text` for this model";
     assert_eq!(told("mute"), (json!("model answers but calls no tool"), json!(tools)));

@@ -7,7 +7,7 @@ use super::super::paint::{self, Tone};
 use super::super::runtime::block_on;
 use super::super::steps::StyledLine;
 use super::MODELS_SCHEMA_VERSION;
-use crate::chat::{Message, ModelError, ModelErrorKind, ToolSpec};
+use crate::chat::{Delta, Message, ModelError, ModelErrorKind, ToolSpec};
 use crate::config::{self, ConfigError, EnvironmentLayer, KeyPlace, ModelChoice, auto_name, resolve_model};
 use crate::driver::DriverModel;
 use crate::process::Stopwatch;
@@ -135,8 +135,11 @@ async fn ask(name: &str, model: &DriverModel, key: &str) -> ModelCheck {
     };
     let (watch, first) = (Stopwatch::start(), OnceLock::new());
     let now = || u64::try_from(watch.read().as_millis()).unwrap_or(u64::MAX);
-    let heard = |_| {
-        let _only_the_first_counts = first.set(now());
+    let heard = |delta| {
+        // `Spent` comes before the request goes out.
+        if !matches!(delta, Delta::Spent(_)) {
+            let _only_the_first_counts = first.set(now());
+        }
     };
     let done = model.provider.complete(&request, &heard).await;
     let total_ms = now();

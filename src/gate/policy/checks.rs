@@ -1,6 +1,7 @@
 //! Decides which sources that a step runs are checks, and which are the work itself.
 
 use super::BaseFiles;
+use super::cmake;
 use super::imports::imported;
 use super::named::{LONGEST, is_program_of_package, is_script, is_source, text, words};
 use super::test_folders::is_of_tests;
@@ -90,10 +91,10 @@ fn loads_others(path: &str, text: &str, base: &BaseFiles) -> bool {
     imported(path, text, base).iter().any(is_other)
 }
 
-/// Returns the lines that a script runs for tests: all lines of a check, otherwise the rules of
-/// targets whose names ask for a check.
+/// Returns the lines that a script runs for tests: all lines of a check or of the tests of CMake,
+/// otherwise the rules of targets whose names ask for a check.
 pub(super) fn lines_of_tests(script: &str, text: &str) -> String {
-    let (is_check, mut is_asked) = (is_called_check(script), false);
+    let (is_check, mut is_asked) = (is_called_check(script) || name_of(script) == cmake::LISTS, false);
     let is_of_tests = |line: &&str| {
         let targets = line.split_once(':').map(|(targets, _)| targets).filter(|_| !line.starts_with([' ', '\t']));
         is_asked = targets.map_or(is_asked, |targets| targets.split_whitespace().any(is_asked_to_check));

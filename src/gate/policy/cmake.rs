@@ -1,11 +1,14 @@
-//! Sources of test programs that CMake builds, found by the commands of `CMakeLists.txt`.
+//! Test programs that CMake builds, and scripts of its tests, by the commands of `CMakeLists.txt`.
 
 use super::BaseFiles;
+use super::calls::without_places;
 use super::named::{inside, text};
 use crate::gate::names::name_of;
 use crate::gate::signs;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The file with the commands of CMake in each folder.
+pub(super) const LISTS: &str = "CMakeLists.txt";
 /// Commands that declare which targets are tests.
 pub(super) const TESTS: &[&str] =
     &["add_test", "gtest_discover_tests", "catch_discover_tests", "doctest_discover_tests", "gtest_add_tests"];
@@ -16,7 +19,7 @@ const TARGETS: &[&str] = &["add_executable", "add_library", "target_sources"];
 /// `main`.
 pub(super) fn tests(base: &BaseFiles, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeSet<String> {
     let (mut sources, mut tested): (BTreeMap<String, BTreeSet<String>>, BTreeSet<String>) = Default::default();
-    for path in base.0.iter().filter(|path| name_of(path) == "CMakeLists.txt") {
+    for path in base.0.iter().filter(|path| name_of(path) == LISTS) {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let Some(text) = text(path, read) else { continue };
         for (command, words) in commands(&plain(&text)) {
@@ -32,6 +35,17 @@ pub(super) fn tests(base: &BaseFiles, read: &mut dyn FnMut(&str) -> Option<Vec<u
     let product: BTreeSet<String> = product.into_iter().flat_map(|(_, files)| files).collect();
     let own = tests.into_iter().flat_map(|(_, files)| files).filter(|file| !product.contains(file));
     own.filter(|file| text(file, read).is_some_and(|text| signs::has(&text, signs::OF_C))).collect()
+}
+
+/// Returns the command lines of the tests that a `CMakeLists.txt` declares.
+pub(super) fn commands_of_tests(lists: &str) -> String {
+    let plain = plain(lists);
+    let declared = commands(&plain).into_iter().filter(|(command, _)| command == "add_test");
+    let lines = declared.filter_map(|(_, words)| {
+        let start = words.iter().position(|word| *word == "COMMAND").map_or(1, |at| at + 1);
+        words.get(start..).map(|words| words.join(" "))
+    });
+    without_places(&lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// Returns each command with its words, in a text that [`plain`] has simplified.

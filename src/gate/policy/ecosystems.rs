@@ -61,7 +61,7 @@ pub(super) const STEERS: &[SteeringPaths] = &[
 
     steers("Python", TESTS, &[
         "{.,}pytest.{ini,toml}", "tox.{ini,toml}", "noxfile.py", ".coveragerc", "{nose2,unittest}.cfg",
-        ".testr.conf", ".stestr.conf", "hatch.toml",
+        ".testr.conf", ".stestr.conf", "hatch.toml", "behave.ini", ".behaverc",
     ]),
     steers("Python", "Python loads it before anything else", &["sitecustomize.py", "usercustomize.py", "**/{site,dist}-packages/*.pth"]),
     steers("Python", "shells and Python read it", &["pyvenv.cfg", "**/bin/activate{,.csh,.fish,_this.py}"]),
@@ -105,6 +105,7 @@ pub(super) const STEERS: &[SteeringPaths] = &[
     steers("Meson", BUILDS, &["meson_options.txt", "meson.options"]),
 
     steers("Ruby", TESTS, &[".rspec{-local,}", ".simplecov"]),
+    steers("Cucumber", TESTS, &["cucumber.{js,cjs,mjs,json,yml,yaml}"]),
     steers("Ruby", "it defines commands of the gate", &["Rakefile", "*.rake"]),
     steers("Ruby", "it says where packages come from", &["**/.bundle/config"]),
     steers("Ruby", CHECKS, &[".rubocop{*,}.yml", ".standard.yml"]),

@@ -5,6 +5,7 @@ use super::calls::{MOST, module_files, run_by, with_plain_sources, without_place
 use super::checks::{
     is_asked_to_check, is_called_check, is_check, is_run_as_check, is_runner, lines_of_tests, tries_others,
 };
+use super::cmake;
 use super::tests_named::BaseTests;
 use crate::gate::names::name_of;
 use crate::lane::{CanaryTerms, Lane};
@@ -133,6 +134,9 @@ pub(super) fn by_lanes(
             for (_, names) in IMPLIED.iter().filter(|(programs, _)| used(programs)) {
                 scripts.extend(of(names).filter(|path| base.has(path)));
             }
+            if used(&["ctest", "cmake", "ninja"]) {
+                scripts.extend(base.0.iter().filter(|path| name_of(path) == cmake::LISTS).take(MOST / 2).cloned());
+            }
             if used(&["docker", "podman", "docker-compose", "podman-compose"]) {
                 found.extend(of(CONTAINERS).map(|path| (path, NAMED)));
             }
@@ -156,7 +160,10 @@ pub(super) fn run_in_turn(
 ) -> BTreeMap<String, &'static str> {
     let (mut found, mut seen, mut open) = (BTreeMap::new(), BTreeSet::new(), scripts.clone());
     while let Some(script) = open.pop_first().filter(|_| seen.len() < MOST) {
-        let Some(whole) = text(&script, read) else { continue };
+        let Some(mut whole) = text(&script, read) else { continue };
+        if name_of(&script) == cmake::LISTS {
+            whole = cmake::commands_of_tests(&whole);
+        }
         let text = with_plain_sources(&whole);
         seen.insert(script.clone());
         let plain = run_by(&script, &text, &mut |path| base.has(path), is_script);

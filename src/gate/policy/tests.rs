@@ -62,7 +62,7 @@ const BASE: &[(&str, &str)] = &[
     ("scripts/other.sh", ""),
     (
         "scripts/tools.sh",
-        "task just make earthly ruff mypy flake8 pylint pyright isort black bandit yapf fmt deny nextest tarpaulin release jest eslint prettier \
+        "task just cucumber behave make earthly ruff mypy flake8 pylint pyright isort black bandit yapf fmt deny nextest tarpaulin release jest eslint prettier \
          stylelint oxlint tslint golangci clang shellcheck clippy biome rubocop",
     ),
     ("tools/probe", ""),
@@ -163,6 +163,31 @@ fn the_product_that_a_step_runs_is_the_work_and_a_check_is_not() {
         "rules.json",
     ];
     assert_eq!(free, work);
+}
+
+#[test]
+fn what_tests_of_cmake_run_is_protected_if_it_is_a_script_or_a_check() {
+    let lists = "add_test(NAME a COMMAND sh ${CMAKE_SOURCE_DIR}/all.sh)\nadd_test(b \"${PROJECT_SOURCE_DIR}/more.sh\")\n\
+        # add_test(c sh other.sh)\nadd_test(NAME d COMMAND app --selftest)\n\
+        add_test(NAME e COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/unit.py)\n\
+        add_test(NAME f COMMAND python3 ${CMAKE_SOURCE_DIR}/app.py)\nadd_custom_target(up COMMAND sh deploy.sh)\n";
+    let files = [
+        ("CMakeLists.txt", lists),
+        ("all.sh", ""),
+        ("app.py", ""),
+        ("deploy.sh", ""),
+        ("lib/CMakeLists.txt", "add_test(NAME g COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/g.sh)"),
+        ("lib/g.sh", ""),
+        ("more.sh", ""),
+        ("other.sh", ""),
+        ("unit.py", "import unittest\n"),
+    ];
+    let lane = "steps: [{ run: 'cmake -B build && cmake --build build && ctest --test-dir build' }]";
+    let lanes = [crate::lane::parse("verify", "lanes/verify.yaml", lane).unwrap()];
+    let mut read = |path: &str| files.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
+    let policy = Policy::freeze(files.map(|(path, _)| path.to_owned()), &lanes, &[], &[], &mut read).unwrap();
+    let held: Vec<&str> = files.map(|(path, _)| path).into_iter().filter(|path| policy.rule(path).is_some()).collect();
+    assert_eq!(held, ["all.sh", "lib/g.sh", "more.sh", "unit.py"]);
 }
 
 #[test]

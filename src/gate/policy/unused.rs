@@ -52,6 +52,8 @@ const TOOLS: &[Tool] = &[
     tool("make", &["make", "gmake", "MAKE"], &["Makefile", "GNUmakefile", "makefile", "Makefile.am", "*.mk"], &[]),
     tool("cargo make", &["make", "makers"], &["Makefile.toml"], &[]),
     tool("earthly", &["earthly"], &["Earthfile"], &[]),
+    tool("cucumber", &["cucumber", "cucumber-js"], &["cucumber.{js,cjs,mjs,json,yml,yaml}"], &[]),
+    tool("behave", &["behave"], &["behave.ini", ".behaverc"], &["tool.behave"]),
     tool("ruff", &["ruff", "uv", "hatch"], &["{.,}ruff.toml"], &["tool.ruff"]),
     tool("mypy", &["mypy", "dmypy", "stubtest"], &["{.,}mypy.ini"], &["tool.mypy", "mypy"]),
     tool("flake8", &["flake8", "pflake8"], &[".flake8"], &["tool.flake8", "flake8"]),
@@ -312,6 +314,7 @@ mod tests {
             ("ruff.toml", ("uv.lock", "[[package]]\nname = 'ruff'\n")),
             ("mypy.ini", ("requirements-dev.txt", "mypy==1.8\n")),
             ("Makefile", ("turbo.json", r#"{"tasks": {"lint": "make lint"}}"#)),
+            ("cucumber.js", ("package.json", r#"{"scripts": {"test": "cucumber-js"}}"#)),
             (".flake8", ("pytest.ini", "[pytest]\naddopts = --flake8\n")),
             (".eslintrc.json", ("xtask/src/main.rs", "Command::new(\"eslint\")")),
             (".config/nextest.toml", (".cargo/config.toml", "[alias]\nt = 'nextest run'")),
@@ -319,7 +322,7 @@ mod tests {
             (".flake8", (".github/workflows/a.yml", "uses: oxsecurity/megalinter@v8")),
         ] {
             let change = [PathChange { path: path.into(), kind: PathChangeKind::Added }];
-            let free = policy(plain, &[("app.py", "make task just ruff jest eslint nextest mypy trunk")]);
+            let free = policy(plain, &[("app.py", "make task just ruff jest eslint nextest mypy trunk cucumber")]);
             assert_eq!(free.rule(path), None, "{path}");
             let notes = free.unused_notes(&change, |_, _| None);
             assert!(notes[0].starts_with(&format!("{path} added: it configures ")), "{notes:?}");

@@ -1,7 +1,7 @@
 stack='Node, node:test and types'
 repository=tj/commander.js
 commit=ba6d13ddb4243e5913367734f8c159089ffe7834
-install() { npm install --silent --no-audit --no-fund; }
+install() { npm ci --silent --no-audit --no-fund; }
 check() { npm test; }
 honest() {
     echo '// more' >>lib/option.js

@@ -267,6 +267,7 @@ const PYTHON: &[SectionRow] = &[
     row("tool/tox", Same, TESTS),
     row("tool/nox", Same, TESTS),
     row("tool/nose*", Same, TESTS),
+    row("tool/behave", Same, TESTS),
     row("project/entry-points/pytest11", Same, TESTS),
     row("tool/poetry/plugins/pytest11", Same, TESTS),
     old("tool/hatch/envs", Same, COMMANDS),
