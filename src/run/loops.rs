@@ -204,11 +204,17 @@ fn steady(result: &str) -> Cow<'_, str> {
         let moment = r"\b\d{4}-\d{2}-\d{2}(?:t\d{2}[\d_:.-]*z?)?\b|\b\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?";
         let time = r"\b(?:\d+h)?\d+m\d+(?:\.\d+)?s\b|(?:\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b\s?)+";
         // `duration_ms 101.1` of node, `0.02 usr` of prove, `274.3 runs/s` of minitest
-        let timed = r"\b[a-z_]*(?:duration|elapsed|time)[a-z_]*\W{1,3}\d+(?:\.\d+)?|\b\d+\.\d+ (?:c?usr|c?sys|cpu|real|user|wallclock)\b|\b\d+(?:\.\d+)? [a-z]+/s\b";
+        let timed = r"\b[a-z_]*(?:duration|elapsed|time)[a-z_]*\W{1,3}\d+(?:\.\d+)?|\b\d+\.\d+ (?:c?usr|c?sys|cpu|real|user|wallclock)\b|\b\d[\d,]*(?:\.\d+)? [a-z]+/s(?:ec)?\b";
         // `1,234 ns/iter (+/- 56)` of `cargo bench`, `1000000  1234 ns/op` of Go,
-        // `-1.2% +0.3% +2% (p = 0.57 > 0.05)` of criterion
-        let bench =
-            r"\b(?:\d+\s+)?[\d,.]+ [nµum]?s/(?:iter|op)(?: \(\+/- [\d,.]+\))?|[-+−]\d+(?:\.\d+)?%|\bp = \d\.\d+ [<>]";
+        // `123 ns  120 ns  5812` of Google Benchmark, `±1.2% (85 runs sampled)` of benchmark.js,
+        // `[-1.2% +0.3% +2%] (p = 0.57 > 0.05)` and `(812k iterations)` of criterion
+        let bench = [
+            r"\b(?:\d+\s+)?[\d,.]+ [nµum]?s/(?:iter|op)(?: \(\+/- [\d,.]+\))?",
+            r"\b[\d.]+ [num]?s\s+[\d.]+ [num]?s\s+\d+\b",
+            r"±\s?[\d,.]+%?|\[(?:[-+−][\d.]+% ?){3}\]|\bp = \d\.\d+ [<>]",
+            r"\([\d,.]+[km]? iterations\)|\(\d+ runs? sampled\)|\b\d+ outliers among \d+ measurements \([\d.]+%\)",
+        ]
+        .join("|");
         let named = r"\b(?:pid|process|thread|port|seed|run|attempt|try|iteration|request|call|session)\W{0,3}\d+|[(\[]\d{3,}[)\]]|\b(?:sh|bash|dash|make|python3?|node|perl)\[\d+\]|thread '[^'\n]*' \(\d+\)";
         Regex::new(&format!("(?i){place}|{port}|{hex}|{moment}|{bench}|{timed}|{time}|{named}"))
             .expect("a pattern that is tested")
@@ -324,14 +330,41 @@ mod tests {
         }
     }
 
+    /// Returns whether four equal calls with these results are a loop.
+    fn is_loop_of(results: [&'static str; 4]) -> bool {
+        let calls = results.map(|result| (json!({"a": 1}), result, false));
+        opinions(&calls).contains(&LoopOpinion::Loop)
+    }
+
     #[test]
-    fn results_of_one_command_may_differ_in_times_and_numbers_of_processes() {
+    fn results_of_one_command_may_differ_in_figures_of_benchmarks() {
         for (results, is_loop) in [
-            (["# duration_ms 101.1", "# duration_ms 9.2", "# duration_ms 3", "# duration_ms 12.25"], true),
-            (["(0.02 usr  0.01 sys)", "(0.12 usr  0.01 sys)", "(0.02 usr  0.41 sys)", "(1.2 usr  3.1 sys)"], true),
-            (["274.3 runs/s", "9 runs/s", "1.5 runs/s", "3333.1 runs/s"], true),
             (["1,234 ns/iter (+/- 56)", "987 ns/iter (+/- 1,056)", "1.5 ns/iter (+/- 0.1)", "9 ns/iter (+/- 0)"], true),
             (["A-2  1000  1234 ns/op", "A-2  12  1.5 ns/op", "A-2  13  1 ns/op", "A-2  140000  98 ns/op"], true),
+            (
+                ["BM_a  123 ns  120 ns  5812", "BM_a  12.5 ns  9 ns  7", "BM_a  1 us  1 us  90", "BM_a  1 ns  2 ns  3"],
+                true,
+            ),
+            (
+                [
+                    "x 1,234,567 ops/sec ±1.2% (85 runs sampled)",
+                    "x 997 ops/sec ±10.02% (5 runs sampled)",
+                    "x 1,234 ops/sec ±0.3% (91 runs sampled)",
+                    "x 12.5 ops/sec ±1% (1 run sampled)",
+                ],
+                true,
+            ),
+            (
+                [
+                    "5.1 s (812k iterations), 5 outliers among 100 measurements (5.00%)",
+                    "5.0 s (1.2M iterations), 15 outliers among 100 measurements (15.00%)",
+                    "6 s (9 iterations), 2 outliers among 100 measurements (2%)",
+                    "5.9 s (81k iterations), 3 outliers among 100 measurements (3.00%)",
+                ],
+                true,
+            ),
+            (["better by +1%", "better by +2%", "better by +3%", "better by +4%"], false),
+            (["1000 iterations done", "2000 iterations done", "3000 iterations done", "4000 iterations done"], false),
             (
                 [
                     "[-1.2% +0.3% +2.0%] (p = 0.57 > 0.05)",
@@ -341,6 +374,17 @@ mod tests {
                 ],
                 true,
             ),
+        ] {
+            assert_eq!(is_loop_of(results), is_loop, "{results:?}");
+        }
+    }
+
+    #[test]
+    fn results_of_one_command_may_differ_in_times_and_numbers_of_processes() {
+        for (results, is_loop) in [
+            (["# duration_ms 101.1", "# duration_ms 9.2", "# duration_ms 3", "# duration_ms 12.25"], true),
+            (["(0.02 usr  0.01 sys)", "(0.12 usr  0.01 sys)", "(0.02 usr  0.41 sys)", "(1.2 usr  3.1 sys)"], true),
+            (["274.3 runs/s", "9 runs/s", "1.5 runs/s", "3333.1 runs/s"], true),
             (["sh[4]: no", "sh[5]: no", "sh[17]: no", "sh[9]: no"], true),
             (["thread 't' (56) ends", "thread 't' (7) ends", "thread 't' (61) ends", "thread 't' (101) ends"], true),
             (["real 0m1.23s", "real 0m1.3s", "real 1m05s", "real 1h2m3s"], true),
@@ -366,8 +410,7 @@ mod tests {
             (["x @output/1", "x @output/2", "x @output/13", "x @output/4"], true),
             (["part[4]: no", "part[5]: no", "part[17]: no", "part[9]: no"], false),
         ] {
-            let calls: Vec<_> = results.iter().map(|result| (json!({"a": 1}), *result, false)).collect();
-            assert_eq!(opinions(&calls).contains(&LoopOpinion::Loop), is_loop, "{results:?}");
+            assert_eq!(is_loop_of(results), is_loop, "{results:?}");
         }
     }
 

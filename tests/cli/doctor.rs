@@ -285,6 +285,20 @@ fn a_run_that_did_not_end_is_named_with_what_goes_on_with_it() {
 }
 
 #[test]
+fn a_damaged_database_of_runs_is_a_problem_with_its_path() {
+    let place = Fledge::new().lane("verify", &needs("x")).env("ANTHROPIC_API_KEY", KEY);
+    let state = place.workspace().join("../state");
+    let project = fledge::store::project_dir(&state, &place.workspace().canonicalize().unwrap());
+    std::fs::create_dir_all(&project).unwrap();
+    std::fs::write(project.join("fledge.db"), [7; 5000]).unwrap();
+    let doctor = place.args(&["doctor", "--json"]).run();
+    doctor.must_exit(1);
+    let (health, says, mend) = part(&checks(&doctor), "runs");
+    assert!(health == "fail" && says.contains("fledge.db is not a fledge database"), "{says}");
+    assert!(mend.starts_with("move the file away"), "{mend}");
+}
+
+#[test]
 fn where_nothing_can_be_written_it_is_said_of_what_and_git_is_not_blamed() {
     let place = Fledge::new().lane("verify", &needs("x")).env("ANTHROPIC_API_KEY", KEY).args(&["doctor", "--json"]);
     // This process and its children cannot write a byte to any file.

@@ -18,7 +18,9 @@ fn verified() -> Ended {
 
 /// Returns a run that was killed during a command.
 fn killed() -> Ended {
-    let model = Model::new([write("half", "1\n"), shell("echo begun; sleep 60").saying("Going on.")]);
+    let sleep = json!({ "command": "echo begun; sleep 60" });
+    let both = write("other", "1\n").saying("Going on.").also("shell-exec", sleep);
+    let model = Model::new([write("half", "1\n"), both]);
     let mut running = Fledge::simple(&model).arg("--json").start();
     running.wait_for("{\"text\":\"begun");
     running.signal(Signal::KILL);
@@ -144,9 +146,11 @@ fn an_interrupted_run_is_shown_and_its_thread_lists_pending_calls() {
     assert_eq!(calls.map(|call| &call["input"]), [&json!({ "path": "half", "content": "1\n" }), &pending[0]["input"]]);
     assert_eq!(pending[0]["input"], json!({ "command": "echo begun; sleep 60" }));
     let mut wrapped = thread["conversation"]["messages"].clone();
-    for place in [1, 3] {
-        let call = wrapped[place]["content"].as_array_mut().unwrap().last_mut().unwrap();
-        call["input"] = json!({ "object": call["input"] });
+    for message in wrapped.as_array_mut().unwrap() {
+        let blocks = message["content"].as_array_mut().unwrap().iter_mut();
+        for call in blocks.filter(|block| block["input"].is_object()) {
+            call["input"] = json!({ "object": call["input"] });
+        }
     }
     let messages: Vec<Message> = serde_json::from_value(wrapped.clone()).unwrap();
     assert_eq!(serde_json::to_value(&messages).unwrap(), wrapped);

@@ -7,6 +7,7 @@ use crate::config::{
     self, ConfigError, EnvironmentLayer, KeyPlace, ModelChoice, auto_model, near_published, resolve_model,
 };
 use crate::driver::project_of;
+use crate::error_chain::chain;
 use crate::gate::{self, last_clean};
 use crate::lane::detect::DETECTED_LANE;
 use crate::lane::{CanaryTerms, Lane, LaneError, RoomKind};
@@ -207,13 +208,19 @@ pub(super) fn variables(environment: &EnvironmentLayer) -> impl Iterator<Item = 
     })
 }
 
-/// Returns the runs that did not end and that no process drives.
-pub(super) fn interrupted(root: &Path, environment: &EnvironmentLayer) -> Option<HealthCheck> {
+/// Returns the runs that did not end and that no process drives, or why the database of runs cannot
+/// be used.
+pub(super) fn runs(root: &Path, environment: &EnvironmentLayer) -> Option<HealthCheck> {
     let state = environment.state_dir().ok()?;
-    let store = Store::existing(&state, &project_of(&state, root)).ok().flatten()?;
-    let rows = store
-        .runs(&RunListFilter { limit: 100, only: Some(RunProperty::Interrupted), ..RunListFilter::default() })
-        .ok()?;
+    let only = RunListFilter { limit: 100, only: Some(RunProperty::Interrupted), ..RunListFilter::default() };
+    let listed = |store: Option<Store>| store.map_or_else(|| Ok(Vec::new()), |store| store.runs(&only));
+    let rows = match Store::existing(&state, &project_of(&state, root)).and_then(listed) {
+        Ok(rows) => rows,
+        Err(fault) => {
+            let hint = "move the file away: fledge then makes a new one, without the runs until now";
+            return Some(HealthCheck::problem("runs", chain(&fault), hint));
+        }
+    };
     let newest = &rows.first()?.head.id;
     let says = match rows.len() {
         1 => "1 run was interrupted and can be resumed".to_owned(),

@@ -8,7 +8,7 @@ use super::super::record::{self, find_output_beside_git};
 use super::{RunsContext, data, failed, story};
 use crate::chat::{Block, Message, Role, ToolCall};
 use crate::driver::ResumeError;
-use crate::report::story::RunStory;
+use crate::report::story::{RunStory, SceneKind};
 use crate::run::StateName;
 use crate::store::RunRow;
 use clap::Args;
@@ -110,8 +110,7 @@ fn thread(row: &RunRow, story: &RunStory) -> Value {
     })
 }
 
-/// Returns the tool calls without a result in the conversation. These are the calls of the model's
-/// newest message, if it is the last message and the run has not ended.
+/// Returns the tool calls without a result as JSON.
 fn pending(story: &RunStory) -> Vec<Value> {
     let calls = pending_calls(story);
     calls.iter().map(|call| with_plain_input(json!(call), call)).collect()
@@ -133,7 +132,8 @@ fn with_plain_input(mut data: Value, call: &ToolCall) -> Value {
     data
 }
 
-/// Returns the tool calls without a result.
+/// Returns the tool calls without a result. These are the calls of the model's newest message that
+/// have not ended, if it is the last message and the run has not ended.
 pub(super) fn pending_calls(story: &RunStory) -> Vec<ToolCall> {
     let last = story.run.conversation().last().filter(|last| last.role == Role::Assistant);
     let is_active = story.run.state() == StateName::Executing;
@@ -143,5 +143,16 @@ pub(super) fn pending_calls(story: &RunStory) -> Vec<ToolCall> {
             None
         }
     };
-    last.filter(|_| is_active).map(|last| last.content.iter().filter_map(call).collect()).unwrap_or_default()
+    let last = last.filter(|_| is_active);
+    let mut calls: Vec<_> = last.map(|last| last.content.iter().filter_map(call).collect()).unwrap_or_default();
+    let newest = story.scenes.iter().rev().filter(|scene| scene.of.is_none());
+    for scene in newest.take_while(|scene| !matches!(scene.what, SceneKind::Turn { .. })) {
+        if let SceneKind::Tool(tool) = &scene.what
+            && let Some(ended) =
+                calls.iter().position(|call| call.name == tool.name && call.input.to_value() == tool.args)
+        {
+            calls.remove(ended);
+        }
+    }
+    calls
 }

@@ -155,6 +155,10 @@ impl RunsContext {
                     let error = anyhow!("no run of {} has failed", self.project.display());
                     return Err(CliError::input(error).hint("run `fledge runs list` to see all runs"));
                 }
+                if WORDS.contains(&name.as_str()) && !rows.is_empty() {
+                    let error = anyhow!("no run of {} began on this machine", self.project.display());
+                    return Err(CliError::input(error).hint("name a run by its id: `fledge runs list` shows all runs"));
+                }
                 (format!("there is no run `{name}`; the newest runs are"), rows)
             }
             Err(error) => return Err(failed(error)),

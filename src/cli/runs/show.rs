@@ -11,7 +11,7 @@ use super::scenes::{DetailLevel, quoted, scene_lines};
 use super::{RunsContext, data, failed, story};
 use crate::chat::ToolCall;
 use crate::report::runs::{doing, story_as_json as as_json};
-use crate::report::story::{RunStory, SceneKind, TimePart};
+use crate::report::story::{RunStory, TimePart};
 use crate::report::{SummaryFact, seconds};
 use crate::store::{RunRow, StoredRunState};
 use clap::Args;
@@ -80,16 +80,7 @@ fn opening(row: &RunRow, now_ms: i64) -> Vec<StyledLine> {
 
 /// Returns the last activity of the run, and the calls without a result.
 fn busy(story: &RunStory) -> String {
-    let mut calls = pending_calls(story);
-    let newest = story.scenes.iter().rev().filter(|scene| scene.of.is_none());
-    for scene in newest.take_while(|scene| !matches!(scene.what, SceneKind::Turn { .. })) {
-        if let SceneKind::Tool(tool) = &scene.what
-            && let Some(place) =
-                calls.iter().position(|call| call.name == tool.name && call.input.to_value() == tool.args)
-        {
-            calls.remove(place); // the call ended
-        }
-    }
+    let calls = pending_calls(story);
     let named = |call: &ToolCall| {
         let gist = display::gist_of_args(&call.input.to_value());
         paint::one_line(format!("{} {gist}", call.name).trim_end())

@@ -59,6 +59,9 @@ struct DetectedCheck {
     from: Option<String>,
 }
 
+/// The end of a remark about a tool of the project.
+const NOT_INSTALLED: &str = ", because it is configured but not installed";
+
 /// The effect of a check on files, which decides about parallel checks. Checks run in the order of
 /// the variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -187,9 +190,18 @@ fn gather(found: Vec<Findings>) -> DetectedLane {
         detected.remarks.extend(findings.remarks);
     }
     detected.checks.sort_by_key(|check| check.effect);
+    let programs: BTreeSet<&str> = detected.checks.iter().flat_map(|check| programs_of(&check.run)).collect();
     let mut seen = BTreeSet::new();
-    detected.remarks.retain(|remark| seen.insert(remark.clone()));
+    detected.remarks.retain(|remark| {
+        let tool = remark.strip_suffix(NOT_INSTALLED).and_then(|start| start.split('`').nth(1));
+        tool.is_none_or(|tool| !programs.contains(tool)) && seen.insert(remark.clone())
+    });
     detected
+}
+
+/// Returns the words of a command, each without the folder before it.
+fn programs_of(command: &str) -> impl Iterator<Item = &str> {
+    command.split_whitespace().filter_map(|word| word.rsplit('/').next())
 }
 
 impl DetectedLane {
@@ -315,6 +327,11 @@ impl Findings {
     /// Remarks that a check is left out because its program is missing.
     fn lacks(&mut self, what: &str, program: &str) {
         self.remark(lacking(what, program));
+    }
+
+    /// Remarks that a tool is left out. The remark goes if another check runs the tool.
+    fn not_installed(&mut self, tool: &str) {
+        self.remark(format!("left out: `{tool}`{NOT_INSTALLED}"));
     }
 
     fn has(&self, name: &str) -> bool {

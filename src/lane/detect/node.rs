@@ -173,7 +173,7 @@ fn tools(found: &mut Findings, manifest: &Value, facts: &ProjectFacts) {
         match facts.has(&program) && facts.has_program("node") {
             true => found.check(effect, name, format!("{program}{arguments}")),
             false if facts.has(&program) => found.lacks(&format!("`{tool}`"), "node"),
-            false => found.remark(format!("left out: `{tool}`, because it is configured but not installed")),
+            false => found.not_installed(tool),
         }
     }
 }

@@ -74,7 +74,7 @@ fn found(facts: &ProjectFacts, marker: &str) -> Findings {
             Some(program) => {
                 found.check(CheckEffect::Reads, tool.name, format!("{program}{}", project.arguments(tool)))
             }
-            None => found.remark(format!("left out: `{}`, because it is configured but not installed", tool.program)),
+            None => found.not_installed(tool.program),
         }
     }
     project.tests(&mut found);

@@ -95,6 +95,10 @@ pub(super) fn scope() -> Result<(), String> {
 
 fn judge(enforced: Result<landlock::RestrictionStatus, RulesetError>) -> Result<(), String> {
     match enforced {
+        // The only hard requirement is on the accesses of `LEAST`.
+        Err(RulesetError::HandleAccesses(_)) => {
+            Err("the kernel does not support it, or is older than Linux 6.2".into())
+        }
         Err(error) => Err(format!("landlock: {error}")),
         Ok(status) if status.ruleset == RulesetStatus::NotEnforced => {
             Err("the kernel does not enforce landlock".into())
