@@ -211,7 +211,7 @@ fn steady(result: &str) -> Cow<'_, str> {
         let bench = [
             r"\b(?:\d+\s+)?[\d,.]+ [nµum]?s/(?:iter|op)(?: \(\+/- [\d,.]+\))?",
             r"\b[\d.]+ [num]?s\s+[\d.]+ [num]?s\s+\d+\b",
-            r"±\s?[\d,.]+%?|\[(?:[-+−][\d.]+% ?){3}\]|\bp = \d\.\d+ [<>]",
+            r"(?:\b\d[\d,.]*\s)?±\s?[\d,.]+%?|\[(?:[-+−][\d.]+% ?){3}\]|\bp = \d\.\d+ [<>]",
             r"\([\d,.]+[km]? iterations\)|\(\d+ runs? sampled\)|\b\d+ outliers among \d+ measurements \([\d.]+%\)",
         ]
         .join("|");
@@ -360,6 +360,15 @@ mod tests {
                     "5.0 s (1.2M iterations), 15 outliers among 100 measurements (15.00%)",
                     "6 s (9 iterations), 2 outliers among 100 measurements (2%)",
                     "5.9 s (81k iterations), 3 outliers among 100 measurements (3.00%)",
+                ],
+                true,
+            ),
+            (
+                [
+                    "thrpt 5 123.4 ± 1.2 ops/s",
+                    "thrpt 5 99 ± 12 ops/s",
+                    "thrpt 5 1,0 ± 0,2 ops/s",
+                    "thrpt 5 7 ± 1 ops/s",
                 ],
                 true,
             ),

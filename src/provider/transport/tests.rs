@@ -211,13 +211,21 @@ async fn every_clock_ends_a_turn_and_the_connection_with_it() {
     let (default, minute) = (TurnTimeouts::default(), Duration::from_secs(60));
     let (first_byte, idle) = (TurnTimeouts { first_byte: minute, ..default }, TurnTimeouts { idle: minute, ..default });
     for (clocks, script, message) in [
-        (first_byte, vec![Stall], "no answer within 60s"),
-        (idle, vec![send(&[EVENTS, start]), Stall], "the stream sent nothing new for 60s"),
-        (idle, vec![send(&[EVENTS, start]), Flood(PING.into())], "the stream sent nothing new for 60s"),
+        (first_byte, vec![Stall], "no answer within 60s (a slow model needs more in `timeouts.first_byte`)"),
+        (
+            idle,
+            vec![send(&[EVENTS, start]), Stall],
+            "the stream sent nothing new for 60s (a slow model needs more in `timeouts.idle`)",
+        ),
+        (
+            idle,
+            vec![send(&[EVENTS, start]), Flood(PING.into())],
+            "the stream sent nothing new for 60s (a slow model needs more in `timeouts.idle`)",
+        ),
         (
             TurnTimeouts { turn: minute, ..default },
             vec![send(&[EVENTS, start]), Flood(drip.into())],
-            "the turn took longer than 60s",
+            "the turn took longer than 60s (a slow model needs more in `timeouts.turn`)",
         ),
     ] {
         let (is_silent, mut server) = (script.len() == 1, ScriptedServer::start([script]));

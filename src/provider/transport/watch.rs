@@ -46,12 +46,13 @@ impl TurnWatch {
 
     fn late(&self) -> ModelError {
         let TurnTimeouts { first_byte, idle, turn } = self.clocks;
-        if self.turn_ends <= self.wait_ends {
-            ModelError::network(format!("the turn took longer than {turn:?}"))
+        let (what, setting) = if self.turn_ends <= self.wait_ends {
+            (format!("the turn took longer than {turn:?}"), "turn")
         } else if self.answered {
-            ModelError::network(format!("the stream sent nothing new for {idle:?}"))
+            (format!("the stream sent nothing new for {idle:?}"), "idle")
         } else {
-            ModelError::network(format!("no answer within {first_byte:?}"))
-        }
+            (format!("no answer within {first_byte:?}"), "first_byte")
+        };
+        ModelError::network(format!("{what} (a slow model needs more in `timeouts.{setting}`)"))
     }
 }

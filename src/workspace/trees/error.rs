@@ -28,7 +28,7 @@ pub enum TreesError {
     /// Git ran and failed.
     #[error("`git {verb}` failed: {stderr}")]
     Git {
-        /// Git's first argument.
+        /// Git's command, such as `add`.
         verb: String,
         /// Git's error message, or how git ended.
         stderr: String,

@@ -228,6 +228,32 @@ impl GitAnswer {
     /// Converts an unexpected exit code into an error.
     pub(in crate::workspace) fn fault(self, args: &[&str]) -> TreesError {
         let stderr = if self.stderr.is_empty() { format!("exit code {}", self.code) } else { self.stderr };
-        TreesError::Git { verb: args.first().copied().unwrap_or_default().to_owned(), stderr }
+        TreesError::Git { verb: verb_of(args).to_owned(), stderr }
+    }
+}
+
+/// Returns the command of git in its arguments, after the settings before it (`-c NAME=VALUE`).
+fn verb_of<'a>(args: &[&'a str]) -> &'a str {
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match *arg {
+            "-c" | "-C" => {
+                let _value = args.next();
+            }
+            option if option.starts_with('-') => {}
+            verb => return verb,
+        }
+    }
+    ""
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_of_git_comes_after_its_settings() {
+        for (args, verb) in [(&["-c", "a=b", "--bare", "add", "-A"][..], "add"), (&["status"], "status"), (&["-c"], "")]
+        {
+            assert_eq!(super::verb_of(args), verb);
+        }
     }
 }
