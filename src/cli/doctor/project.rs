@@ -13,7 +13,7 @@ use crate::lane::detect::DETECTED_LANE;
 use crate::lane::{CanaryTerms, Lane, LaneError, RoomKind};
 use crate::lane_files::{self, ListedLanes};
 use crate::process::{self, sandbox::Sandbox};
-use crate::store::{RunListFilter, RunProperty, Store, project_dir};
+use crate::store::{RunListFilter, RunProperty, Store, StoreError, project_dir};
 use crate::task::Tier;
 use crate::workspace::ignored_paths;
 use std::collections::BTreeMap;
@@ -217,7 +217,12 @@ pub(super) fn runs(root: &Path, environment: &EnvironmentLayer) -> Option<Health
     let rows = match Store::existing(&state, &project_of(&state, root)).and_then(listed) {
         Ok(rows) => rows,
         Err(fault) => {
-            let hint = "move the file away: fledge then makes a new one, without the runs until now";
+            let hint = match fault {
+                StoreError::Foreign { .. } | StoreError::Corrupt { .. } => {
+                    "move the file away: fledge then makes a new one, without the runs until now"
+                }
+                _ => "fledge must be able to read and write the file, or needs another FLEDGE_STATE_DIR",
+            };
             return Some(HealthCheck::problem("runs", chain(&fault), hint));
         }
     };

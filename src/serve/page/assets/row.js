@@ -56,8 +56,8 @@ export class Row {
     say(this.shape, shape);
     say(this.title, run.title || run.id);
     this.title.title = run.title ?? "";
-    const doing =
-      run.pending > 0 ? many(run.pending, "question") : run.state === "running" ? run.doing : run.machine ? `on ${run.machine}` : "";
+    const place = run.machine && run.state !== "lost" ? `on ${run.machine}` : "";
+    const doing = run.pending > 0 ? many(run.pending, "question") : run.state === "running" ? run.doing : place;
     this.cell("word", doing ? `${word} · ${doing}` : word);
     this.cell("task", run.source === "-" ? "" : inside(run.source));
     const models = run.models ?? [];

@@ -77,7 +77,7 @@ export function standing(run) {
   if (run.pending > 0) return { shape: "?", word: "waits for you", tone: "wait" };
   if (run.state === "queued") return { shape: "◌", word: "queued", tone: "faint" };
   if (run.state === "running") return { shape: "▶", word: "running", tone: "busy" };
-  if (run.state === "lost") return { shape: "?", word: `lost: no sign of ${run.machine}`, tone: "warn" };
+  if (run.state === "lost") return { shape: "?", word: `lost on ${run.machine}`, tone: "warn" };
   if (run.state === "interrupted") return { shape: "‖", word: "interrupted", tone: "warn" };
   return outcome ? ended(outcome) : { shape: "·", word: run.state ?? "", tone: "faint" };
 }
