@@ -388,3 +388,15 @@ fn a_long_line_without_an_end_is_looked_at_in_no_time() {
     let long = format!("I need to read {}", "the file ".repeat(100_000));
     assert_eq!(detect(&long), None);
 }
+
+#[test]
+fn text_beyond_ascii_is_cut_at_its_characters() {
+    for (text, path) in [
+        ("I need to read `src/größe.rs`, für später…", None),
+        ("To see “größe”, I need to read src/größe.rs…", Some("src/größe.rs")),
+        ("Before I go on – über alles – let me read src/日本.rs now, to see 日本語", Some("src/日本.rs")),
+        ("Hmm… let me read src/é.rs", Some("src/é.rs")),
+    ] {
+        assert_eq!(detect(text), path.map(|path| ModelQuery::File { path: path.into() }), "{text}");
+    }
+}
