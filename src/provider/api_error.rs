@@ -48,6 +48,15 @@ const TOO_LONG: [&str; 9] = [
     "exceeds the maximum number of tokens",
 ];
 
+/// Phrases for a request with tools to a model or server that cannot call them: Ollama, vLLM,
+/// llama.cpp (with status 500) and OpenRouter (with status 404).
+const NO_TOOLS: [&str; 4] = [
+    "does not support tools",
+    "tool choice requires --enable-auto-tool-choice",
+    "requires --jinja",
+    "no endpoints found that support tool use",
+];
+
 impl ApiErrorText {
     /// Parses the body of a failed request. A body that is not JSON becomes the message.
     pub(super) fn parse(body: &str) -> Self {
@@ -74,7 +83,7 @@ impl ApiErrorText {
     pub(super) fn in_stream(self) -> ModelError {
         let fault = self.fault(self.status);
         let message = [self.label.as_str(), self.message.as_str()].join(" ");
-        ModelError::new(fault, format!("the stream reports: {}{}", message.trim(), hint(fault)))
+        ModelError::new(fault, format!("the stream reports: {}{}", message.trim(), self.hint(fault)))
     }
 
     /// Returns the error for a failed request. `header` looks up a header; `now` is the reference
@@ -100,18 +109,20 @@ impl ApiErrorText {
         let retry_after_ms = header("retry-after-ms")
             .and_then(|text| milliseconds(text, 1.0))
             .or_else(|| header("retry-after").and_then(|text| milliseconds(text, 1000.0).or_else(|| until(text, now))));
-        ModelError { fault, message: format!("{status} {words}{}", hint(fault)), retry_after_ms, spent: None }
+        ModelError { fault, message: format!("{status} {words}{}", self.hint(fault)), retry_after_ms, spent: None }
     }
 
     fn fault(&self, status: Option<u16>) -> ModelErrorKind {
-        let message = self.message.to_lowercase();
-        let says = |words: &[&str]| words.iter().any(|words| self.label.contains(words) || message.contains(words));
+        let says = |words: &[&str]| words.iter().any(|words| self.label.contains(words) || self.says(words));
         let client_side = status.is_none_or(|status| (400..500).contains(&status));
         if client_side && says(&MONEY) {
             return ModelErrorKind::Quota;
         }
         if client_side && status != Some(429) && says(&TOO_LONG) {
             return ModelErrorKind::ContextTooLong;
+        }
+        if self.lacks_tools() {
+            return ModelErrorKind::BadRequest;
         }
         match status {
             Some(401 | 403) => ModelErrorKind::Auth,
@@ -129,8 +140,7 @@ impl ApiErrorText {
     fn fault_by_label(&self) -> ModelErrorKind {
         let has = |word| self.label.contains(word);
         // Ollama's errors are plain text without a type.
-        let message = self.message.to_lowercase();
-        let says = |words: &[&str]| self.label.is_empty() && words.iter().any(|words| message.contains(words));
+        let says = |words: &[&str]| self.label.is_empty() && words.iter().any(|words| self.says(words));
         if says(&["unauthorized", "invalid api key", "forbidden"]) {
             return ModelErrorKind::Auth;
         }
@@ -142,6 +152,29 @@ impl ApiErrorText {
             ModelErrorKind::BadRequest
         } else {
             ModelErrorKind::Busy
+        }
+    }
+
+    fn lacks_tools(&self) -> bool {
+        NO_TOOLS.iter().any(|words| self.says(words))
+    }
+
+    fn says(&self, words: &str) -> bool {
+        self.message.to_lowercase().contains(words)
+    }
+
+    /// Returns the hint that tells people how to fix the problem.
+    fn hint(&self, fault: ModelErrorKind) -> &'static str {
+        match fault {
+            ModelErrorKind::Auth => CHECK_THE_KEY,
+            ModelErrorKind::Quota => " (check the account's credit and limits)",
+            ModelErrorKind::NotFound => " (check the model's name and the base URL)",
+            _ if self.lacks_tools() => " (use a model that calls tools, or set `tools_mode: text` for this model)",
+            ModelErrorKind::Network
+            | ModelErrorKind::Busy
+            | ModelErrorKind::Protocol
+            | ModelErrorKind::ContextTooLong
+            | ModelErrorKind::BadRequest => "",
         }
     }
 }
@@ -176,20 +209,6 @@ fn without_tags(body: &str) -> String {
 
 /// The hint for a refused key whose source is unknown.
 pub(super) const CHECK_THE_KEY: &str = " (check the key)";
-
-/// Returns the hint that tells people how to fix the problem.
-fn hint(fault: ModelErrorKind) -> &'static str {
-    match fault {
-        ModelErrorKind::Auth => CHECK_THE_KEY,
-        ModelErrorKind::Quota => " (check the account's credit and limits)",
-        ModelErrorKind::NotFound => " (check the model's name and the base URL)",
-        ModelErrorKind::Network
-        | ModelErrorKind::Busy
-        | ModelErrorKind::Protocol
-        | ModelErrorKind::ContextTooLong
-        | ModelErrorKind::BadRequest => "",
-    }
-}
 
 /// Parses a number of some unit as whole milliseconds, rounded up; `None` if it is not a number or
 /// is negative.
@@ -252,6 +271,9 @@ mod tests {
             (429, r#"{"error":{"message":"to go faster, see https://x/account/billing"}}"#, Busy),
             (204, "", ModelErrorKind::Protocol),
             (422, r#"{"detail":"bad"}"#, BadRequest),
+            (400, r#"{"error":{"message":"registry/m:1b does not support tools"}}"#, BadRequest),
+            (500, r#"{"error":{"code":500,"message":"tools param requires --jinja flag"}}"#, BadRequest),
+            (404, r#"{"error":{"message":"No endpoints found that support tool use."}}"#, BadRequest),
             (301, "", BadRequest),
         ];
         let found: Vec<_> = cases.iter().map(|(status, body, _)| refusal(*status, &[], body).fault).collect();
@@ -264,6 +286,10 @@ mod tests {
         assert_eq!(refusal(401, &[], body), ModelError::new(Auth, "401 invalid x-api-key (check the key)"));
         assert_eq!(refusal(307, &[("location", "http://evil/")], "x").message, "307 redirect not followed");
         assert_eq!(refusal(503, &[], "").message, "503 no details");
+        assert_eq!(
+            refusal(400, &[], r#"{"error":"m does not support tools"}"#).message,
+            "400 m does not support tools (use a model that calls tools, or set `tools_mode: text` for this model)"
+        );
     }
 
     #[test]
