@@ -23,6 +23,9 @@ pub(super) const WORK: &str = "a step of the gate runs it, but it is not a check
 /// Mark of a shell library that a check reads and that is in no folder of scripts or tests. It is
 /// not protected.
 pub(super) const SOURCED: &str = "a check of the gate reads it, and it is in no folder of scripts or tests";
+/// The maximum number of `CMakeLists.txt` that are read. The other half of [`MOST`] is left for
+/// scripts.
+const MOST_LISTS: usize = MOST / 2;
 /// The longest script that is read, in bytes.
 pub(super) const LONGEST: usize = 256 * 1024;
 
@@ -87,8 +90,9 @@ const IMPLIED: &[(&[&str], &[&str])] = &[
 const CONTAINERS: &[&str] =
     &["Dockerfile", "docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml", ".dockerignore"];
 
-/// Returns the files that the lanes' commands name and run, each with the reason. `read` returns
-/// the content of a file of the base.
+/// Returns the files that the commands of lanes name or run, each with the reason that protects it.
+/// The marks [`WORK`] and [`SOURCED`] say that a file is not protected. `read` returns the content
+/// of a file of the base.
 pub(super) fn by_lanes(
     lanes: &[Lane],
     base: &BaseFiles,
@@ -134,14 +138,13 @@ pub(super) fn by_lanes(
             for (_, names) in IMPLIED.iter().filter(|(programs, _)| used(programs)) {
                 scripts.extend(of(names).filter(|path| base.has(path)));
             }
-            if used(&["ctest", "cmake", "ninja"]) {
-                scripts.extend(base.0.iter().filter(|path| name_of(path) == cmake::LISTS).take(MOST / 2).cloned());
-            }
             if used(&["docker", "podman", "docker-compose", "podman-compose"]) {
                 found.extend(of(CONTAINERS).map(|path| (path, NAMED)));
             }
         }
     }
+    // The commands of CMake's `add_test` are tests, also if the step is only `make check`.
+    scripts.extend(base.0.iter().filter(|path| name_of(path) == cmake::LISTS).take(MOST_LISTS).cloned());
     for (path, why) in run_in_turn(scripts, base, tests, read) {
         found.entry(path).or_insert(why);
     }
