@@ -3,12 +3,14 @@
 use super::failure::CliError;
 use super::signals;
 use crate::driver::StopToken;
+use crate::process;
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
 /// Runs a future on a single-threaded runtime: a run is one loop, and its effects wait more than
 /// they compute.
 pub(super) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CliError> {
+    process::ensure_open_files().map_err(|error| CliError::own(error).hint("raise the limit: `ulimit -n 1024`"))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| CliError::own(anyhow::Error::new(error).context("cannot start the runtime")))?;

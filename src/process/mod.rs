@@ -32,7 +32,7 @@ pub use dialogue::{Dialogue, DialogueLines, StderrTail};
 pub use group::{close, kill_everything};
 pub use log::each_line;
 pub use mark::unforeseen;
-pub use open_files::room_for;
+pub use open_files::{TooFewOpenFiles, ensure_open_files, room_for};
 pub use pace::Backpressure;
 pub use private::keep_private;
 pub use rights::{Unwritable, unwritable};

@@ -28,6 +28,24 @@ pub fn room_for(programs: usize) -> usize {
     most.min(programs)
 }
 
+/// Raises this process's limit on open files to what fledge needs, with no program under way.
+///
+/// # Errors
+/// If the system allows fewer: how many files it allows, and how many fledge needs.
+pub fn ensure_open_files() -> Result<(), TooFewOpenFiles> {
+    match raise_limit(getrlimit(Resource::Nofile), OTHERS) {
+        Some(limit) if limit < OTHERS => Err(TooFewOpenFiles { limit }),
+        _ => Ok(()),
+    }
+}
+
+/// The limit on open files is too low for fledge itself.
+#[derive(Debug, thiserror::Error)]
+#[error("this process may have {limit} files open at a time, and fledge needs {OTHERS}")]
+pub struct TooFewOpenFiles {
+    limit: u64,
+}
+
 /// Raises the limit to `wanted`, or as near to it as the system allows. Returns the resulting
 /// limit, or `None` if none exists.
 fn raise_limit(now: Rlimit, wanted: u64) -> Option<u64> {

@@ -37,3 +37,8 @@ use std::path::{Path, PathBuf};
 pub fn folder(state_dir: &Path, project: &Path) -> PathBuf {
     project_dir(state_dir, project).join("serve")
 }
+
+/// Returns the database with the requests for runs that wait for a project's server.
+pub fn queue_path(state_dir: &Path, project: &Path) -> PathBuf {
+    project_dir(state_dir, project).join("queue.db")
+}

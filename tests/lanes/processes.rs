@@ -237,6 +237,16 @@ fn jobs_are_no_more_than_open_files_allow() {
 }
 
 #[test]
+fn a_limit_on_open_files_below_the_need_of_fledge_is_named() {
+    const SCANT: [&str; 3] = ["sh", "-c", "ulimit -n 24; exec \"$0\" \"$@\""];
+    let ended =
+        Fledge::new().lane("one", "steps: [{ run: 'true' }]").under(&SCANT).args(&["lanes", "run", "one"]).run();
+    ended.must_exit(8);
+    assert!(ended.stderr.contains("may have 24 files open at a time, and fledge needs 64"), "{}", ended.story());
+    assert!(ended.stderr.contains("`ulimit -n 1024`"), "{}", ended.story());
+}
+
+#[test]
 fn asked_twice_it_kills_what_its_steps_have_started_itself_and_ends_at_once() {
     let number = unique();
     let script = format!("trap 'touch asked' TERM; {} while :; do sleep {number} & wait; done", fleeing(&number));

@@ -135,7 +135,8 @@ impl RunsContext {
             CliError::input(none).hint("run `fledge runs list --all-projects` to see other folders; -C names a folder")
         };
         let Some(store) = self.store()? else {
-            return self.elsewhere(name)?.ok_or_else(none);
+            let found = self.elsewhere(name)?;
+            return found.map_or_else(|| self.must_have_begun(name).and_then(|()| Err(none())), Ok);
         };
         let (error, rows) = match store.find(name) {
             Ok(run) => {
@@ -150,6 +151,7 @@ impl RunsContext {
                 if let Some(found) = self.elsewhere(&name)? {
                     return Ok(found);
                 }
+                self.must_have_begun(&name)?;
                 let rows = store.runs(&RunListFilter { limit: NAMED, ..RunListFilter::default() }).map_err(failed)?;
                 if name == "last-failed" && !rows.is_empty() {
                     let error = anyhow!("no run of {} has failed", self.project.display());
@@ -200,6 +202,34 @@ impl RunsContext {
         };
         let mut found: Vec<_> = stores.filter_map(found).collect();
         Ok(if found.len() == 1 { found.pop() } else { None })
+    }
+
+    /// Fails if the id is that of a request for a run that a server has not begun.
+    #[cfg(feature = "serve")]
+    fn must_have_begun(&self, id: &str) -> Result<(), CliError> {
+        use super::runtime::block_on;
+        use crate::queue::{BuryReason, JobId, Queue, QueueState};
+        use crate::store::SqliteQueue;
+        let path = crate::serve::queue_path(&self.state, &self.project);
+        let Some(job) = JobId::parse(id).ok().filter(|_| path.exists()) else { return Ok(()) };
+        let queue = SqliteQueue::open(&path).map_err(CliError::own)?;
+        let Some(job) = block_on(queue.job(&job))?.map_err(CliError::own)? else { return Ok(()) };
+        let (what, hint) = match (job.state, job.why) {
+            (QueueState::Queued | QueueState::Running, _) => {
+                ("waits in the queue of the server, and has not begun".to_owned(), "`fledge serve` begins it")
+            }
+            (QueueState::Cancelled, _) => ("was cancelled before it began".to_owned(), "send the request again"),
+            (_, Some(BuryReason::Refused(why) | BuryReason::Failed(why))) => {
+                (format!("never began: {why}"), "send the request again")
+            }
+            _ => ("never began".to_owned(), "send the request again"),
+        };
+        Err(CliError::input(anyhow!("run {id} {what}")).hint(hint))
+    }
+
+    #[cfg(not(feature = "serve"))]
+    fn must_have_begun(&self, _id: &str) -> Result<(), CliError> {
+        Ok(())
     }
 
     fn line(&self, store: &Store, row: &RunRow) -> Result<String, StoreError> {

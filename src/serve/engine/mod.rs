@@ -46,9 +46,10 @@ pub use run_request::{
 pub use submission::{AcceptedRun, CancelOutcome, RejectedRun};
 
 use super::broadcast::{Broadcaster, Topic};
+use super::queue_path;
 use crate::id::RunId;
 use crate::queue::{NameError, PoolName, QueueError};
-use crate::store::{SqliteQueue, Store, StoreError, project_dir};
+use crate::store::{SqliteQueue, Store, StoreError};
 use live::LiveRun;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -60,8 +61,6 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use worker_pool::WorkerPool;
 
-/// The file name of the project's queue, beside its database.
-const QUEUE: &str = "queue.db";
 /// The queue's pool for the requests of a server.
 const POOL: &str = "serve";
 /// The time for which the queue remembers ended requests. A key identifies one request for that
@@ -159,7 +158,7 @@ impl Engine {
     /// If the queue cannot be opened, or the thread cannot be started.
     pub fn start(terms: EngineSettings) -> Result<Self, EngineError> {
         let EngineSettings { state_dir, project, most, source, broadcaster } = terms;
-        let queue = SqliteQueue::open(&project_dir(&state_dir, &project).join(QUEUE))?;
+        let queue = SqliteQueue::open(&queue_path(&state_dir, &project))?;
         let engine_state = Arc::new(EngineState {
             state_dir,
             project,

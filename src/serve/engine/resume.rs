@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The maximum number of looks at a run that has ended and that the server has not left, and the
-/// pause between two.
+/// The maximum number of checks whether the server has released a run that has ended.
 const TRIES: u32 = 200;
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The job of a run with its payload. `None` if no request of this server began the run.
+/// The job of a run with its payload. `None` if this server did not start the run.
 type KnownJob = Option<(QueuedJob, String)>;
 
 /// The reason why a run was not resumed. Nothing has changed.
@@ -29,7 +29,7 @@ pub enum RejectedResume {
     #[error(transparent)]
     Limit(LimitError),
     /// The run waits or is under way.
-    #[error("run {run} has not ended: it waits or is running")]
+    #[error("cannot resume run {run}: it is queued or running on this server")]
     Open {
         /// The run.
         run: RunId,
@@ -111,9 +111,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the job of a run and its payload, if the server has left the run. `None` if the run
-    /// waits or is under way. The outcome of a run is recorded a moment before the server leaves
-    /// it, so this waits for that moment.
+    /// Returns the job of a run and its payload, if the server has released the run. `None` if the
+    /// run is queued or under way. The store has the outcome of a run a moment before the server
+    /// releases the run, so this waits for the release.
     async fn closed(&self, run: &RunId, job: &JobId) -> Result<Option<KnownJob>, EngineError> {
         for _ in 0..TRIES {
             let known = self.engine_state.queue.job_and_payload(job).await?;
@@ -129,7 +129,7 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns true if the resume of an ended run waits: for a slot, or for its place.
+    /// Returns true if the resume of an ended run waits: for a slot, or for the checkout.
     pub(super) async fn waits_again(&self, run: &RunId) -> Result<bool, EngineError> {
         if let Some(live) = self.engine_state.live_run(run) {
             return Ok(!live.has_begun());
@@ -144,7 +144,8 @@ fn is_open(state: QueueState) -> bool {
     matches!(state, QueueState::Queued | QueueState::Running)
 }
 
-/// Returns a request for a run that no request began.
+/// Returns the request to resume a run that this server did not start. It has no text, because a
+/// resumed run reads its task from the store.
 fn request_of(row: RunRow) -> RunRequest {
     RunRequest {
         text: String::new(),

@@ -152,8 +152,9 @@ impl WorkerPool {
         }
     }
 
-    /// Starts the work on a request. If the run is already under way, the lease was lost while this
-    /// machine slept; the run then continues under the new lease.
+    /// Returns the future that works on a request; its job has the id of the run. Returns `None` if
+    /// the run is already under way: the lease was lost, for example while the computer was
+    /// suspended, and the run continues under the new lease.
     fn taken<'c>(&'c self, lease: JobLease, part: &Arc<EngineShared>) -> Option<LocalBoxFuture<'c, ()>> {
         let (job, run) = (lease.job.clone(), RunId::new(lease.job.as_str()));
         self.leases.all().insert(job, lease.clone());

@@ -60,10 +60,15 @@ async fn runs_are_listed_in_parts_those_that_wait_first_and_found_by_what_they_a
     assert_eq!((&row["id"], &row["doing"]), (&json!(running), &json!("waiting for the model, turn 1")));
     let (_, row) = server.get(&format!("/v1/runs/{waits}")).await;
     assert_eq!((&row["state"], &row["outcome"], &row["story"]), (&json!("queued"), &Value::Null, &json!([])));
+    let shown = site.fledge(&["runs", "show", &waits]).output().unwrap();
+    let said = String::from_utf8_lossy(&shown.stderr);
+    assert_eq!(shown.status.code(), Some(2), "{said}");
+    assert!(said.contains(&format!("run {waits} waits in the queue of the server")), "{said}");
 }
 
 #[tokio::test]
 async fn a_part_of_a_list_of_ten_thousand_runs_is_there_at_once() {
+    long_test!();
     let site = Site::new();
     let server = site.serve(&[]);
     let database = || {
