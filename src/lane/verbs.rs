@@ -26,7 +26,7 @@ pub(crate) const VERBS: [(&str, &[&str]); 26] = [
     ("config", &["show", "path"]),
     ("serve", &["link"]),
     ("jobs", &["list", "history", "run"]),
-    ("monitors", &["list", "show", "add", "checkin", "tell", "remove"]),
+    ("monitors", &["list", "show", "add", "checkin", "notify", "remove"]),
     ("sync", &[]),
     ("schema", &[]),
     ("completions", &[]),

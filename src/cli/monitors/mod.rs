@@ -31,7 +31,7 @@ const LONGEST: usize = 1024;
     serve`:\n  \
     curl -X POST -H \"Authorization: Bearer $TOKEN\" 'http://127.0.0.1:7777/v1/monitors/backup/checkins?status=ok'\n\n\
     Examples:\n  fledge monitors list\n  fledge monitors show backup\n  fledge monitors add backup --schedule \"0 3 * * *\" --margin 15m\n  \
-    fledge monitors checkin backup ok\n  fledge monitors tell backup --command notify-send backup")]
+    fledge monitors checkin backup ok\n  fledge monitors notify backup --command notify-send backup")]
 pub(super) struct MonitorsArguments {
     #[command(flatten)]
     project: ProjectArguments,
@@ -58,7 +58,7 @@ enum MonitorsVerb {
     /// Check in with a status: in_progress, ok or error
     Checkin(CheckinArguments),
     /// Choose the receiver of changes of a monitor's health
-    Tell(TellArguments),
+    Notify(NotifyArguments),
     /// Remove a monitor and its check-ins
     #[command(after_help = "Examples:\n  fledge monitors remove backup")]
     Remove {
@@ -117,9 +117,9 @@ struct CheckinArguments {
     webhook gets the header `X-Fledge-Signature: t=SECOND,v1=…`: the HMAC-SHA256 of SECOND, a dot and the body. \
     fledge retries a\n\
     failed delivery for about an hour, with the same `X-Fledge-Delivery`.\n\n\
-    Examples:\n  fledge monitors tell backup --webhook https://example.org/hook\n  fledge monitors tell backup --command notify-send backup\n  fledge monitors tell backup --nobody"
+    Examples:\n  fledge monitors notify backup --webhook https://example.org/hook\n  fledge monitors notify backup --command notify-send backup\n  fledge monitors notify backup --off"
 )]
-struct TellArguments {
+struct NotifyArguments {
     /// Name of the monitor
     slug: String,
     #[command(flatten)]
@@ -142,7 +142,7 @@ struct Who {
     command: Option<Vec<String>>,
     /// Notify no one
     #[arg(long)]
-    nobody: bool,
+    off: bool,
 }
 
 /// The project whose monitors are used, the time, and the form of the output.
@@ -168,7 +168,7 @@ pub(super) fn run(arguments: MonitorsArguments, environment: &EnvironmentLayer) 
         MonitorsVerb::Show { slug } => list::show(&place, &slug),
         MonitorsVerb::Add(arguments) => add(&place, arguments),
         MonitorsVerb::Checkin(arguments) => checkin(&place, &arguments),
-        MonitorsVerb::Tell(arguments) => set_webhook(&place, arguments),
+        MonitorsVerb::Notify(arguments) => set_notifier(&place, arguments),
         MonitorsVerb::Remove { slug } => remove(&place, &slug),
     }
 }
@@ -245,7 +245,7 @@ fn checkin(place: &MonitorsContext, arguments: &CheckinArguments) -> Result<u8, 
     place.print_change(&store, &row.slug, &format!("`{}` is {}", row.slug, heard.health.word()), None)
 }
 
-fn set_webhook(place: &MonitorsContext, arguments: TellArguments) -> Result<u8, CliError> {
+fn set_notifier(place: &MonitorsContext, arguments: NotifyArguments) -> Result<u8, CliError> {
     let (store, row) = place.find(&arguments.slug)?;
     let asked = arguments.who.webhook.clone();
     let (how, secret) = match (arguments.who.webhook, arguments.who.command) {

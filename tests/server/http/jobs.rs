@@ -140,14 +140,14 @@ fn a_monitor_hears_by_one_request_and_is_the_same_at_the_command_line() {
     assert_eq!(said, "exit 0\n`backup` is failing\n");
     let said = place.says(&["monitors", "add", "pulse", "--schedule", "every 10m", "--margin", "2m"], &[]);
     assert_eq!(said, "exit 0\n`pulse` added\n");
-    let said = place.says(&["monitors", "tell", "pulse", "--command", "true"], &[]);
+    let said = place.says(&["monitors", "notify", "pulse", "--command", "true"], &[]);
     assert_eq!(said, "exit 0\nchanges of health run `true`\n");
-    let said = place.says(&["monitors", "tell", "pulse", "--webhook", "https://example.org/hook/s3cret"], &[]);
+    let said = place.says(&["monitors", "notify", "pulse", "--webhook", "https://example.org/hook/s3cret"], &[]);
     assert!(
         said.contains("are sent to https://example.org, instead of the program `true`; messages are signed"),
         "{said}"
     );
-    let said = place.says(&["monitors", "tell", "pulse", "--nobody"], &[]);
+    let said = place.says(&["monitors", "notify", "pulse", "--off"], &[]);
     assert_eq!(said, "exit 0\nchanges of health are sent to no one, instead of https://example.org\n");
     place.says(&["monitors", "checkin", "pulse", "in_progress", "--id", "8"], &[]);
     let shown = place.says(&["monitors", "show", "pulse"], &[]);
