@@ -69,10 +69,10 @@ impl LawTests {
         let code = || text.lines().map(str::trim_start).filter(|line| !is_comment(line));
         let words: HashSet<&str> = code().flat_map(|line| line.split(|c| !is_word(c))).collect();
         for (Citation { name, place }, seen) in self.seen.iter_mut().filter(|(_, seen)| !**seen) {
-            let is_there = place.as_ref().is_none_or(|place| path.contains(place) || words.contains(place.as_str()));
-            let is_one_word = name.chars().all(is_word);
-            *seen = is_there
-                && if is_one_word { words.contains(name.as_str()) } else { code().any(|line| line.contains(name)) };
+            let is_there = || place.as_ref().is_none_or(|place| path.contains(place) || words.contains(place.as_str()));
+            let has_name =
+                words.contains(name.as_str()) || (!name.chars().all(is_word) && code().any(|line| line.contains(name)));
+            *seen = has_name && is_there();
         }
     }
 
@@ -83,7 +83,7 @@ impl LawTests {
 }
 
 fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
+    c.is_ascii_alphanumeric() || c == '_' || (!c.is_ascii() && c.is_alphanumeric())
 }
 
 fn is_comment(line: &str) -> bool {

@@ -378,6 +378,7 @@ fn leftover_worktrees_are_counted_per_repository_with_the_command_to_list_them()
 
 #[test]
 fn protected_paths_that_stopped_a_job_are_named_below_it_with_the_flag() {
+    long_test!();
     let task = with(batch(&["tasks"]).file("check.sh", "test -f done\n"), "a", "", &writes("done"));
     let other = "turns:\n  - text: I mend the check.\n    tools: [{ name: shell-exec, input: { command: 'echo true > check.sh' } }]\n  - text: Done.\n";
     let batch = with(task, "b", "", other).lane("verify", "steps: [{ name: check, run: sh check.sh }]");

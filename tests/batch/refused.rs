@@ -143,6 +143,7 @@ fn uncommitted_gate_files_are_refused_where_a_run_works_on_the_commit() {
 
 #[test]
 fn lanes_are_known_to_be_uncommitted_among_many_files_and_where_git_ignores_them() {
+    long_test!();
     let mut ended = batch(&["run", "tasks", "--dry-run"]).committed().run();
     ended.must_exit(0);
     fs::create_dir(ended.path("out")).unwrap();

@@ -83,6 +83,7 @@ fn each_verb_finds_the_project_from_below() {
 
 #[test]
 fn paths_are_those_of_the_folder_in_which_they_were_written() {
+    long_test!();
     let ended = project();
     let below = &["/bin/sh", "-c", "cd src/deep && exec \"$@\"", "sh"];
     let task = "# From below\n\nMend it.\n";
@@ -103,6 +104,7 @@ fn paths_are_those_of_the_folder_in_which_they_were_written() {
 
 #[test]
 fn a_nested_project_is_its_own_and_a_new_one_can_begin_below() {
+    long_test!();
     let ended = project();
     let below = &["/bin/sh", "-c", "cd part && exec \"$@\"", "sh"];
     let own = "steps: [{ name: nested, run: \"true\" }]";

@@ -29,6 +29,7 @@ fn working() -> Model {
 
 #[test]
 fn what_init_leaves_is_committed_by_the_line_that_it_prints() {
+    long_test!();
     let model = working();
     let refused = begun().again(&["run", "tasks/first.md", "--commit=on-success"]).anthropic(&model).run();
     let files = "the workspace has uncommitted changes: `lanes/verify.yaml`, `tasks/first.md`; commit or stash them";
@@ -48,6 +49,7 @@ fn what_init_leaves_is_committed_by_the_line_that_it_prints() {
 
 #[test]
 fn fledge_alone_says_where_one_is_and_what_comes_next() {
+    long_test!();
     let none = Fledge::new().args(&[]).run();
     none.must_exit(0);
     assert!(none.stdout.lines().count() == 3 && none.stdout.contains("`fledge init`"), "{}", none.story());

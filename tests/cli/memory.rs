@@ -82,6 +82,7 @@ fn without_memory_nothing_is_recalled_offered_or_left() {
 
 #[test]
 fn a_run_without_memory_has_none_after_a_resume_either() {
+    long_test!();
     let model = Model::new([shell("echo begun; sleep 60"), write("done", ""), say("Done.")]);
     let mut running = Fledge::simple(&model).arg("--json").arg("--no-memory").start();
     running.wait_for("{\"text\":\"begun");

@@ -44,6 +44,7 @@ fn outputs(folder: &Path) -> BTreeMap<String, String> {
 
 #[test]
 fn a_verified_run_leaves_its_outputs_and_every_file() {
+    long_test!();
     let model = Model::new([write("done", "1\n"), say("Here it is.")]);
     let fledge = Fledge::simple(&model).file("strict.yaml", "").lane("strict", &needs("done")).committed();
     let args = "--max-retries 0\n  --stuck-after   2\n--protect *.lock";

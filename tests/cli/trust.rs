@@ -32,6 +32,7 @@ fn text(line: &str, is_of_model: bool) -> String {
 
 #[test]
 fn every_dangerous_key_of_a_project_is_refused_until_the_project_is_trusted() {
+    long_test!();
     let model = Model::new([say("Done.").always()]);
     for (key, line, is_of_model) in DANGEROUS {
         for file in ["fledge.yaml", "fledge.local.yaml"] {
@@ -54,6 +55,7 @@ fn every_dangerous_key_of_a_project_is_refused_until_the_project_is_trusted() {
 
 #[test]
 fn an_untrusted_project_replaces_no_model_and_weakens_no_required_sandbox() {
+    long_test!();
     let (own, other) = (Model::new([say("Done.").always()]), Model::new([say("Mine.").always()]));
     let config = format!("models: {{ m: {{ provider: openai, model: x, base_url: '{}/v1' }} }}\n", own.url());
     let theirs = config.replace(&own.url(), &other.url());

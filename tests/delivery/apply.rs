@@ -24,6 +24,7 @@ fn data(run: Ended, args: &[&str]) -> (Value, Ended) {
 
 #[test]
 fn the_verified_tree_is_put_into_a_checkout_that_is_at_the_base_and_only_once() {
+    long_test!();
     let run = put_away();
     let report = run.report();
     let (would, run) = data(run, &["apply", "last", "--check", "--json"]);
@@ -44,6 +45,7 @@ fn the_verified_tree_is_put_into_a_checkout_that_is_at_the_base_and_only_once() 
 
 #[test]
 fn a_checkout_with_other_work_is_left_alone() {
+    long_test!();
     let run = put_away();
     fs::write(run.path("mine"), "work\n").unwrap();
     let run = run.again(&["apply", "last"]).run();

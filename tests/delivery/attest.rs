@@ -17,6 +17,7 @@ fn committed() -> Ended {
 
 #[test]
 fn a_statement_names_tree_and_commit_and_the_steps_that_passed() {
+    long_test!();
     let run = committed();
     let report = run.report();
     let run = run.again(&["runs", "attest", "--url=https://ci.example/1"]).run();
@@ -87,6 +88,7 @@ fn a_report_holds_for_the_commit_that_was_verified_by_the_lanes_of_another_one()
 
 #[test]
 fn a_report_that_contradicts_itself_or_was_not_verified_does_not_hold() {
+    long_test!();
     let run = committed();
     let mut report = run.report();
     report["tree"] = "0".repeat(40).into();

@@ -31,6 +31,7 @@ fn must_be_committed(run: &Ended) -> Value {
 
 #[test]
 fn the_tree_that_passed_is_the_commit_and_nothing_of_the_user_s_git_has_a_say_in_it() {
+    long_test!();
     let model = working();
     let hooks = ["pre-commit", "commit-msg", "post-commit", "reference-transaction", "prepare-commit-msg"];
     let mut fledge = committing(&model).file("kept", "1\n").committed().git(&["config", "commit.gpgSign", "true"]);
@@ -64,6 +65,7 @@ fn warned() -> &'static str {
 
 #[test]
 fn who_commits_is_who_the_environment_says() {
+    long_test!();
     let model = working();
     let names = [("GIT_AUTHOR_NAME", "Ann"), ("GIT_AUTHOR_EMAIL", "ann@localhost")];
     let more = [("GIT_COMMITTER_NAME", "Bot"), ("GIT_COMMITTER_EMAIL", "bot@localhost")];
@@ -77,6 +79,7 @@ fn who_commits_is_who_the_environment_says() {
 
 #[test]
 fn work_of_the_user_goes_into_no_commit_unless_they_say_so() {
+    long_test!();
     let model = working();
     let run = committing(&model).committed().file("mine", "not committed\n").run();
     run.must_be_refused("has uncommitted changes: `mine`");
@@ -172,6 +175,7 @@ fn ordinary_checkouts_of_ci_are_committed_in() {
 
 #[test]
 fn of_a_workspace_below_the_top_only_its_folder_is_committed() {
+    long_test!();
     let model = working();
     let fledge = committing(&model).file("p/lanes/verify.yaml", crate::support::needs("done")).file("p/x", "1\n");
     let run = fledge.committed().file("above", "of the user\n").arg("-Cp").run();
@@ -182,6 +186,7 @@ fn of_a_workspace_below_the_top_only_its_folder_is_committed() {
 
 #[test]
 fn modes_and_links_are_as_they_were_judged() {
+    long_test!();
     let work = "printf 'exit 0\\n' >tool; chmod +x tool; chmod +x plain; ln -s plain link; touch done";
     let model = Model::new([shell(work), say("Done.")]);
     let fledge = committing(&model).file("plain", "1\n");
@@ -228,6 +233,7 @@ fn a_commit_that_fails_once_it_was_begun_says_so() {
 
 #[test]
 fn the_model_s_words_in_a_commit_message_work_for_no_tool() {
+    long_test!();
     let words = "Done [skip ci].\n\nCloses #12\n\nSigned-off-by: A <a@b>\nFledge-Verified-Tree: 1234\n";
     let model = Model::new([write("done", "yes\n"), say(words)]);
     let run = committing(&model).committed().run();
@@ -239,6 +245,7 @@ fn the_model_s_words_in_a_commit_message_work_for_no_tool() {
 
 #[test]
 fn a_patch_gives_the_verified_tree_wherever_the_base_is() {
+    long_test!();
     let work = "printf 'a\\000b' >blob; ln -s plain link; chmod +x plain; rm gone; touch done";
     let model = Model::new([shell(work), say("Mend: ünïcode\n\nFrom: somebody\n---\ndiff --git a/x b/x\n")]);
     let fledge =

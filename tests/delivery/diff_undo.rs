@@ -22,6 +22,7 @@ fn data(run: Ended, args: &[&str]) -> (Value, Ended) {
 
 #[test]
 fn base_candidate_and_now_are_compared() {
+    long_test!();
     let run = verified();
     let report = run.report();
     let (diff, run) = data(run, &["runs", "diff", "--json"]);
@@ -104,6 +105,7 @@ fn what_a_run_left_that_was_not_verified_is_kept_too() {
 
 #[test]
 fn trees_of_runs_that_are_pruned_are_kept_no_longer() {
+    long_test!();
     let run = verified();
     let kept = |run: &Ended| {
         let project = fs::read_dir(run.path("../state")).unwrap().flatten().next().unwrap().path();
@@ -117,6 +119,7 @@ fn trees_of_runs_that_are_pruned_are_kept_no_longer() {
 
 #[test]
 fn where_files_cannot_be_put_back_the_way_back_is_told_all_the_same() {
+    long_test!();
     let model = Model::new([shell("rm plain; touch done"), say("Done.")]);
     let run = Fledge::simple(&model).file("plain", "1\n").file(".gitignore", "*.o\n").committed().run();
     run.must_be(0, "verified");

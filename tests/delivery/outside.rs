@@ -17,6 +17,7 @@ fn paths(report: &Value, list: &str) -> Vec<String> {
 
 #[test]
 fn ignored_files_that_can_run_later_are_named_on_the_terminal_and_in_the_report() {
+    long_test!();
     let command = "mkdir -p env/bin lib; printf '#!/bin/sh\\n' >env/bin/python; chmod +x env/bin/python; echo x >env/notes; \
         echo import os >env/a.pth; echo x >lib/x.so; echo x >lib/__pycache__; rm lib/__pycache__; mkdir lib/__pycache__; echo x >lib/__pycache__/m.pyc";
     let ended = after("/env\n*.so\n", command);
@@ -31,6 +32,7 @@ fn ignored_files_that_can_run_later_are_named_on_the_terminal_and_in_the_report(
 
 #[test]
 fn a_build_is_some_names_and_a_count_and_what_is_as_before_is_none() {
+    long_test!();
     let model = Model::new([
         shell("touch done; mkdir -p out/debug; for n in $(seq 101 300); do cp /bin/true out/debug/$n; done"),
         say("Done."),
@@ -52,6 +54,7 @@ fn a_build_is_some_names_and_a_count_and_what_is_as_before_is_none() {
 
 #[test]
 fn a_run_that_leaves_nothing_beside_its_tree_says_nothing_of_that() {
+    long_test!();
     let ended = after("/env\n", "true");
     assert_eq!(ended.must_be(0, "verified").get("outside_tree"), None);
     assert!(!ended.stderr.contains("ignored") && !ended.stderr.contains("left out"), "{}", ended.story());
@@ -59,6 +62,7 @@ fn a_run_that_leaves_nothing_beside_its_tree_says_nothing_of_that() {
 
 #[test]
 fn a_file_in_a_folder_that_was_taken_out_of_the_ignored_ones_is_named() {
+    long_test!();
     let ended = after("build/\n", "mkdir -p build; echo x >build/notes; : >.gitignore");
     let report = ended.must_be(0, "verified");
     let left_out = json!([{ "path": "build/notes", "files": 1, "why": "git ignored this path when the run began; add the file yourself" }]);

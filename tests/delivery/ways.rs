@@ -100,6 +100,7 @@ fn a_commit_beside_a_submodule_is_what_its_report_says() {
 
 #[test]
 fn a_sparse_partial_clone_is_committed_in() {
+    long_test!();
     let model = working();
     let upstream = Fledge::simple(&model).file("in/a", "1\n").file("out/b", "2\n").committed();
     let upstream = upstream.git(&["config", "uploadpack.allowFilter", "true"]);
@@ -117,6 +118,7 @@ fn a_sparse_partial_clone_is_committed_in() {
 
 #[test]
 fn what_leads_on_from_a_delivery_that_failed_is_what_can() {
+    long_test!();
     // Git's filter for large files is not set up here, and the work has changed a large file.
     let model = Model::new([shell("echo whole > big.bin; touch done"), say("Done.")]);
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n";
@@ -130,6 +132,7 @@ fn what_leads_on_from_a_delivery_that_failed_is_what_can() {
 
 #[test]
 fn work_that_somebody_has_committed_too_still_comes_onto_a_branch() {
+    long_test!();
     let commit = "echo yes > done; git add done; git -c user.name=x -c user.email=x@localhost commit -q -m same";
     let model = Model::new([shell(commit), say("Done.")]);
     let run = committing(&model).arg("--sandbox=off").committed().run();
@@ -143,6 +146,7 @@ fn work_that_somebody_has_committed_too_still_comes_onto_a_branch() {
 
 #[test]
 fn one_file_is_one_file() {
+    long_test!();
     let model = working();
     let run = Fledge::simple(&model).run();
     run.must_be(0, "verified");

@@ -55,6 +55,7 @@ pub(crate) fn worktree(report: &Value) -> &Value {
 
 #[test]
 fn verified_work_is_a_commit_on_a_branch_of_its_own_and_the_checkout_stays_as_it_is() {
+    long_test!();
     let model = working();
     let fledge = isolated(&model).file("kept", "1\n").committed().file("kept", "mine, not committed\n").file("new", "");
     let run = fledge.run();
@@ -158,6 +159,7 @@ fn a_worktree_is_made_from_any_commit_in_any_kind_of_checkout() {
 
 #[test]
 fn a_project_that_is_a_folder_of_its_repository_is_one_in_the_worktree() {
+    long_test!();
     let model = Model::new([shell("git rev-parse --show-prefix > where"), write("done", ""), say("Done.")]);
     let fledge = isolated(&model);
     let workspace = fledge.workspace();
@@ -210,6 +212,7 @@ fn killed(mut running: Running, said: &str) -> Ended {
 
 #[test]
 fn a_killed_run_goes_on_in_its_worktree() {
+    long_test!();
     let model = Model::new([write("half", "1\n"), say("Going on").hanging(), write("done", ""), say("Done.")]);
     let ended = killed(isolated(&model).committed().arg("--json").start(), "Going o");
     assert_eq!(known(&ended), 2);

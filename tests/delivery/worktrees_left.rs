@@ -54,6 +54,7 @@ fn what_runs_have_left_is_listed_and_only_what_is_safe_is_removed() {
 
 #[test]
 fn remove_keeps_the_worktree_of_an_active_run_and_deletes_that_of_a_named_run() {
+    long_test!();
     let model = Model::new([write("half", "1\n"), say("Going on").hanging()]);
     let mut running = isolated(&model).committed().arg("--json").start();
     running.wait_for("Going o");
@@ -78,6 +79,7 @@ fn remove_keeps_the_worktree_of_an_active_run_and_deletes_that_of_a_named_run() 
 
 #[test]
 fn worktrees_of_failed_runs_go_with_their_work_once_a_person_agrees() {
+    long_test!();
     let model = Model::new([write("half", "1\n"), say("Done.")]);
     let run = isolated(&model).arg("--max-retries=0").committed().run();
     let report = run.must_be(1, "gate_failed");

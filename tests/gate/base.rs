@@ -67,6 +67,7 @@ fn a_step_that_passes_by_chance_beside_an_ignored_file_does_not_end_the_run() {
 
 #[test]
 fn failures_of_the_base_are_told_before_the_first_attempt_ends() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done.")]);
     let ended = Fledge::simple(&model).arg("--json").run();
     let report = ended.must_be(0, "verified");
@@ -81,6 +82,7 @@ fn failures_of_the_base_are_told_before_the_first_attempt_ends() {
 
 #[test]
 fn fewer_tests_than_on_the_base_are_no_pass() {
+    long_test!();
     let tests = "steps: [{ name: test, run: 'n=3; test ! -e done || n=2; echo \"test result: ok. $n passed; 0 failed; 0 ignored\"' }]";
     let model = Model::new([write("done", ""), say("Done.")]);
     let ended = Fledge::simple(&model).lane("verify", tests).arg("--max-retries=0").run();

@@ -79,6 +79,7 @@ fn killed() -> Ended {
 
 #[test]
 fn what_a_killed_run_has_left_is_put_back_before_the_next_one_reads_it() {
+    long_test!();
     let model = Model::new([write("done", "x"), say("Done.")]);
     let ended =
         killed().again(&["run", "task.md", "--trust-project", "--report=../report.json"]).anthropic(&model).run();

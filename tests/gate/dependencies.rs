@@ -48,6 +48,7 @@ fn what_the_agent_does_to_a_package_reaches_neither_the_room_nor_the_folder() {
 
 #[test]
 fn the_agent_finds_its_own_changes_again_after_a_gate() {
+    long_test!();
     let model = Model::new([
         shell("echo mine > node_modules/own"),
         say("Done."),
@@ -71,6 +72,7 @@ fn a_lane_in_the_workspace_changes_no_package_either() {
 
 #[test]
 fn a_room_of_a_worktree_has_the_packages_and_the_path_of_the_checkout() {
+    long_test!();
     let model = Model::new([shell("echo right > answer"), say("Done.")]);
     let lane = "steps: [{ name: check, run: 'test $PWD = $WHERE && sh node_modules/check/run' }]";
     let place = project(&model, lane).committed();
@@ -111,6 +113,7 @@ fn a_folder_with_packages_inside_cannot_be_moved_away_by_the_agent() {
 
 #[test]
 fn what_an_agent_makes_in_the_place_of_packages_is_in_no_later_room() {
+    long_test!();
     let lane = "steps: [{ name: check, run: 'test -e node_modules/own || test ! -e other' }]";
     let poison = "mkdir node_modules && touch node_modules/own";
     let model = Model::new([shell(poison), say("Done."), shell("touch other"), say("Done.")]);

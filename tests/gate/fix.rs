@@ -125,6 +125,7 @@ fn of_several_lanes_that_fail_the_model_is_told_all_and_they_count_as_failed_bef
 
 #[test]
 fn a_gate_that_fails_needs_a_model_and_says_which() {
+    long_test!();
     let bare = Fledge::new().args(&["fix"]).lane("verify", LANE).file("sum", "4\n").run();
     bare.must_be(2, "bad_input");
     assert!(first(&bare).contains("no model is configured (set ANTHROPIC_API_KEY"), "{}", bare.story());
@@ -158,6 +159,7 @@ fn a_repair_of_the_checks_is_no_repair() {
 
 #[test]
 fn it_has_the_lanes_that_are_named_and_the_options_of_a_run() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done.")]);
     let place = Fledge::new().anthropic(&model).lane("quick", &needs("done")).lane("other", &needs("task.md")).task("");
     let ended = place.args(&["fix", "--lane=other", "--lane=quick", "--run-key=k", "--json", "--report=r.json"]).run();

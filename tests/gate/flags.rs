@@ -156,6 +156,7 @@ fn why_a_gate_did_not_pass_although_every_step_did_is_said() {
 
 #[test]
 fn a_hold_out_lane_may_add_tests_and_tells_the_agent_only_that_it_failed() {
+    long_test!();
     let hidden = "steps: [{ name: hidden, run: 'cp \"$FLEDGE_HOLDOUT\"/hidden.sh tests/ && sh tests/hidden.sh' }]";
     let spy = shell("cat ../held/hidden.sh ../held/hidden.yaml; touch done");
     let model = Model::new([spy, say("Done."), write("right", ""), say("Now.")]);
@@ -188,6 +189,7 @@ fn a_hold_out_that_is_not_found_when_a_run_is_taken_up_is_an_error_and_not_in_si
 
 #[test]
 fn without_a_base_a_step_that_passes_while_its_tests_failed_is_no_pass() {
+    long_test!();
     let said = "printf 'running 2 tests\\ntest result: FAILED. 1 passed; 1 failed;\\n   Doc-tests a\\ntest result: ok. 0 passed; 0 failed;\\n'";
     for room in ["", "room: in-place\n"] {
         let model = Model::new([write("done", ""), say("Done.")]);

@@ -102,6 +102,7 @@ fn a_refused_call_of_a_tool_is_named_where_the_gate_fails() {
 
 #[test]
 fn the_product_that_a_step_runs_can_be_mended() {
+    long_test!();
     let lane = "steps: [{ name: run, run: 'python3 app.py | grep -q hello' }]";
     let model = Model::new([write("app.py", "print('hello')\n"), say("Done.")]);
     let ended = Fledge::simple(&model).file("app.py", "print('hallo')\n").lane("verify", lane).run();
@@ -224,6 +225,7 @@ fn what_configures_a_tool_that_no_command_names_is_the_work_with_a_warning() {
 
 #[test]
 fn a_makefile_target_that_no_command_uses_may_change_and_others_are_restored() {
+    long_test!();
     let lane = "steps: [{ name: check, run: sh scripts/check.sh }]";
     let base = "check:\n\ttest -f done\n";
     let run = |makefile: &str| {

@@ -69,6 +69,7 @@ fn must_not_be_told(model: &Model, ended: &Ended) {
 
 #[test]
 fn no_tool_of_the_agent_shows_hidden_tests_and_the_commit_has_them_unchanged() {
+    long_test!();
     if !is_possible() {
         return;
     }

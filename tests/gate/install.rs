@@ -70,6 +70,7 @@ fn a_new_dependency_is_installed_for_the_checks_and_in_the_workspace_after_a_pas
 
 #[test]
 fn a_lane_in_the_workspace_finds_what_was_installed() {
+    long_test!();
     let model = Model::new([shell(&adds("new")), say("Done.")]);
     let (_tools, place) = project(&model);
     let lane = "room: in-place\nsteps: [{ name: check, run: test -e node_modules/new }]";
@@ -79,6 +80,7 @@ fn a_lane_in_the_workspace_finds_what_was_installed() {
 
 #[test]
 fn what_fledge_itself_has_installed_is_not_taken_for_the_agents() {
+    long_test!();
     let model = Model::new([shell(&adds("new")), say("Done.")]);
     let (_tools, place) = project(&model);
     fs::remove_dir_all(place.workspace().join("node_modules")).unwrap();
@@ -90,6 +92,7 @@ fn what_fledge_itself_has_installed_is_not_taken_for_the_agents() {
 
 #[test]
 fn a_dependency_that_is_taken_out_is_gone_from_the_room() {
+    long_test!();
     let model = Model::new([shell("echo '{}' >package.json"), say("Done.")]);
     let (_tools, place) = project(&model);
     let place = place.file("node_modules/gone/package.json", "{}").file("wanted", "gone\n");
@@ -100,6 +103,7 @@ fn a_dependency_that_is_taken_out_is_gone_from_the_room() {
 
 #[test]
 fn what_cannot_be_installed_is_the_works_failure_and_told_with_the_output() {
+    long_test!();
     let undo = "printf '{\"dependencies\": {\\n\"old\": \"1\"\\n}}\\n' >package.json; echo old >wanted";
     let model = Model::new([shell(&adds("broken")), say("Done."), shell(undo), say("Done.")]);
     let (_tools, place) = project(&model);
@@ -113,6 +117,7 @@ fn what_cannot_be_installed_is_the_works_failure_and_told_with_the_output() {
 
 #[test]
 fn without_a_network_the_checks_run_on_what_is_there_and_say_what_they_miss() {
+    long_test!();
     let model = Model::new([shell(&adds("far")), say("Done.")]);
     let (_tools, place) = project(&model);
     let ended = place.arg("--max-retries=0").run();
@@ -125,6 +130,7 @@ fn without_a_network_the_checks_run_on_what_is_there_and_say_what_they_miss() {
 
 #[test]
 fn a_setup_takes_the_place_of_the_command_that_would_be_derived() {
+    long_test!();
     let model = Model::new([shell(&adds("broken")), say("Done.")]);
     let (_tools, place) = project(&model);
     let lane = "setup: [{ run: mkdir -p own && cp package.json own }]\ncache: [own]\nsteps: [{ name: check, run: grep -q broken own/package.json }]";
@@ -182,6 +188,7 @@ fn a_tracked_lock_file_that_the_work_left_is_completed_in_the_room_with_a_note()
 
 #[test]
 fn a_package_that_takes_the_place_of_an_installed_program_is_refused() {
+    long_test!();
     for sandbox in ["auto", "off"] {
         let model = Model::new([shell(&adds("thief")), say("Done.")]);
         let (_tools, place) = project(&model);

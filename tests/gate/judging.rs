@@ -37,6 +37,7 @@ fn what_a_lane_says_later_does_not_change_the_run() {
 
 #[test]
 fn a_pass_counts_for_nothing_when_the_gate_was_written_while_it_ran() {
+    long_test!();
     // A step may run code that the agent wrote. Here this code changes a script that a later step
     // needs, once for good, and once with a script that restores itself.
     let back = "cp check.sh kept; printf 'mv -f kept check.sh; exit 0' > check.sh";
@@ -54,6 +55,7 @@ fn a_pass_counts_for_nothing_when_the_gate_was_written_while_it_ran() {
 
 #[test]
 fn a_failure_reaches_the_model_as_a_message_with_step_command_and_output() {
+    long_test!();
     let model = Model::new([say("It is done."), write("done", ""), say("Now it is.")]);
     let lane = "steps:\n  - { name: fmt, run: 'true' }\n  - { name: check, run: 'echo the file is missing >&2; test -f done' }\n";
     let run = Fledge::simple(&model).lane("verify", lane).run();
@@ -72,6 +74,7 @@ fn a_failure_reaches_the_model_as_a_message_with_step_command_and_output() {
 
 #[test]
 fn every_step_of_every_attempt_has_its_log() {
+    long_test!();
     let model = Model::new([say("Done."), write("other", ""), say("Done.")]);
     let lane = "steps:\n  - { name: talk, run: 'echo attempt; echo on stderr >&2' }\n  - { name: no, run: 'false' }\n";
     let run = Fledge::simple(&model).lane("verify", lane).arg("--max-retries").arg("1").run();

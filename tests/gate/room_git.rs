@@ -276,6 +276,7 @@ fn what_a_step_writes_to_the_repository_of_its_room_is_nothing_protected() {
 
 #[test]
 fn the_room_of_a_planted_failure_is_as_clean_as_any_other() {
+    long_test!();
     let lane = "canary: { file: cases/planted, text: '{mark}', run: test }\nsteps:\n  - { name: clean, run: 'git status --porcelain >status; git diff --exit-code HEAD' }\n  \
         - { name: test, run: 'test \"$(git status --porcelain)\" = \"?? status\" && ! cat cases/planted 2>&1 && test -f done' }\n";
     let model = Model::new([shell("echo x >done"), say("Done."), say("Done.")]);

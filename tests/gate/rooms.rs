@@ -223,6 +223,7 @@ fn a_lane_that_writes_may_change_new_tests_beside_those_of_the_base() {
 
 #[test]
 fn of_what_a_lane_writes_its_own_lists_and_caches_are_left_out() {
+    long_test!();
     let model = Model::new([shell("touch done"), say("Done.")]);
     let lane = "writes: true\ncache: [deps]\nsteps: [{ name: tidy, run: 'echo \"*.log\" > .gitignore; mkdir -p tmp; echo \"*\" > tmp/.gitignore; touch x.log y.txt tmp/z; rm -rf deps' }]";
     let run = Fledge::simple(&model).file("deps/kept", "1\n").lane("verify", lane).run();
@@ -250,6 +251,7 @@ fn what_was_tampered_with_is_told_once_with_what_became_of_it() {
 
 #[test]
 fn a_tree_that_failed_is_not_judged_until_it_passes() {
+    long_test!();
     let lane = "steps: [{ name: test, run: test -f never }]";
     let words = [
         shell("touch done"),

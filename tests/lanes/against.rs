@@ -66,6 +66,7 @@ fn lane_tests_and_configuration_are_those_of_the_commit() {
 
 #[test]
 fn work_must_run_the_tests_that_the_commit_ran() {
+    long_test!();
     let lane = "steps:\n  - { name: test, run: 'echo \"$(cat *.txt | wc -l) passed in 0.01s\"' }\n";
     let place = || Fledge::new().lane("verify", lane).file("a.txt", "1\n2\n").file("b.txt", "3\n").committed();
     judged(place().file("a.txt", "1\n2\n3\n")).must_exit(0);

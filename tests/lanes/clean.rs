@@ -194,6 +194,7 @@ fn a_stop_leaves_neither_processes_nor_rooms() {
 
 #[test]
 fn a_fledge_inside_of_the_workspace_is_told_instead_of_a_lane_that_could_not_run() {
+    long_test!();
     let inner = ["sh", "-c", "cp \"$0\" inner && exec ./inner \"$@\""];
     let place = clean("steps: [run: 'true']\n").under(&inner).run();
     place.must_exit(5);

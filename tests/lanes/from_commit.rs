@@ -31,6 +31,7 @@ fn the_lanes_of_another_commit_judge_and_not_those_of_the_workspace() {
 
 #[test]
 fn a_fix_is_judged_by_them_too_and_the_plan_shows_them() {
+    long_test!();
     let model = Model::new([write("other", "x\n"), say("Done.")]);
     let ended = place(&model).args(&["fix", "--lanes-from=target"]).run();
     ended.must_be(0, "verified");

@@ -149,6 +149,7 @@ fn twelve_secrets_in_five_dresses_leave_no_trace_in_a_cassette() {
 
 #[test]
 fn a_run_that_is_stopped_or_fails_is_recorded_as_far_as_it_went() {
+    long_test!();
     let model = Model::new([write("other", "1\n"), hang()]);
     let running = place().anthropic(&model).args(&["run", "task.md", "--record", "../tape.yaml"]).start();
     model.wait_for(2);

@@ -19,6 +19,7 @@ fn run(entry: &str, ca: &str) -> Ended {
 
 #[test]
 fn a_model_behind_a_private_authority_is_reached_only_with_its_ca_file() {
+    long_test!();
     let server = Secured::new(ANSWER);
     let with = run(&format!("base_url: '{}', ca_file: ~/ca.pem", server.url()), &server.ca);
     assert_eq!(with.must_be(0, "skipped")["summary"], "Done.");
@@ -38,6 +39,7 @@ fn a_model_behind_a_private_authority_is_reached_only_with_its_ca_file() {
 
 #[test]
 fn a_proxy_with_tls_and_a_password_carries_requests_and_hides_the_password() {
+    long_test!();
     let proxy = Secured::new(ANSWER);
     let address = proxy.url().replace("https://", "https://user:canary-77@");
     let entry = |base: &str| format!("base_url: '{base}', proxy: '{address}', ca_file: ~/ca.pem");

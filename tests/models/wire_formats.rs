@@ -77,6 +77,7 @@ fn openai_gets_system_tools_and_results_by_id() {
 
 #[test]
 fn what_is_sent_again_is_sent_as_the_same_bytes() {
+    long_test!();
     for dialect in DIALECTS {
         let (_run, [first, second]) = two_turns(dialect);
         let unmarked = |asked: &Asked| {
@@ -104,6 +105,7 @@ fn what_is_sent_again_is_sent_as_the_same_bytes() {
 
 #[test]
 fn the_key_that_is_set_chooses_the_provider() {
+    long_test!();
     let model = Model::new([say("Done.").always()]);
     let run = |fledge: Fledge| fledge.task("Do it.").arg("--no-verify").run().must_be(0, "skipped");
     assert!(run(Fledge::new().anthropic(&model))["usage"]["by_model"]["scripted-claude"].is_object());
@@ -118,6 +120,7 @@ fn the_key_that_is_set_chooses_the_provider() {
 
 #[test]
 fn usage_is_added_up_in_both_dialects() {
+    long_test!();
     for dialect in DIALECTS {
         let (run, _) = two_turns(dialect);
         let usage = run.report()["usage"].clone();
@@ -128,6 +131,7 @@ fn usage_is_added_up_in_both_dialects() {
 
 #[test]
 fn answers_that_come_byte_by_byte_are_the_same_answers() {
+    long_test!();
     for dialect in DIALECTS {
         let script = [write("done", "žluťoučký\n").saying("Über…").dripping(), say("Fertig – übrigens.").dripping()];
         let run = simple(dialect, &Model::new(script)).run();

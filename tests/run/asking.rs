@@ -141,6 +141,7 @@ fn ctrl_c_at_a_question_cancels_the_run() {
 
 #[test]
 fn where_nobody_is_a_call_is_denied_at_once_and_the_rest_of_the_turn_goes_on() {
+    long_test!();
     let turns =
         || [shell("true; git 'push'").also("files-write", json!({ "path": "done", "content": "" })), say("Done.")];
     let model = Model::new(turns());
@@ -161,6 +162,7 @@ fn where_nobody_is_a_call_is_denied_at_once_and_the_rest_of_the_turn_goes_on() {
 
 #[test]
 fn a_file_that_is_asked_for_in_prose_needs_the_same_yes_as_the_tool() {
+    long_test!();
     let model = Model::new([say("I need to read secret.txt"), write("done", ""), say("Done.")]);
     let fledge = asking(&model, "files-read").file("secret.txt", "the canary sings\n");
     fledge.run().must_be(0, "verified");

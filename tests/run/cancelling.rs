@@ -57,6 +57,7 @@ fn while_a_model_has_not_begun_to_answer() {
 #[cfg(debug_assertions)] // fail points exist only in debug builds
 #[test]
 fn a_stop_between_the_record_of_a_request_and_the_request_charges_nothing() {
+    long_test!();
     let models = "models: { priced: { provider: anthropic, model: m, price: { input: 1, output: 1 } } }\n";
     let task = "---\nmodel: priced\n---\nMake the file `done`.";
     for signal in [Signal::INT, Signal::TERM] {

@@ -64,6 +64,7 @@ fn one_that_failed_is_gone_on_with_too_and_its_gate_is_frozen_anew() {
 
 #[test]
 fn a_tool_use_that_was_cancelled_under_way_has_a_result_in_the_next_run() {
+    long_test!();
     let model = Model::new([shell("echo begun; sleep 60"), write("done", ""), say("Done.")]);
     let mut running = Fledge::simple(&model).arg("--json").start();
     running.wait_for("{\"text\":\"begun");

@@ -46,6 +46,7 @@ fn listen(agent: &mut Agent) -> Receiver<AgentEvent> {
 
 #[test]
 fn the_snippet_that_programs_are_written_by_compiles_and_sees_everything() {
+    long_test!();
     use AgentEvent::{StateChanged, Text, ToolCall, ToolResult, Usage, VerifyResult};
     let model = Model::new([write("done", "").saying("Making it. "), say("Done.")]);
     let (_place, mut agent) = agent(&model);
@@ -85,6 +86,7 @@ fn the_snippet_that_programs_are_written_by_compiles_and_sees_everything() {
 
 #[test]
 fn an_error_carries_the_whole_result() {
+    long_test!();
     let model = Model::new([write("half", "1\n"), say("I think it is done.").always()]);
     let (_place, mut agent) = agent(&model);
     let error = run(&mut agent, Task { max_retries: 1, ..task() }).unwrap_err();

@@ -60,6 +60,7 @@ fn a_run_tells_its_story_on_standard_error_alone() {
 
 #[test]
 fn a_commit_to_a_branch_is_offered_only_where_there_is_a_repository() {
+    long_test!();
     let offers = |prepare: fn(Fledge) -> Fledge| {
         let model = Model::new([write("done", "1\n"), say("Done.")]);
         let run = prepare(Fledge::simple(&model)).run();

@@ -21,6 +21,7 @@ fn must_replay(ended: Ended) {
 
 #[test]
 fn a_run_that_the_limit_of_turns_ended_goes_on_with_a_higher_one() {
+    long_test!();
     let model = Model::new([write("half", "1\n"), write("done", "2\n"), say("Done.")]);
     let mut ended = Fledge::simple(&model).task(&format!("---\nbudget: {{ turns: 1 }}\n---\n{ASK}")).run();
     ended.must_be(4, "max_turns");
@@ -54,6 +55,7 @@ fn a_run_that_the_limit_of_turns_ended_goes_on_with_a_higher_one() {
 
 #[test]
 fn a_run_without_changes_goes_on_in_its_worktree_unless_that_is_gone() {
+    long_test!();
     let model = Model::new([shell("true"), write("done", "2\n"), say("Done.")]);
     let task = format!("---\nbudget: {{ turns: 1 }}\nisolation: worktree\n---\n{ASK}");
     let ended = Fledge::simple(&model).task(&task).committed().run();
@@ -74,6 +76,7 @@ fn a_run_without_changes_goes_on_in_its_worktree_unless_that_is_gone() {
 
 #[test]
 fn a_run_without_retries_left_makes_another_attempt_with_the_verdict_of_the_last() {
+    long_test!();
     let model = Model::new([say("Done."), write("done", "1\n"), say("Done now.")]);
     let ended = Fledge::simple(&model).arg("--max-retries=0").run();
     ended.must_be(1, "gate_failed");
@@ -87,6 +90,7 @@ fn a_run_without_retries_left_makes_another_attempt_with_the_verdict_of_the_last
 
 #[test]
 fn a_run_whose_time_or_tokens_ended_goes_on() {
+    long_test!();
     let front = |budget: &str| format!("---\nbudget: {{ {budget} }}\n---\n{ASK}");
     let model = Model::new([say("Going on").hanging(), write("done", "1\n"), say("Done.")]);
     let ended = Fledge::simple(&model).task(&front("time: 3s")).run();
@@ -117,6 +121,7 @@ fn time_that_ends_in_the_gate_lets_the_gate_begin_again() {
 
 #[test]
 fn a_continued_run_has_the_limits_that_it_is_given() {
+    long_test!();
     let model = Model::new([write("done", "1\n"), say("Done."), write("more", "2\n"), say("More is done.")]);
     let ended = Fledge::simple(&model).task(&format!("---\nbudget: {{ turns: 2 }}\n---\n{ASK}")).run();
     ended.must_be(0, "verified");

@@ -85,6 +85,7 @@ fn in_the_middle_of_an_answer_the_model_is_asked_again_however_often_that_happen
 
 #[test]
 fn a_command_under_way_is_never_repeated_and_the_model_is_told_so() {
+    long_test!();
     let model = Model::new([shell("echo one >> log; echo begun; sleep 60"), write("done", ""), say("Done.")]);
     let ended = killed(Fledge::simple(&model).arg("--json").start(), "{\"text\":\"begun");
     let ended = resuming(ended, &model).run();
@@ -116,6 +117,7 @@ fn changes_since_the_start_are_listed_after_an_interrupted_command() {
 
 #[test]
 fn a_gate_under_way_starts_again() {
+    long_test!();
     let lane = "room: in-place\nsteps: [{ name: slow, run: 'test -f again || { touch again; echo begun; sleep 60; }; test -f done' }]";
     let model = Model::new([write("done", ""), say("Done.")]);
     let ended = killed(Fledge::simple(&model).lane("verify", lane).arg("--json").start(), "\"begun\"");
@@ -126,6 +128,7 @@ fn a_gate_under_way_starts_again() {
 
 #[test]
 fn a_report_under_way_is_written_again_and_nothing_else_is_done() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done.")]);
     let fledge = Fledge::simple(&model).arg("--report=../copy.json").arg("--json");
     let pipe = fledge.workspace().with_file_name("copy.json");
@@ -169,6 +172,7 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn a_gate_that_was_changed_before_a_kill_is_restored_and_reported() {
+    long_test!();
     let weaken = "echo 'steps: [{ run: \"true\" }]' > lanes/verify.yaml; echo begun; sleep 60";
     let model = Model::new([shell(weaken), say("Done."), write("done", ""), say("Done.")]);
     let ended = killed(Fledge::simple(&model).arg("--json").start(), "{\"text\":\"begun");
@@ -199,6 +203,7 @@ fn a_frozen_gate_that_is_damaged_or_gone_is_refused_and_never_made_anew() {
 
 #[test]
 fn a_verified_run_gives_its_result_again_and_a_failed_one_is_refused() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done.")]);
     let ended = Fledge::simple(&model).run();
     ended.must_be(0, "verified");
@@ -231,6 +236,7 @@ fn a_run_that_somebody_drives_is_refused_with_who_it_is() {
 
 #[test]
 fn resume_or_start_takes_the_interrupted_run_of_the_same_task_or_key_or_starts_one() {
+    long_test!();
     let again = |ended: Ended, model: &Model, more: &[&str]| {
         let args = [&["run", "task.md", "--resume-or-start"], more].concat();
         ended.again(&args).anthropic(model).run()
@@ -259,6 +265,7 @@ fn resume_or_start_takes_the_interrupted_run_of_the_same_task_or_key_or_starts_o
 
 #[test]
 fn a_key_goes_to_the_next_run_when_its_run_ended_unverified() {
+    long_test!();
     let model = Model::new([say("Done."), write("done", ""), say("Done.")]);
     let ended = Fledge::simple(&model).args(&["run", "task.md", "--max-retries=0", "--run-key=k"]).run();
     ended.must_be(1, "gate_failed");
@@ -269,6 +276,7 @@ fn a_key_goes_to_the_next_run_when_its_run_ended_unverified() {
 
 #[test]
 fn a_replay_says_the_same_of_every_run_also_of_one_that_was_resumed() {
+    long_test!();
     let model = Model::new([shell("echo begun; sleep 60"), write("done", ""), say("Done.")]);
     let run = Fledge::simple(&model).arg("--json").arg("--baseline=never");
     let ended = killed(run.start(), "{\"text\":\"begun");

@@ -25,6 +25,7 @@ fn killed(model: &Model, arguments: &[&str]) -> Ended {
 
 #[test]
 fn a_run_that_was_taken_up_again_is_told_whole() {
+    long_test!();
     let model = Model::new([shell("echo begun; sleep 60"), write("done", ""), say("Done.")]);
     let ended = killed(&model, &[]).again(&["runs", "resume", "last"]).anthropic(&model).run();
     ended.must_exit(0);
@@ -158,6 +159,7 @@ fn whole(ended: &Ended) -> Vec<Value> {
 
 #[test]
 fn events_are_numbered_on_after_a_resume_and_a_run_that_is_over_tells_its_end_again() {
+    long_test!();
     let model = Model::new([write("half", ""), shell("echo begun; sleep 60"), write("done", ""), say("Done.")]);
     let ended = killed(&model, &[]);
     let numbers = |events: &[Value]| events.iter().map(|event| event["seq"].as_u64().unwrap()).collect::<Vec<_>>();
@@ -189,6 +191,7 @@ fn the_attempt_that_is_under_way_is_shown_after_a_resume() {
 
 #[test]
 fn where_the_frozen_gate_is_gone_the_run_is_ended_and_another_one_begins() {
+    long_test!();
     let model = Model::new([shell("echo begun; sleep 60"), write("done", ""), say("Done.")]);
     let ended = killed(&model, &["--run-key=k"]);
     fs::remove_file(ended.run_folder().join("gate")).unwrap();

@@ -59,6 +59,7 @@ fn in_the_middle_of_an_answer_the_model_is_asked_again() {
 
 #[test]
 fn in_its_gate_which_starts_again() {
+    long_test!();
     let lane = "room: in-place\nsteps: [{ name: slow, run: 'test -f again || { touch again; echo begun; sleep 60; }; test -f done' }]";
     let model = Model::new([write("done", ""), say("Done.")]);
     let run = Fledge::simple(&model).lane("verify", lane).arg("--json").start();

@@ -30,6 +30,7 @@ fn is_of(event: &Value, path: &str) -> bool {
 
 #[test]
 fn what_a_sub_agent_did_is_judged_with_the_run_and_told_inside_it() {
+    long_test!();
     let model = cast([
         ("Write the file", vec![write("done", "yes\n").saying(KEY), say(&format!("It is there, {KEY}."))]),
         ("Make the file", vec![spawn("Write the file `done`."), say("Done.")]),
@@ -133,6 +134,7 @@ fn a_wish_to_stop_reaches_a_sub_agent_of_a_sub_agent_and_what_was_done_is_counte
 
 #[test]
 fn a_sub_agent_that_was_killed_with_its_run_is_not_begun_again_and_is_paid_for() {
+    long_test!();
     let number = unique();
     let model = cast([
         ("a part of it", vec![write("half", "1\n"), shell(&format!("echo ran >> log; echo begun; sleep {number}"))]),
@@ -163,6 +165,7 @@ fn a_sub_agent_that_was_killed_with_its_run_is_not_begun_again_and_is_paid_for()
 
 #[test]
 fn a_sub_agent_call_without_an_end_is_charged_its_reservation() {
+    long_test!();
     let model = cast([
         ("a part of it", vec![write("half", "1\n"), hang()]),
         ("Make the file", vec![spawn("a part of it"), write("done", ""), say("Done.")]),

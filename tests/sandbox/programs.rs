@@ -210,6 +210,7 @@ fn with_hidden_tool(place: &Fledge) -> String {
 
 #[test]
 fn a_program_that_a_script_lacks_in_a_room_ends_the_run_before_a_model_is_asked() {
+    long_test!();
     for (step, file, text) in [
         ("sh check.sh", "check.sh", "set -e\ntool --check\n"),
         ("make -s lint", "Makefile", "lint:\n\t@tool --check\n"),

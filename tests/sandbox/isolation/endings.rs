@@ -31,6 +31,7 @@ async fn how_a_program_ends_or_does_not_start_is_told_apart() {
 
 #[tokio::test]
 async fn a_wall_that_cannot_be_built_is_no_failure_of_the_program() {
+    long_test!();
     let Some(sandbox) = sandbox(SandboxKind::Bubblewrap).await else { return };
     let scene = Scene::new();
     let mut rules = scene.rules();

@@ -20,6 +20,7 @@ async fn answer(server: &Server, run: &str, question: &Value, answer: Value) -> 
 
 #[tokio::test]
 async fn a_call_waits_for_a_yes_and_an_answer_counts_once() {
+    long_test!();
     let model = Model::new([shell("echo 1 > done"), say("Done.")]);
     let site = Site::with(&model);
     let server = site.serve(&[]);
@@ -36,6 +37,7 @@ async fn a_call_waits_for_a_yes_and_an_answer_counts_once() {
 
 #[tokio::test]
 async fn a_call_that_is_denied_is_not_run_and_the_model_hears_why() {
+    long_test!();
     let model = Model::new([shell("echo 1 > done"), say("Then not.").always()]);
     let site = Site::with(&model);
     let server = site.serve(&[]);
@@ -64,6 +66,7 @@ async fn questions_of_different_runs_do_not_wait_for_each_other() {
 
 #[tokio::test]
 async fn a_question_that_was_open_when_the_server_died_is_asked_again_by_the_next_one() {
+    long_test!();
     let model = Model::new([shell("echo 1 > done"), say("Done.")]);
     let site = Site::with(&model);
     let server = site.serve(&[]);

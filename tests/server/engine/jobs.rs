@@ -88,6 +88,7 @@ async fn why_a_task_with_a_schedule_could_not_be_run_stands_in_what_became_of_it
 
 #[tokio::test]
 async fn keys_that_will_not_last_are_asked_for_ahead_and_no_run_waits_for_them() {
+    long_test!();
     let model = Model::new([say("Done."), say("Done.")]);
     let site = Site::with(&model);
     let asked = site.path().join("asked");

@@ -208,6 +208,7 @@ async fn a_request_that_was_recorded_but_not_sent_is_not_charged() {
 
 #[tokio::test]
 async fn a_run_that_was_cancelled_just_before_the_server_died_is_ended_by_the_next_one() {
+    long_test!();
     let turns: [Turn; 2] = [hang(), hang()];
     let model = Model::new(turns);
     let site = Site::with(&model);
@@ -250,6 +251,7 @@ async fn runs_in_the_checkout_itself_come_one_after_the_other() {
 
 #[tokio::test]
 async fn runs_in_the_checkout_itself_are_alone_in_it_after_a_restart_too() {
+    long_test!();
     let model = Model::new([hang(), hang(), hang()]);
     let site = Site::with(&model);
     let server = site.serve(&["--grace", "1s"]);

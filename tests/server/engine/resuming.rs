@@ -77,6 +77,7 @@ async fn what_cannot_be_resumed_is_refused_with_the_limit_or_the_reason() {
 
 #[tokio::test]
 async fn a_run_that_another_process_left_is_resumed() {
+    long_test!();
     let model = Model::new([hang(), write("done", "1\n"), say("Done.")]);
     let site = Site::with(&model);
     site.file("task.md", "Make the file `done`.");

@@ -7,6 +7,7 @@ use std::fs;
 
 #[tokio::test]
 async fn a_task_that_is_posted_is_verified_and_committed_and_leaves_what_it_came_to() {
+    long_test!();
     let model = Model::new([write("done", "1\n"), say("It is done.")]);
     let site = Site::with(&model);
     let server = site.serve(&[]);
@@ -60,6 +61,7 @@ async fn the_same_wish_with_the_same_key_is_one_run_and_another_wish_is_refused(
 
 #[tokio::test]
 async fn what_cannot_be_run_is_refused_with_the_place_and_nothing_is_begun() {
+    long_test!();
     let model = Model::new([]);
     let site = Site::with(&model);
     fs::write(site.path().join("outside.md"), "Do this.").unwrap();

@@ -41,6 +41,7 @@ fn of<'h>(all: &'h [Heard], kind: &str) -> Vec<&'h Value> {
 
 #[tokio::test]
 async fn who_follows_from_the_start_hears_all_with_growing_numbers_and_an_end_once() {
+    long_test!();
     let model = Model::new(script());
     let site = Site::with(&model);
     let server = site.serve(&[]);
@@ -104,6 +105,7 @@ async fn who_comes_back_behind_any_event_misses_none_and_hears_none_twice() {
 
 #[tokio::test]
 async fn a_follower_gets_each_event_once_when_a_new_server_replaces_a_killed_one() {
+    long_test!();
     let [first, second, third, last] = script();
     let model = Model::new([first, second, hang(), third, last]);
     let site = Site::with(&model);
@@ -243,6 +245,7 @@ async fn a_stream_of_a_run_that_waits_begins_when_the_run_does() {
 
 #[tokio::test]
 async fn a_run_that_another_process_drives_is_followed_too() {
+    long_test!();
     let model = Model::new(script());
     let site = Site::with(&model);
     let server = site.serve(&[]);
@@ -257,6 +260,7 @@ async fn a_run_that_another_process_drives_is_followed_too() {
 
 #[tokio::test]
 async fn the_news_say_what_to_fetch_anew() {
+    long_test!();
     let model = Model::new([write("done", "1\n"), say("Done.")]);
     let site = Site::with(&model);
     let server = site.serve(&[]);

@@ -17,6 +17,7 @@ const MORE_MEMORY: u64 = 64 * 1024;
 
 #[test]
 fn ten_thousand_connections_have_no_more_than_their_places_and_go_with_their_time() {
+    long_test!();
     let place = Place::new();
     let server = place.serve(&["--request-timeout", "2s"]);
     assert_eq!(server.get("/healthz").status, 200);

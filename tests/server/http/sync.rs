@@ -71,6 +71,7 @@ fn a_run_of_another_machine_is_listed_shown_and_streamed_but_not_resumed() {
 
 #[test]
 fn a_run_of_a_dead_machine_is_lost_in_the_list_and_the_api() {
+    long_test!();
     let (here, there) = (Place::new(), machine());
     let server = here.serve(&[]);
     let (code, _, said) =
@@ -162,6 +163,7 @@ fn a_server_that_cannot_be_told_is_refused_before_the_run_begins() {
 
 #[test]
 fn a_server_tells_another_one_of_its_runs_by_a_job_that_says_when_it_cannot() {
+    long_test!();
     let (far, near) = (Place::new(), machine());
     let server = far.serve(&[]);
     let to = url(&server);
