@@ -1,9 +1,10 @@
 //! Fail points: named places where a test makes this process die or an operation fail.
 //!
-//! The tests that prove that nothing is lost rely on them. A build without debug assertions, as
+//! Crash tests use them to prove that fledge loses no data. A build without debug assertions, as
 //! users have it, has no fail points.
 //!
-//! `FLEDGE_FAIL` selects the effect:
+//! `FLEDGE_FAIL` selects the effect. NAME is `WORK: STAGE`, such as `journal sync: begun`. An
+//! invalid value has no effect.
 //! - `trace:FILE` appends the name of each place reached to the file, one per line.
 //! - `abort:NAME#3` aborts the process, as a kill would, when it reaches the place for the third
 //!   time.
@@ -69,7 +70,7 @@ mod armed {
     }
 
     impl Order {
-        #[expect(clippy::disallowed_methods, reason = "no configuration: nothing passes it on to where the places are")]
+        #[expect(clippy::disallowed_methods, reason = "fail points have no access to the configuration")]
         fn given() -> Self {
             Self::read(&std::env::var("FLEDGE_FAIL").unwrap_or_default())
         }

@@ -45,7 +45,7 @@ pub struct JobSlot {
     pub usd_micros: Option<u64>,
 }
 
-/// The state of a job before the course begins.
+/// The state of a job before the scheduler starts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum KnownJob {
     /// No process has worked on it.
@@ -93,8 +93,8 @@ enum SlotState {
 }
 
 impl BatchScheduler {
-    /// Creates a course. Jobs that ended earlier keep their outcomes, and all earlier costs count
-    /// as spent.
+    /// Creates a scheduler. Jobs that ended earlier keep their outcomes, and all earlier costs
+    /// count as spent.
     pub fn new(bounds: BatchLimits, slots: Vec<JobSlot>, mut before: impl FnMut(usize) -> KnownJob) -> Self {
         let mut budgets = BudgetPool::new(bounds.usd_micros, &slots);
         let mut state = |job: usize| {
@@ -276,6 +276,8 @@ impl BatchScheduler {
         (!lost.is_empty()).then_some(lost)
     }
 
+    /// Starts ready jobs while there is room and money. A job without money waits if a running job
+    /// may release some; otherwise it ends as not run.
     fn start_ready_jobs(&mut self, now: Elapsed) {
         let running = self.counts().1;
         let mut free = self.bounds.jobs.saturating_sub(running);
@@ -287,6 +289,7 @@ impl BatchScheduler {
             }
             let SlotState::Waiting { tries, cost, .. } = self.states[job] else { continue };
             let rivals = self.rivals_that(job, |state| matches!(state, SlotState::Waiting { .. }));
+            // The free money is divided among the jobs that can start now.
             match self.budgets.reserve(&self.slots[job], free.min(left), rivals) {
                 Some(reserved) => {
                     self.states[job] = SlotState::Running {
@@ -298,7 +301,7 @@ impl BatchScheduler {
                     self.steps.push(SchedulerStep::Start { job, tries: tries + 1, usd_micros: reserved });
                     (free, left) = (free - 1, left.saturating_sub(1));
                 }
-                // Money reserved for running jobs may be released.
+                // The job keeps waiting: a running job may release money.
                 None if self.may_come_back(job) => {}
                 None => self.leave(job, NotRunReason::Money),
             }

@@ -1,4 +1,4 @@
-//! Scripted tests of a course, and a seeded simulation of its rules.
+//! Scripted tests of the scheduler, and a seeded simulation of its rules.
 
 use super::*;
 use crate::batch::outcome::{JobStatus, RunSummary};

@@ -1,5 +1,5 @@
 //! Event loop over the runs of a batch. One thread drives all runs. The loop carries out the steps
-//! of the course and reports what happens; it does not choose the next job.
+//! of the scheduler and reports what happens; it does not choose the next job.
 
 use super::job_scheduler::{BatchScheduler, SchedulerStep};
 use super::outcome::{FinishedJob, JobEnding, NotRunReason, RunSummary};
@@ -34,7 +34,7 @@ pub struct PreparedJob {
     pub settings: DriverSettings,
     /// The run to use.
     pub run: RunIdentity,
-    /// The cost of that run that the course already counts, in millionths of a US dollar.
+    /// The cost of that run that the scheduler already counts, in millionths of a US dollar.
     pub paid: u64,
 }
 
@@ -144,7 +144,7 @@ struct RunningJobs<'f, S> {
     broken: Option<JobRefusal>,
 }
 
-/// Runs all jobs of a course to their ends; their outcomes are in the course. `stop` ends every
+/// Runs all jobs to their ends; their outcomes are in the scheduler. `stop` ends every
 /// running job within two seconds and prevents further ones.
 ///
 /// # Errors

@@ -24,7 +24,7 @@ pub(super) struct BaseRun {
 
 impl RunReady {
     /// Waits until the base is judged, if that is under way.
-    pub(super) async fn base_judged(&self) {
+    pub(super) async fn wait_for_base_run(&self) {
         if let Some(base) = self.base_run.get() {
             base.ended.cancelled().await;
         }

@@ -217,9 +217,10 @@ impl EffectRunner {
                 let event = Event::GateProgress { call, progress };
                 if is_output { outbox.pass(event) } else { outbox.send(event) }
             };
-            tokio::join!(ready.close(), ready.base_judged()); // no process may change the judged files
-            if let Some(why) = effects.must_not_have_left() {
-                return finished(could_not_judge(&why)); // protected files could not be restored
+            // No process may change the judged files, and the run on the base uses the same room.
+            tokio::join!(ready.close(), ready.wait_for_base_run());
+            if let Some(why) = effects.missing_worktree() {
+                return finished(could_not_judge(&why));
             }
             let mut verdict = gate.judge(&site, attempt, &stop, &on_step).await;
             let tree = verdict.proof.as_ref().map(|proof| proof.tree.clone());

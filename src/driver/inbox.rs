@@ -33,7 +33,7 @@ pub(super) enum InboxItem {
     Rest,
 }
 
-/// The requests that end a wait.
+/// The requests that may end a wait.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Heed {
     /// Requests to stop.
@@ -50,7 +50,7 @@ pub(super) struct InboxSender {
 }
 
 impl InboxSender {
-    /// Sends an event to show. Drops it if too many are waiting.
+    /// Sends a transient event, which is only shown. Drops it if too many are waiting.
     pub(super) fn pass(&self, event: Event) {
         if self.passing.load(Ordering::Relaxed) < PASSING {
             self.send(event);
@@ -66,7 +66,7 @@ impl InboxSender {
     }
 }
 
-/// The effects in flight.
+/// The effects in flight, and the queue of their answers.
 #[derive(Debug)]
 pub(super) struct Inbox {
     tasks: JoinSet<()>,
@@ -78,7 +78,7 @@ pub(super) struct Inbox {
 
 impl Inbox {
     /// Creates the inbox of an agent with this many agents above it. Each level has less time to
-    /// stop, so that the agents above get its result.
+    /// stop, so that the agents above get the result of this one.
     pub(super) fn new(depth: u32) -> Self {
         let (sender, queue) = unbounded_channel();
         let outbox = InboxSender { queue: sender, passing: Arc::default() };

@@ -169,7 +169,7 @@ impl EffectRunner {
     }
 
     /// Returns the reason that nothing can be judged, if the worktree was removed.
-    pub(super) fn must_not_have_left(&self) -> Option<String> {
+    pub(super) fn missing_worktree(&self) -> Option<String> {
         let worktree = self.worktree.as_ref().filter(|_| self.has_left())?;
         Some(WorktreeError::Gone { folder: worktree.folder.clone() }.to_string())
     }

@@ -96,7 +96,7 @@ pub(super) enum RoomDependencies<'a> {
     AsBefore,
     /// Dependencies that were installed for the work.
     Installed(&'a Installation),
-    /// Dependencies that the room is made to install. This folder keeps them.
+    /// Dependencies that programs install in this room. The folder keeps them.
     Awaited(&'a Path),
 }
 
@@ -131,8 +131,8 @@ pub(super) struct CleanRoom {
 }
 
 impl CleanRoom {
-    /// Makes a room. All rooms have the same path, one after the other, so programs cannot
-    /// recognize a room by its path.
+    /// Makes a room. Rooms exist one at a time and have the same path, so programs cannot recognize
+    /// a room by its path.
     pub(super) async fn make(
         site: &GateSite,
         wanted: RoomRequest<'_>,
@@ -157,8 +157,10 @@ impl CleanRoom {
         let layers = Vec::new();
         let mut room = Self { folder, files, behind, env, held_at: None, layers, overlay: None };
         let history = room.write_files(site, wanted, stop).await?;
+        // `install_dependencies` puts layers over caches that are complete.
+        let has_layered_caches = site.has_layers && wanted.caches.is_some_and(|caches| !caches.is_open());
         for (path, from) in room.cached(wanted) {
-            if !(site.has_layers && wanted.caches.is_some_and(|caches| !caches.is_open())) {
+            if !has_layered_caches {
                 room.copy(site, &from, &path, stop).await?;
             }
         }

@@ -98,7 +98,7 @@ fn show_case(case: &TestCase) -> String {
     if line.len() <= NAMED_BYTES { format!("{line}\n") } else { format!("{} […]\n", keep_start(line, NAMED_BYTES)) }
 }
 
-/// Returns the names of the other steps, one line for each status.
+/// Returns the names of the steps that did not fail, one line for each status.
 fn others(steps: &[StepReport]) -> String {
     let line = |what: &str, status: StepStatus| {
         let names: Vec<&str> =

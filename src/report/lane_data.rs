@@ -220,6 +220,8 @@ fn why(report: &StepReport) -> String {
     }
 }
 
+/// Describes a step. `after` is null if the step waits for more than [`NAMED`] others; most of them
+/// are then in the groups `joints`.
 fn command(lane: &Lane, number: usize) -> Value {
     let step = &lane.steps[number];
     let after = lane.before(number);
@@ -242,8 +244,8 @@ fn command(lane: &Lane, number: usize) -> Value {
     })
 }
 
-/// Lists the groups of commands that others wait for together. A command that waits for more than
-/// [`NAMED`] commands refers to these groups by number, from 0.
+/// Lists the groups of commands that others wait for together. Commands refer to them by number,
+/// from 0.
 fn joints(lane: &Lane) -> Vec<Value> {
     lane.joints.iter().map(|joint| json!({ "after": names(lane, &joint.steps), "joints": joint.joints })).collect()
 }

@@ -251,8 +251,10 @@ impl RunContext {
         self.tell_usage();
     }
 
-    /// Books the usage of a summary. Without a token count, the output is estimated from the length
-    /// of the summary. A rejected summary has no text here, and the reserve is charged.
+    /// Books the usage of a summary; with `error`, that of a failed call. Charges the provider's
+    /// count. Without one, estimates the output from the text, and charges the whole reserve for a
+    /// rejected summary (`text` is `None`). A call that brought neither text nor the name of a
+    /// model costs nothing.
     pub(super) fn book_summary(
         &mut self,
         call: CallId,
@@ -264,10 +266,10 @@ impl RunContext {
             return self.book_failure(call, error.spent.as_deref());
         }
         let aside = self.settle(call);
-        // A rejected answer must be paid for too.
-        let came = text.is_some() || !model.is_empty();
+        // A rejected answer has no text, but the provider named its model.
+        let has_answer = text.is_some() || !model.is_empty();
         let usage = match text {
-            _ if usage.total() > 0 || !came => self.priced(usage),
+            _ if usage.total() > 0 || !has_answer => self.priced(usage),
             Some(text) => self.priced(estimated(aside.input_tokens, tokens_in(text.len()))),
             None => self.set_aside(aside),
         };

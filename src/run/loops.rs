@@ -194,7 +194,7 @@ fn without_stored_output(result: &str) -> Cow<'_, str> {
 
 /// Returns a result without the parts that vary between two runs of one command: temporary paths,
 /// addresses, hashes, times, and numbers of runs or processes. Keeps other numbers, since a
-/// changing number can be the progress of a job.
+/// changing number can be the progress of a job. The gate ignores less in the names of tests.
 fn steady(result: &str) -> Cow<'_, str> {
     static VOLATILE: LazyLock<Regex> = LazyLock::new(|| {
         let place = r#"/(?:tmp|var/tmp|var/folders|dev/shm)/[^\s"'`:,;()\[\]]+|\btmp\.[a-z0-9]{6,}"#;

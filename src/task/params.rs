@@ -68,10 +68,11 @@ pub(super) fn declared(node: &YamlNode, problems: &mut Problems) -> Option<Vec<(
     (problems.len() == before).then_some(specs)
 }
 
-/// Parses a file of values: a YAML map from names to texts, numbers or booleans.
+/// Parses a file of values: a YAML map from names to texts, numbers or booleans. `source` is the
+/// name of the file in messages.
 ///
 /// # Errors
-/// [`TaskError`] with all problems.
+/// [`TaskError`] with the syntax error, or with all invalid values.
 pub fn parse_values(text: &str, source: &str) -> Result<ParamValues, TaskError> {
     let fault = |problems: Problems| TaskError { file: source.into(), problems: problems.seen_in(text) };
     let node = crate::yaml::parse(text, 1).map_err(|problem| fault(problem.into()))?;

@@ -1,4 +1,4 @@
-//! `files-edit`: replaces a text in a file if the place is unambiguous.
+//! `files-edit`: replaces a text that occurs once in a file, or each occurrence.
 
 use super::nearest::nearest;
 use super::tool_context::{MAX_FILE, ToolContext};
@@ -8,7 +8,7 @@ use crate::workspace::jail::{FinalLink, RelPath};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The number of lines named when a text occurs several times.
+/// The maximum number of lines that the error names if a text occurs several times.
 const NAMED: usize = 8;
 
 pub(super) const TOOL: Tool = Tool {

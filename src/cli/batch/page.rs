@@ -247,6 +247,8 @@ pub(in crate::cli) fn next_steps(summary: &BatchSummary) -> Vec<Line> {
     steps.into_iter().map(line).collect()
 }
 
+/// Returns the cells of a job: name, title, status, attempts, turns, tokens, cost, time. The cost
+/// covers all tries of the job; the other numbers are those of its last run.
 fn row(job: &JobSummary) -> [String; COLUMNS] {
     let (attempts, turns, time) = job.effort().map_or_else(Default::default, |(attempts, turns, ms)| {
         (counted(attempts, "attempt"), counted(turns, "turn"), seconds(ms))

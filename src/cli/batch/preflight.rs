@@ -179,7 +179,10 @@ impl BatchProjects<'_> {
         if rev.is_some() { format!("{}: {path}", folder.display()) } else { folder.join(path).display().to_string() }
     }
 
-    /// Reads the files and settings at a start. Also returns notes for the user.
+    /// Returns the files and settings that jobs with this start would see, and notes for the user.
+    ///
+    /// # Errors
+    /// The inner error is a fault of the tasks, the outer one a failure of fledge.
     fn files_at(&self, start: &JobStart) -> Result<Result<(StartFiles, Vec<String>), PlanError>, CliError> {
         let (site, from) = (&self.all[start.0], &start.1);
         let place = ProjectContext { workspace: &site.folder, state_dir: &self.state_dir, set: &site.set };

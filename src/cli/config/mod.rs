@@ -1,5 +1,5 @@
-//! `fledge config`: the values, the layer that sets each, and the place of each layer. Of a key it
-//! shows only whether it exists.
+//! `fledge config`: the values, the layer that sets each, and the place of each layer. For an API
+//! key, it shows only whether the key exists.
 
 mod rows;
 
@@ -47,10 +47,10 @@ enum ConfigVerb {
     Path,
 }
 
-/// Runs the verb; returns the exit code.
+/// Prints the values or the places; returns the exit code.
 ///
 /// # Errors
-/// When a layer is invalid, the folder does not exist, or nothing can be printed.
+/// When a layer is invalid, the folder does not exist, or standard output cannot be written.
 pub(super) fn run(arguments: &ConfigArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
     let root = arguments.project.root(environment)?;
     for note in configured::restored_notes(environment, &root) {

@@ -1,7 +1,7 @@
 //! Checks of a task's patterns for tools.
 //!
-//! fledge refuses a pattern that fits no tool, because the task relies on it in vain. A pattern for
-//! tools that may come later gets a note.
+//! fledge refuses a pattern that fits no tool, because the pattern would have no effect. A pattern
+//! for tools that may come later gets a note.
 
 use crate::driver::error::PlanError;
 use crate::driver::tool_lists::patterns;
@@ -17,10 +17,11 @@ fn all(task: &Task) -> impl Iterator<Item = (&'static str, &String)> {
     allowed.chain(task.tools.deny.iter().map(|deny| ("tools.deny", deny))).chain(asked)
 }
 
-/// Checks that every pattern fits a tool or a configured server.
+/// Checks that each pattern can fit a tool of fledge, a planned one, or a tool of a configured
+/// server.
 ///
 /// # Errors
-/// [`PlanError`] if a pattern fits no tool of this project and no configured server.
+/// [`PlanError`] if a pattern is invalid or can fit none of these.
 pub(in crate::driver) fn must_fit(task: &Task, servers: &[ServerConfig]) -> Result<(), PlanError> {
     let wrong = |key: &str, pattern: &str, (why, hint): (String, String)| {
         PlanError::bad(format!("{}: `{pattern}` in `{key}`: {why} ({hint})", task.source))
@@ -33,7 +34,10 @@ pub(in crate::driver) fn must_fit(task: &Task, servers: &[ServerConfig]) -> Resu
         let prefixes: Vec<String> = servers.iter().map(ServerConfig::prefix).collect();
         if fit(pattern) == PatternMatch::Server && !prefixes.iter().any(|prefix| reaches(pattern, prefix)) {
             let known: Vec<String> = prefixes.iter().map(|prefix| format!("`{prefix}*`")).collect();
-            let known = if known.is_empty() { "no MCP server is configured".into() } else { known.join(", ") };
+            let known = match known.is_empty() {
+                true => "no MCP server is configured".into(),
+                false => format!("configured: {}", known.join(", ")),
+            };
             let near = nearest_server(pattern, servers).unwrap_or(known);
             return Err(wrong(key, pattern, ("it matches no tool and no configured MCP server".into(), near)));
         }

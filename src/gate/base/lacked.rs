@@ -38,8 +38,9 @@ impl LackedFiles {
     }
 }
 
-/// Finds a step that failed on the base and passes with ignored files that it names. Proves that in
-/// a separate room, because a line about an absent file may be a mere remark.
+/// Finds a step that failed on the base and passes with ignored files that it names. Runs the lane
+/// again in a separate room, because a step may print the name of an absent file without a need for
+/// the file.
 ///
 /// # Errors
 /// [`BaseError`] where no room can be made.
@@ -63,8 +64,8 @@ pub(super) async fn look(
     Ok(None)
 }
 
-/// Returns whether an ignored path is a file that has not changed since `since`. An agent works in
-/// the workspace meanwhile.
+/// Returns whether an ignored path is a file that has not changed since `since`. The agent may have
+/// made newer ones.
 fn is_file_from_before(root: &Path, path: &str, since: SystemTime) -> bool {
     let is_older = |meta: fs::Metadata| {
         let changed = Duration::new(meta.ctime().try_into().unwrap_or(0), meta.ctime_nsec().try_into().unwrap_or(0));
@@ -84,7 +85,8 @@ struct LackTrial<'t> {
 
 impl LackTrial<'_> {
     /// Runs the lane with the ignored files that its failed steps name. Repeats that while failed
-    /// steps name further files.
+    /// steps name further files, at most [`MOST_TRIES`] times. Returns the first step that passes
+    /// with the files and fails without them.
     async fn run(&self, mut steps: Vec<StepReport>) -> Result<Option<LackedFiles>, BaseError> {
         let mut lane = self.lane.clone();
         let mut named: Vec<(String, BTreeSet<String>)> = Vec::new();
@@ -103,11 +105,11 @@ impl LackTrial<'_> {
                     None => named.push((step.step.clone(), files.into_iter().collect())),
                 }
             }
-            steps = self.once(&lane).await?;
+            steps = self.run_in_room(&lane).await?;
             let passes = |name: &str| steps.iter().any(|it| it.step == name && it.status == StepStatus::Passed);
             if let Some((step, files)) = named.iter().find(|(name, _)| passes(name)) {
-                // A step that passes by chance does not need the files.
-                let without = self.once(self.lane).await?;
+                // The step may be flaky: it needs the files only if it fails again without them.
+                let without = self.run_in_room(self.lane).await?;
                 if !without.iter().any(|it| it.step == *step && it.status == StepStatus::Failed) {
                     return Ok(None);
                 }
@@ -119,7 +121,7 @@ impl LackTrial<'_> {
 
     /// Runs the lane in a room with the ignored files that it includes. The files may contain
     /// secrets, so neither they nor the logs are kept.
-    async fn once(&self, lane: &Lane) -> Result<Vec<StepReport>, BaseError> {
+    async fn run_in_room(&self, lane: &Lane) -> Result<Vec<StepReport>, BaseError> {
         let Self { gate, site, base, stop, .. } = *self;
         let brought: Vec<&String> =
             lane.include_ignored.iter().filter(|path| !self.lane.include_ignored.contains(path)).collect();
@@ -127,7 +129,8 @@ impl LackTrial<'_> {
             let (from, to) = (site.origin.join(path), site.ignored.join(path));
             to.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::copy(from, to))
         };
-        let _what_is_not_there_is_missed_again: Vec<_> = brought.iter().map(copy).collect();
+        // A file that cannot be copied stays absent, and the step fails again.
+        let _copied: Vec<_> = brought.iter().map(copy).collect();
         let logs = site.logs.join("base").join(format!("{}-ignored", lane.name));
         let steps = async {
             let (tree, caches) = (gate.base(), base.caches(self.lane));
@@ -147,8 +150,8 @@ impl LackTrial<'_> {
     }
 }
 
-/// Returns those of the files that the step's output names too, because the command may name files
-/// that it writes. Returns all of them if the step printed nothing.
+/// Returns those of the files that the step's output names. A file that only the command names may
+/// be its own output. Returns all of them if the step printed nothing.
 fn missed(step: &StepReport, files: Vec<String>) -> Vec<String> {
     let is_silent = step.excerpt.trim().is_empty();
     files.into_iter().filter(|path| is_silent || step.excerpt.contains(name_of(path))).collect()

@@ -249,7 +249,9 @@ pub(super) fn stable(name: &str) -> String {
     CHANGING.replace_all(&text, "").into_owned()
 }
 
-/// Moments, times of day, random numbers, seconds since 1970, addresses, and UUIDs.
+/// Moments, times of day, random numbers, seconds since 1970, addresses, and UUIDs. The detection
+/// of loops ignores more. Here each ignored value can make several tests one, and then only their
+/// number is compared.
 static CHANGING: LazyLock<Regex> = LazyLock::new(|| {
     let moment = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)?Z?";
     let time = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?";

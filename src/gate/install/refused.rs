@@ -1,5 +1,5 @@
-//! Detection of manifest entries that no installer may read, because they make it run code of the
-//! work: folders, addresses, options and hooks. Pure.
+//! Detection of manifest entries that fledge refuses: folders, addresses, options and hooks. They
+//! make an installer run code that the agent wrote. Pure.
 
 use super::differ::is_requirements;
 use crate::gate::names::name_of;
@@ -14,8 +14,9 @@ const OF_PNPM: [&str; 3] = ["packages", "catalog", "catalogs"];
 /// package.
 const OF_DART: [&str; 3] = ["dependency_overrides", "dependencies", "dev_dependencies"];
 
-/// Returns a line for each refused entry that the base's file does not have. `requirements` holds
-/// the file's new Python requirements, by table.
+/// Returns a line (``PATH: `ENTRY` ``) for each refused entry that the base's file does not have.
+/// `was` and `is` are the file in the base and in the work. `requirements` holds the file's new
+/// Python requirements, by table.
 pub(super) fn refused(
     path: &str,
     was: Option<&[u8]>,
@@ -56,8 +57,8 @@ pub(super) fn refused(
     found.into_iter().map(|what| format!("{path}: `{what}`")).collect()
 }
 
-/// Returns the dependencies of Poetry that are folders, archives or repositories. Poetry builds
-/// them with the code in them.
+/// Returns the dependencies of Poetry that are folders, archives or repositories. Poetry runs code
+/// in them to build them.
 fn folders_of_poetry(path: &str, bytes: Option<&[u8]>) -> BTreeSet<String> {
     let tables = bytes.map(|bytes| Policy::dependencies(path, bytes)).unwrap_or_default();
     let tables = tables.iter().filter(|(at, _)| at.starts_with("tool.poetry"));

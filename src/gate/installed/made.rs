@@ -1,5 +1,5 @@
-//! Folders and files that an agent made in the place of dependencies. Later runs do not treat them
-//! as the operator's.
+//! Folders and files that agents made at the paths of installed dependencies, such as
+//! `node_modules`. Later runs do not use them.
 
 use super::{InstalledPackages, digest, interpreter, reached};
 use crate::store::{StoreError, write_whole};
@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// The file, in the folder of a project, that lists what agents made in the place of dependencies.
+/// The file, in the project's folder of the state, that lists these paths.
 const MADE: &str = "made-by-agents";
 /// The maximum number of entries of this file.
 const MOST_MADE: usize = 10_000;
@@ -28,18 +28,19 @@ impl Made {
         Some(Self { path: path.to_owned(), device: meta.dev(), inode: meta.ino() })
     }
 
-    fn all(project: &Path) -> BTreeSet<Self> {
-        let text = fs::read(project.join(MADE)).unwrap_or_default();
+    fn all(project_state: &Path) -> BTreeSet<Self> {
+        let text = fs::read(project_state.join(MADE)).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 }
 
 impl InstalledPackages {
     /// Adds the paths that did not exist before the agent to the list of a project, so that no
-    /// later run uses them. Returns the new paths.
-    pub fn list_made(&self, root: &Path, project: &Path) -> Result<Vec<String>, StoreError> {
+    /// later run uses them. Returns the new paths. `project_state` is the project's folder of the
+    /// state.
+    pub fn list_made(&self, root: &Path, project_state: &Path) -> Result<Vec<String>, StoreError> {
         let made: Vec<Made> = self.absent.iter().filter_map(|path| Made::at(root, path)).collect();
-        let mut all = Made::all(project);
+        let mut all = Made::all(project_state);
         let new: Vec<Made> = made.into_iter().filter(|made| !all.contains(made)).collect();
         if new.is_empty() {
             return Ok(Vec::new());
@@ -48,13 +49,14 @@ impl InstalledPackages {
         while all.len() > MOST_MADE {
             all.pop_first();
         }
-        write_whole(&project.join(MADE), &serde_json::to_vec(&all).unwrap_or_default())?;
+        write_whole(&project_state.join(MADE), &serde_json::to_vec(&all).unwrap_or_default())?;
         Ok(new.into_iter().map(|made| made.path).collect())
     }
 
-    /// Removes paths from `self` that the agent of an earlier run made. Returns a note for each.
-    pub fn leave_out_made(&mut self, origin: &Path, project: &Path) -> Vec<String> {
-        let all = Made::all(project);
+    /// Stops using folders and files that the agent of an earlier run made. Returns a note for
+    /// each. A folder that was installed again has another inode, so it is used.
+    pub fn leave_out_made(&mut self, origin: &Path, project_state: &Path) -> Vec<String> {
+        let all = Made::all(project_state);
         if all.is_empty() {
             return Vec::new();
         }
@@ -69,7 +71,7 @@ impl InstalledPackages {
         }
         let note = |path: String| {
             format!(
-                "`{path}` is not in the room of the checks, because the agent of an earlier run made it: remove it and install it yourself"
+                "`{path}` is not in the room of the checks, because the agent of an earlier run made it: remove it, then install the dependencies yourself"
             )
         };
         left_out.into_iter().map(note).collect()

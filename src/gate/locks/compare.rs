@@ -257,8 +257,9 @@ fn gains(before: &[LockEntry], after: &[LockEntry]) -> Vec<String> {
     after.iter().filter_map(gained).take(NAMED).collect()
 }
 
-/// Describes the entries of the base whose dependencies changed.
-fn other_needs(before: &[LockEntry], after: &[LockEntry]) -> Vec<String> {
+/// Describes the first [`NAMED`] entries that kept name and version, and whose dependencies
+/// changed.
+fn changed_dependencies(before: &[LockEntry], after: &[LockEntry]) -> Vec<String> {
     let all = |entries: &[LockEntry]| -> BTreeMap<String, BTreeSet<String>> {
         let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for entry in entries {
@@ -315,7 +316,7 @@ fn note(before: &LockFile, after: &LockFile) -> Option<String> {
         })
         .collect();
     reported.extend(gains(before, after));
-    reported.extend(other_needs(before, after));
+    reported.extend(changed_dependencies(before, after));
     reported.extend(options.map(|option| format!("`{option}` is new")));
     if !reported.is_empty() {
         return Some(reported.join(", "));

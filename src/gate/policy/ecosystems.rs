@@ -105,11 +105,11 @@ pub(super) const STEERS: &[SteeringPaths] = &[
     steers("Meson", BUILDS, &["meson_options.txt", "meson.options"]),
 
     steers("Ruby", TESTS, &[".rspec{-local,}", ".simplecov"]),
-    steers("Cucumber", TESTS, &["cucumber.{js,cjs,mjs,json,yml,yaml}"]),
     steers("Ruby", "it defines commands of the gate", &["Rakefile", "*.rake"]),
     steers("Ruby", "it says where packages come from", &["**/.bundle/config"]),
     steers("Ruby", CHECKS, &[".rubocop{*,}.yml", ".standard.yml"]),
     steers("Ruby", TOOLCHAIN, &[".ruby-version"]),
+    steers("Cucumber", TESTS, &["cucumber.{js,cjs,mjs,json,yml,yaml}"]),
     steers("PHP", TESTS, &["phpunit{.*,}.xml", "phpunit.xml.dist", "behat.yml{.dist,}", "codeception.yml", "infection.json{5,}"]),
     steers("PHP", CHECKS, &["phpstan{.*,}.neon{.dist,}", "psalm.xml{.dist,}", "{.,}phpcs.xml{.dist,}", ".php-cs-fixer{.dist,}.php"]),
     steers("Swift", TESTS, &["*.xctestplan"]),

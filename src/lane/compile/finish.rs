@@ -76,7 +76,9 @@ impl Compiler<'_> {
         self.count_and_check_limits(0, waits, &path, FilePlace { line: 1, column: 1 })
     }
 
-    /// Returns the steps that each `needs` names.
+    /// Returns the numbers of the steps that each `needs` names, and reports unknown names. A label
+    /// may stand for a joint or another `needs`, which are replaced by their steps. A list over the
+    /// limit of waits becomes empty.
     fn resolve_needs(&mut self) -> Vec<Vec<usize>> {
         let all = std::mem::take(&mut self.needs);
         for (names, path, prefix) in &all {

@@ -172,7 +172,7 @@ impl Project<'_> {
         (!parts.is_empty()).then(|| {
             format!(
                 "no virtual environment has the project's dependencies: if they are not installed otherwise, run `python3 -m venv .venv` and \
-                 `.venv/bin/python -m pip install {}`, have git ignore .venv, and let `fledge init` write lanes/verify.yaml anew",
+                 `.venv/bin/python -m pip install {}`, add .venv to .gitignore, delete lanes/verify.yaml, and run `fledge init`",
                 parts.join(" ")
             )
         })

@@ -22,8 +22,8 @@ const BEST: ABI = ABI::V7;
 const DEVICES: [&str; 7] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
 
-/// Returns the invocation that runs `inner` in the sandbox. `scratch` holds its home and its
-/// temporary folder.
+/// Returns the invocation that runs `inner` in the sandbox. `scratch` will hold the private home
+/// and temporary folder of `inner`.
 pub(super) fn around(helper: &Path, scratch: &Path, path_rules: &PathRules, inner: Invocation) -> Invocation {
     let folders = ["home", "tmp"].map(|name| scratch.join(name));
     let made = folders.iter().try_for_each(std::fs::create_dir_all);
@@ -35,12 +35,12 @@ pub(super) fn around(helper: &Path, scratch: &Path, path_rules: &PathRules, inne
         tracing::warn!(%error, "cannot link toolchains into the private home");
     }
     let mut ground = path_rules.rules(&inner.env, helper);
-    // Without mounts no folder is covered, so the real links remain.
+    // Landlock can neither make nor hide links, so the real ones remain.
     ground.retain(|rule| rule.view != PathView::Link);
     let mut add = |at: &Path, view| ground.push(PathRule { at: at.into(), view, from: None });
     add(scratch, PathView::Writable);
     add(Path::new("/dev"), PathView::Masked);
-    DEVICES.iter().for_each(|at| add(Path::new(at), PathView::ReadOnly));
+    DEVICES.iter().for_each(|at| add(Path::new(at), PathView::ReadOnly)); // `restrict` also lets programs write them
     let network = path_rules.network;
     let [home, temp] = folders;
     let mut changed = vec![("HOME".to_owned(), text(&home)), ("TMPDIR".to_owned(), text(&temp))];
@@ -50,7 +50,7 @@ pub(super) fn around(helper: &Path, scratch: &Path, path_rules: &PathRules, inne
             changed.push(((*variable).to_owned(), text(&real)));
         }
     }
-    // Without layers the user's cache cannot be written, so the tool gets an empty one.
+    // Landlock has no layers, so a tool cannot write the user's cache. It gets an empty one.
     let is_writable = |folder: &Path| rule_for(&ground, folder).is_some_and(|rule| rule.view == PathView::Writable);
     let readable = needed_caches(&inner.env).filter(|(_, folder, _)| !is_writable(folder));
     changed.extend(readable.map(|(name, _, place)| (name.to_owned(), text(&home.join(place)))));

@@ -148,7 +148,7 @@ fn file(sentence: &str) -> Option<ModelQuery> {
                 "(?:(?:i|we)(?:'ll| will|'d| would)? (?:still |also |first )?need|(?:can|could|may) (?:i|we) (?:please )?have) (?:the )?(?:full |whole |entire |current )?(?:file )?{text} of {ARTICLES}{path}({TAIL})"
             )),
             pattern(&format!(
-                "{WANTS}(?:see|check|know|find out) what {ARTICLES}{path}(?: file)? (?:contains|has in it|looks like|says)({TAIL})"
+                "{WANTS}(?:see|check|know|find out) what {ARTICLES}{path}(?: file)? (?:contains|has in it|looks like|says|does|defines|declares|exports|imports|provides|returns)({TAIL})"
             )),
             pattern(&format!("(?:what does|how does) {ARTICLES}{path}(?: file)? (?:contain|look like|look|say)()")),
         ]

@@ -2,10 +2,13 @@
 
 use super::*;
 
-const FILES: [(&str, &str); 139] = [
+const FILES: [(&str, &str); 142] = [
     ("Let me check the test file `src/lib.rs` to understand the problem.", "src/lib.rs"),
     ("I need to read the existing configuration in config/app.toml.", "config/app.toml"),
     ("I need to read src/main.rs", "src/main.rs"),
+    ("I'll check what src/x.py exports.", "src/x.py"),
+    ("I need to know what src/x.py defines, to call it.", "src/x.py"),
+    ("Let me see what `lib/index.js` does first.", "lib/index.js"),
     ("The bug must be in there. I need to see the file `src/lib.rs`.", "src/lib.rs"),
     ("First, some thoughts.\n\nCould you show me the contents of \"Cargo.toml\"?", "Cargo.toml"),
     ("Let me look at tests/dates.rs:", "tests/dates.rs"),
@@ -198,7 +201,7 @@ const VARIABLES: [(&str, Option<&str>); 48] = [
     ("Is TZ defined?", Some("TZ")),
 ];
 
-const NEITHER: [&str; 160] = [
+const NEITHER: [&str; 162] = [
     "I would need to read src/main.rs to say more, but the task is done.",
     "",
     "Done.",
@@ -304,6 +307,8 @@ const NEITHER: [&str; 160] = [
     "Let's go.",
     "Let's keep src/main.rs as it is.",
     "Let me fix src/main.rs.",
+    "I checked what src/main.rs exports.",
+    "See what src/main.rs exports to add a function.",
     "Let me run tests/it.sh.",
     "Let me start by fixing src/main.rs.",
     "I'll start by writing tests/a.rs.",

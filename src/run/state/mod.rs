@@ -282,7 +282,7 @@ impl RunState {
         }
     }
 
-    /// Returns the tools in progress, for a run that ends during them.
+    /// Returns the calls of the unfinished turn. A run that ends now keeps their results.
     pub(super) fn into_turn(self) -> Option<ToolTurn> {
         match self {
             Self::BackingOff(state) => state.into_turn(),

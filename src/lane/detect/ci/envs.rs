@@ -55,12 +55,14 @@ impl Tox {
         std::iter::once("py".to_owned()).chain(others.map(str::to_owned)).collect()
     }
 
+    /// Returns the commands of an environment. `tox.ini` comes before `pyproject.toml`, and the
+    /// environment's own commands come before the shared ones.
     fn commands(&self, env: &str) -> Vec<String> {
         let own = self.value(&format!("[testenv:{env}]"), &["commands"]);
         if let Some(lines) = own.or_else(|| self.value("[testenv]", &["commands"])) {
             return lines
                 .iter()
-                .filter_map(|line| of_factor(line, env))
+                .filter_map(|line| command_for_env(line, env))
                 .flat_map(|line| self.expand_line(&line))
                 .collect();
         }
@@ -71,8 +73,8 @@ impl Tox {
         commands.into_iter().flatten().map(|command| super::command::quoted(&words_of(command))).collect()
     }
 
-    /// Returns the commands of a line, without substitutions. A reference (`{[section]commands}`)
-    /// becomes the lines of that section, except for lines that begin with `{`.
+    /// Returns the commands of a line. A reference (`{[section]commands}`) becomes the lines of
+    /// that section, except for lines that begin with `{`. Other lines lose their substitutions.
     fn expand_line(&self, line: &str) -> Vec<String> {
         if let Some(section) = line.strip_prefix("{[").and_then(|rest| rest.strip_suffix("]commands}")) {
             return self
@@ -85,7 +87,7 @@ impl Tox {
         vec![without_substitutions(line)]
     }
 
-    /// Returns the lines of a key in a section.
+    /// Returns the lines of the first of these keys in a section. `section` has its brackets.
     fn value(&self, section: &str, keys: &[&str]) -> Option<Vec<String>> {
         let mut lines = self
             .ini
@@ -111,7 +113,7 @@ impl Tox {
     }
 }
 
-/// Returns the words of an array. Substitutions, which are tables, are dropped.
+/// Returns the words of an array, without substitutions: tables, and words with `{`.
 fn words_of(value: &Value) -> Vec<String> {
     let words = value.as_array().into_iter().flatten().filter_map(Value::as_str);
     words.filter(|word| !word.contains('{')).map(str::to_owned).collect()
@@ -122,8 +124,9 @@ fn is_interpreter(env: &str) -> bool {
     rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.' || c == 't'))
 }
 
-/// Returns the command of a line, if the environment has the factors before the `:`.
-fn of_factor(line: &str, env: &str) -> Option<String> {
+/// Returns the command of a line. A line `a,b: command` counts only if the environment has one of
+/// the factors.
+fn command_for_env(line: &str, env: &str) -> Option<String> {
     let Some((factors, command)) = line.split_once(": ") else { return Some(line.to_owned()) };
     if factors.contains(' ') || factors.contains('{') {
         return Some(line.to_owned());

@@ -73,6 +73,7 @@ pub(in super::super) fn parts(manifest: &Value, script: &str) -> ScriptParts {
     parts
 }
 
+/// Adds the checks that a script runs, and the scripts that it runs and that are not checks.
 fn take_apart(manifest: &Value, script: &str, depth: usize, parts: &mut ScriptParts) {
     let text = manifest["scripts"][script].as_str().unwrap_or_default();
     for command in command::read(text, &BTreeMap::new()).into_iter().filter_map(|(_, line)| line.ok()) {

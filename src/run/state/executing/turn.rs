@@ -22,9 +22,9 @@ const PARALLEL_READS: usize = 8;
 /// The maximum number of sub-agents of a run in parallel. Each of them runs at most one sub-agent
 /// at a time and waits for it, so no more than this many are at work.
 const PARALLEL_CHILDREN: usize = 4;
-/// Tools whose changes are listed as the run's own.
+/// Tools whose changes are in the run's list of changed files.
 const FILE_TOOLS: [&str; 3] = ["files-write", "files-edit", "files-delete"];
-/// Turns in a row without a well-formed call, after which the run ends.
+/// The run ends after this many turns in a row with only malformed calls.
 const MALFORMED_TURNS: u32 = 3;
 
 /// The calls of one turn.
@@ -244,7 +244,7 @@ impl ToolTurn {
 
     /// Records the outcome of a running call. An outcome for any other call is ignored.
     pub(in crate::run::state) fn end(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut RunContext) {
-        let messages = self.told_bytes();
+        let used = self.result_bytes();
         let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_running(call)) else { return };
         let ToolOutcome { content, is_error, transient: _, change, detail, images } = outcome;
         let duration_ms = match slot.stage {
@@ -261,7 +261,7 @@ impl ToolTurn {
             cx.ledger.refused(path, rule);
         }
         let content = match cx.room_for_results() {
-            Some(room) => shortened(content, room.saturating_sub(messages)),
+            Some(room) => shortened(content, room.saturating_sub(used)),
             None => content,
         };
         let opinion = note(&slot.tool, &content, change.is_some(), cx);
@@ -270,8 +270,8 @@ impl ToolTurn {
         self.apply_opinion(opinion);
     }
 
-    /// Returns the bytes of the results so far.
-    fn told_bytes(&self) -> usize {
+    /// Returns the size of the results so far, in bytes.
+    fn result_bytes(&self) -> usize {
         let bytes = |slot: &Slot| match &slot.stage {
             Stage::Done { result, .. } => result.content.len(),
             Stage::Queued | Stage::Running { .. } => 0,
@@ -354,12 +354,12 @@ impl ToolTurn {
     }
 }
 
-/// Assesses a call with this result for loop detection.
+/// Records a call with its result, and returns whether the model repeats itself.
 fn note(tool: &ToolCall, result: &str, changed: bool, cx: &mut RunContext) -> LoopOpinion {
     let ToolInput::Object(input) = &tool.input else { return LoopOpinion::Fine };
     let threshold = cx.spec.limits.loop_threshold;
     match cx.loops.note(&tool.name, input, result, changed, threshold) {
-        // The model has not yet been warned of repetitions within this turn.
+        // All repetitions are in this turn, so the model had no warning yet.
         LoopOpinion::Loop if !cx.loops.went_on(threshold) => LoopOpinion::Repetitive,
         opinion => opinion,
     }
