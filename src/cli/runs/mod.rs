@@ -135,8 +135,11 @@ impl RunsContext {
             CliError::input(none).hint("run `fledge runs list --all-projects` to see other folders; -C names a folder")
         };
         let Some(store) = self.store()? else {
-            let found = self.elsewhere(name)?;
-            return found.map_or_else(|| self.must_have_begun(name).and_then(|()| Err(none())), Ok);
+            if let Some(found) = self.elsewhere(name)? {
+                return Ok(found);
+            }
+            self.must_have_begun(name)?;
+            return Err(none());
         };
         let (error, rows) = match store.find(name) {
             Ok(run) => {
@@ -207,13 +210,11 @@ impl RunsContext {
     /// Fails if the id is that of a request for a run that a server has not begun.
     #[cfg(feature = "serve")]
     fn must_have_begun(&self, id: &str) -> Result<(), CliError> {
-        use super::runtime::block_on;
-        use crate::queue::{BuryReason, JobId, Queue, QueueState};
+        use crate::queue::{BuryReason, JobId, QueueState};
         use crate::store::SqliteQueue;
         let path = crate::serve::queue_path(&self.state, &self.project);
         let Some(job) = JobId::parse(id).ok().filter(|_| path.exists()) else { return Ok(()) };
-        let queue = SqliteQueue::open(&path).map_err(CliError::own)?;
-        let Some(job) = block_on(queue.job(&job))?.map_err(CliError::own)? else { return Ok(()) };
+        let Some(job) = SqliteQueue::look_up(&path, &job).map_err(CliError::own)? else { return Ok(()) };
         let (what, hint) = match (job.state, job.why) {
             (QueueState::Queued | QueueState::Running, _) => {
                 ("waits in the queue of the server, and has not begun".to_owned(), "`fledge serve` begins it")

@@ -52,6 +52,15 @@ impl SqliteQueue {
         Ok(Self { tables, left: Left::default(), changed: Arc::default() })
     }
 
+    /// Returns a job of the queue in this file, without an asynchronous runtime. Blocks for a short
+    /// time.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is not a queue, or belongs to a newer fledge.
+    pub fn look_up(path: &Path, job: &JobId) -> Result<Option<QueuedJob>, StoreError> {
+        QueueTables::open(path)?.job(job)
+    }
+
     /// Runs `work` on the tables, on a thread that may block. Before that, releases the leases in
     /// `left`.
     async fn with<T: Send + 'static>(

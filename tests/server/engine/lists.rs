@@ -60,10 +60,12 @@ async fn runs_are_listed_in_parts_those_that_wait_first_and_found_by_what_they_a
     assert_eq!((&row["id"], &row["doing"]), (&json!(running), &json!("waiting for the model, turn 1")));
     let (_, row) = server.get(&format!("/v1/runs/{waits}")).await;
     assert_eq!((&row["state"], &row["outcome"], &row["story"]), (&json!("queued"), &Value::Null, &json!([])));
-    let shown = site.fledge(&["runs", "show", &waits]).output().unwrap();
-    let said = String::from_utf8_lossy(&shown.stderr);
-    assert_eq!(shown.status.code(), Some(2), "{said}");
-    assert!(said.contains(&format!("run {waits} waits in the queue of the server")), "{said}");
+    for verb in ["show", "watch", "export", "diff", "undo"] {
+        let ended = site.fledge(&["runs", verb, &waits]).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{verb}: {said}");
+        assert!(said.contains(&format!("run {waits} waits in the queue of the server")), "{verb}: {said}");
+    }
 }
 
 #[tokio::test]
