@@ -144,8 +144,8 @@ struct RunningJobs<'f, S> {
     broken: Option<JobRefusal>,
 }
 
-/// Runs all jobs to their ends; their outcomes are in the scheduler. `stop` ends every
-/// running job within two seconds and prevents further ones.
+/// Runs all jobs to their ends; their outcomes are in the scheduler. `stop` ends every running job
+/// within two seconds and prevents further ones.
 ///
 /// # Errors
 /// When the source cannot store an outcome, or its parallel work ends. All runs have ended by then.

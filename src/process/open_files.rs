@@ -28,7 +28,7 @@ pub fn room_for(programs: usize) -> usize {
     most.min(programs)
 }
 
-/// Raises this process's limit on open files to what fledge needs, with no program under way.
+/// Raises this process's limit on open files to what fledge needs before it starts a program.
 ///
 /// # Errors
 /// If the system allows fewer: how many files it allows, and how many fledge needs.

@@ -57,7 +57,7 @@ enum MonitorsVerb {
     Add(AddMonitorArguments),
     /// Check in with a status: in_progress, ok or error
     Checkin(CheckinArguments),
-    /// Choose the receiver of changes of a monitor's health
+    /// Set the program or address that gets the changes of a monitor's health
     Notify(NotifyArguments),
     /// Remove a monitor and its check-ins
     #[command(after_help = "Examples:\n  fledge monitors remove backup")]
