@@ -26,10 +26,10 @@ pub(crate) fn drawn<T>(cases: impl Iterator<Item = T>) -> impl Iterator<Item = T
     cases.skip(seed % step()).step_by(step())
 }
 
-/// Returns the distance between two tested cases: 3, or 1 with `FLEDGE_TEST_ALL=1`.
+/// Returns the distance between two tested cases: 6, or 1 with `FLEDGE_TEST_ALL=1`.
 #[expect(clippy::disallowed_methods, reason = "the size of a sample is set from outside")]
 pub(crate) fn step() -> usize {
-    if std::env::var("FLEDGE_TEST_ALL").is_ok_and(|all| all == "1") { 1 } else { 3 }
+    if std::env::var("FLEDGE_TEST_ALL").is_ok_and(|all| all == "1") { 1 } else { 6 }
 }
 
 /// Returns a variable of the environment, or an empty text.

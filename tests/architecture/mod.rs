@@ -317,5 +317,8 @@ fn floor(module: &str) -> Option<usize> {
 
 /// Returns true if a path contains this segment or sequence of segments.
 fn names(path: &str, word: &str) -> bool {
-    format!("::{path}::").contains(&format!("::{word}::"))
+    path.match_indices(word).any(|(start, _)| {
+        let (before, after) = (&path[..start], &path[start + word.len()..]);
+        (before.is_empty() || before.ends_with("::")) && (after.is_empty() || after.starts_with("::"))
+    })
 }

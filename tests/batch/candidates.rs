@@ -107,6 +107,7 @@ fn where_none_is_verified_the_best_of_them_is_the_outcome_and_all_are_told_of() 
 
 #[test]
 fn all_of_them_have_the_money_of_one_task() {
+    long_test!();
     // A million input tokens cost three dollars.
     let model = Model::new([say("Done.").using(1_000_000, 0)]);
     let run = race("model: priced\ncandidates: 3\nbudget: { usd: 3 }").anthropic(&model).committed();
@@ -141,6 +142,7 @@ fn a_killed_race_goes_on_and_one_that_is_won_is_not_run_again() {
 
 #[test]
 fn a_signal_ends_all_of_them() {
+    long_test!();
     let model = Model::new([hang(), hang(), hang()]);
     let running = race("").arg("--candidates").arg("3").anthropic(&model).committed().start();
     model.wait_for(3);

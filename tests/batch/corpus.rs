@@ -85,6 +85,7 @@ const LANGUAGES: [&str; 7] = ["c", "go", "node", "perl", "python", "rust", "shel
 
 /// Judges the projects of one language.
 fn of_language(language: &str) {
+    long_table!();
     if !draw("languages of the corpus", 1, LANGUAGES.to_vec()).contains(&language) {
         return;
     }

@@ -66,6 +66,7 @@ fn fledge_alone_says_where_one_is_and_what_comes_next() {
 
 #[test]
 fn doctor_says_that_a_project_cannot_be_written() {
+    long_test!();
     let place = begun();
     set_permissions(place.path(""), Permissions::from_mode(0o555)).unwrap();
     let ended = place.again(&["doctor", "--json"]).env("ANTHROPIC_API_KEY", "k").run();

@@ -108,6 +108,7 @@ fn a_run_that_was_cancelled_leaves_nothing() {
 
 #[test]
 fn a_run_that_is_resumed_leaves_one_memory() {
+    long_test!();
     let model = Model::new([shell("echo begun; sleep 60"), write("done", ""), say("Done.")]);
     let mut running = Fledge::simple(&model).arg("--json").start();
     running.wait_for("{\"text\":\"begun");

@@ -14,6 +14,7 @@ const ARGS: [&str; 6] = ["run", "task.md", "--sandbox=off", "--json", "--run-key
 
 #[test]
 fn a_run_that_dies_at_any_place_with_a_sub_agent_at_work_never_does_its_work_twice() {
+    long_table!();
     let folder = crate::support::temp_dir();
     let trace = folder.path().join("trace");
     let (model, mark) = cast();

@@ -15,6 +15,7 @@ const IN_A_COMMAND: &str = "abort:tool: done#5";
 
 #[test]
 fn a_run_that_dies_at_any_place_ends_as_if_it_had_not() {
+    long_table!();
     let calm = Calm::new();
     let places = places("deaths", traced(|trace| first(trace).code()));
     each(&places, |place| {
@@ -26,6 +27,7 @@ fn a_run_that_dies_at_any_place_ends_as_if_it_had_not() {
 
 #[test]
 fn a_run_that_fails_at_any_fail_point_claims_no_false_success_and_resumes() {
+    long_table!();
     let calm = Calm::new();
     let places = places("faults", traced(|trace| first(trace).code()));
     each(&places, |place| {
@@ -49,6 +51,7 @@ fn a_run_that_fails_at_any_fail_point_claims_no_false_success_and_resumes() {
 
 #[test]
 fn a_resume_that_dies_or_fails_at_any_place_is_resumed_like_any_other() {
+    long_table!();
     let calm = Calm::new();
     let again = |order: &str| first(IN_A_COMMAND).again(&[("FLEDGE_FAIL", order)]);
     let places = places("resumes", traced(|trace| again(trace).code()));
@@ -69,6 +72,7 @@ fn a_resume_that_dies_or_fails_at_any_place_is_resumed_like_any_other() {
 
 #[test]
 fn a_process_that_dies_while_it_repeats_a_finished_result_leaves_nothing() {
+    long_table!();
     let calm = Calm::new();
     let again = |order: &str| first("trace:/dev/null").again(&[("FLEDGE_FAIL", order)]);
     let places = places("results", traced(|trace| again(trace).code()));

@@ -18,6 +18,7 @@ const KEPT: &str = "pwrite64,fsync,fdatasync,ftruncate,rename,renameat,renameat2
 
 #[test]
 fn a_run_that_dies_at_any_write_ends_as_if_it_had_not() {
+    long_table!();
     let Some(calm) = calm() else { return };
     for calls in [DATABASE, FILES] {
         let cases: Vec<String> =
@@ -33,6 +34,7 @@ fn a_run_that_dies_at_any_write_ends_as_if_it_had_not() {
 
 #[test]
 fn a_run_whose_disk_fails_at_any_write_claims_no_false_success_and_resumes() {
+    long_table!();
     let Some(calm) = calm() else { return };
     let faults = ["ENOSPC", "EIO", "EROFS", "EDQUOT"];
     let fault = |number: u64| faults[usize::try_from(number).unwrap() % faults.len()];
@@ -51,6 +53,7 @@ fn a_run_whose_disk_fails_at_any_write_claims_no_false_success_and_resumes() {
 
 #[test]
 fn after_a_failed_sync_no_byte_of_the_database_is_written_again() {
+    long_table!();
     let Some(calm) = calm() else { return };
     let cases: Vec<String> = chosen(count("fsync"), 1).map(|number| number.to_string()).collect();
     each(&cases, |number| {

@@ -98,6 +98,7 @@ pub(super) fn run_again(run: &Ended, args: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn verified_work_without_a_commit_can_be_applied_to_a_branch_at_its_base() {
+    long_test!();
     let commit = "git -c user.name=x -c user.email=x@localhost commit -q --allow-empty -m meanwhile";
     let model = Model::new([shell(commit), write("done", ""), say("Done.")]);
     let fledge = Fledge::simple(&model).arg("--commit=on-success").arg("--sandbox=off").committed();

@@ -120,6 +120,7 @@ fn fledge_again(run: &Ended, args: &[&str], at: &str) -> (bool, String) {
 
 #[test]
 fn where_nothing_was_changed_nothing_is_left() {
+    long_test!();
     let model = Model::new([say("There is nothing to do.")]);
     let run = isolated(&model).file("done", "").committed().run();
     let report = run.must_be(0, "verified");

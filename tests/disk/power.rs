@@ -15,6 +15,7 @@ const STATES: u64 = 200;
 
 #[test]
 fn what_is_found_after_a_crash_begins_with_all_that_was_acknowledged() {
+    long_table!();
     let mut dice = dice("states of the disk");
     record_time();
     let mut looked = 0;

@@ -28,6 +28,7 @@ const AT_ONCE: usize = 8;
 
 #[test]
 fn every_fault_ends_as_it_should_in_every_wire_and_can_be_cancelled_in_its_middle() {
+    long_table!();
     record_time();
     let begun = Instant::now();
     let rows = rows();

@@ -55,6 +55,7 @@ fn an_ignored_file_that_a_step_needs_ends_the_run_with_the_line_to_add() {
 
 #[test]
 fn a_step_that_passes_by_chance_beside_an_ignored_file_does_not_end_the_run() {
+    long_test!();
     let counted = crate::support::temp_dir();
     let runs = counted.path().join("runs");
     let runs = runs.display();
@@ -122,6 +123,7 @@ fn a_base_is_judged_once_by_all_runs_that_begin_with_it() {
 
 #[test]
 fn the_base_of_a_run_that_was_killed_is_judged_when_the_run_goes_on() {
+    long_test!();
     let counted = crate::support::temp_dir();
     let file = counted.path().join("hang");
     std::fs::write(&file, "").unwrap();
@@ -210,6 +212,7 @@ fn caches_of_tools_are_in_the_room_and_nothing_is_written_into_them() {
 
 #[test]
 fn a_pass_of_the_tree_on_which_the_checks_failed_is_none() {
+    long_test!();
     let flag = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("passes-now-{}", std::process::id()));
     let path = flag.clone();
     let model = Model::thinking(move |_, count| {

@@ -91,6 +91,7 @@ fn what_a_killed_run_has_left_is_put_back_before_the_next_one_reads_it() {
 
 #[test]
 fn doctor_restores_the_leftovers_of_a_killed_run_once_and_keeps_later_edits() {
+    long_test!();
     let looked = killed().again(&["doctor"]).env("ANTHROPIC_API_KEY", KEY).run();
     must_be_put_back(&looked, false);
     let own = "max_retries: 7\n";

@@ -90,6 +90,7 @@ fn lanes_that_only_the_gate_knows_judge_what_is_there_too() {
 
 #[test]
 fn a_branch_that_is_good_as_it_is_can_be_attested_and_its_report_verified() {
+    long_test!();
     let fix = Fledge::new()
         .args(&["fix", "--report=../r.json", "--patch=../r.patch"])
         .lane("verify", LANE)
@@ -137,6 +138,7 @@ fn a_gate_that_fails_needs_a_model_and_says_which() {
 
 #[test]
 fn what_fails_is_the_task_and_the_gate_then_judges_the_repair() {
+    long_test!();
     let model = Model::new([write("sum", "3\n"), say("The sum was wrong.")]);
     let ended = fix(&model).run();
     let report = ended.must_be(0, "verified");

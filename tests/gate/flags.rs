@@ -25,6 +25,7 @@ fn changed_tests_inside_of_product_files_are_reported_and_unchanged_ones_are_not
 
 #[test]
 fn a_protected_path_is_opened_and_each_use_is_reported() {
+    long_test!();
     let model = Model::new([
         write("conftest.py", "x = 1\n").also("files-write", json!({"path": "done", "content": ""})),
         say("Done."),
@@ -67,6 +68,7 @@ fn failures_that_are_all_the_same_end_the_run_early_where_that_is_said() {
 
 #[test]
 fn what_the_base_must_be_is_asked_before_the_model() {
+    long_test!();
     let model = Model::new([]);
     let ended = Fledge::simple(&model).file("done", "").arg("--expect=failing").run();
     ended.must_be(2, "bad_input");

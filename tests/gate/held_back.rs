@@ -156,6 +156,7 @@ fn a_change_to_a_src_layout_passes_with_the_flag_that_the_message_names() {
 
 #[test]
 fn a_run_whose_whole_work_was_put_back_is_not_verified_and_names_all_flags() {
+    long_test!();
     let model =
         Model::new([shell("echo 'x: ; true' >>Makefile; echo '[pytest]' >pytest.ini"), say("Done."), say("Well.")]);
     let place = Fledge::simple(&model).lane("verify", "steps: [{ name: all, run: make all }]");
@@ -169,6 +170,7 @@ fn a_run_whose_whole_work_was_put_back_is_not_verified_and_names_all_flags() {
 
 #[test]
 fn work_that_would_run_later_is_put_back_also_where_git_ignores_it() {
+    long_test!();
     let later = "mkdir -p tasks/own; for f in task.md tasks/up.md tasks/own/x.md; do printf -- '---\\nlane: false\\n---\\nx\\n' >$f; done";
     let model =
         Model::new([shell(&format!("echo up.md >>.gitignore; {later}; touch done")), say("Done."), say("Well.")]);
@@ -247,6 +249,7 @@ fn a_makefile_target_that_no_command_uses_may_change_and_others_are_restored() {
 
 #[test]
 fn a_large_document_is_work_like_any_other() {
+    long_test!();
     let model = Model::new([shell("touch done; yes more | head -c 2000000 >>NOTES.md"), say("Done.")]);
     let ended = Fledge::simple(&model).file("NOTES.md", "# Notes\n").run();
     ended.must_be(0, "verified");

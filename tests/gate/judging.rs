@@ -105,6 +105,7 @@ fn lanes_run_in_the_order_given_and_stop_at_the_first_that_fails() {
 
 #[test]
 fn scripts_that_a_step_names_are_part_of_the_gate() {
+    long_test!();
     let model = Model::new([shell("echo exit 0 > check.sh"), say("Done."), write("done", ""), say("Now.")]);
     let fledge = Fledge::simple(&model).file("check.sh", "test -f done\n");
     let run = fledge.lane("verify", "steps: [{ name: check, run: sh check.sh }]").run();

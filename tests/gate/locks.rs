@@ -34,6 +34,7 @@ fn a_moved_entry_is_put_back_and_named_with_the_flag_that_allows_it() {
 
 #[test]
 fn a_changed_lock_file_and_a_setup_with_network_are_noted() {
+    long_test!();
     let lane = "setup: [{ run: 'true' }]\nsteps: [{ name: check, run: test -e done }]";
     let model = Model::new([shell("sed -i 's/1.0.0/1.0.1/; s/aa/bb/' Cargo.lock; echo x > done"), say("Done.")]);
     let ended = Fledge::simple(&model).lane("verify", lane).file("Cargo.lock", LOCK).run();

@@ -50,6 +50,7 @@ fn expecting(checks: &[(&str, &str)]) -> String {
 
 #[test]
 fn describe_names_the_base_as_it_does_by_hand_and_nothing_differs_from_the_head() {
+    long_test!();
     let scene = tagged(scene(""));
     let place = scene.workspace();
     let by_hand = |args: &[&str]| git(&place, args);
@@ -122,6 +123,7 @@ fn a_workspace_without_a_repository_has_none_in_its_rooms() {
 
 #[test]
 fn rooms_of_a_subfolder_and_of_a_linked_worktree_have_the_git_history() {
+    long_test!();
     let script = expecting(&[
         ("git describe --tags", "v2"),
         ("git ls-files --error-unmatch src/a", "src/a"),
@@ -302,6 +304,7 @@ fn a_damaged_repository_gives_the_judged_tree_alone() {
 
 #[test]
 fn hold_outs_are_not_among_the_objects_of_a_room() {
+    long_test!();
     let finds = "git cat-file --batch-all-objects --batch | grep -aq s3cr[e]t-check";
     let lane = format!("steps: [{{ name: test, run: 'if {finds}; then exit 1; fi; test -f done' }}]\n");
     let model = Model::new([shell("echo x >done"), say("Done."), say("Done.")]);

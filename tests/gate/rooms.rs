@@ -212,6 +212,7 @@ fn python_finds_no_compiled_tests_that_its_own_code_has_made() {
 
 #[test]
 fn a_lane_that_writes_may_change_new_tests_beside_those_of_the_base() {
+    long_test!();
     let model = Model::new([write("tests/new.t", "bad\n"), say("Done.")]);
     let tidy = "for file in tests/*.t; do if grep -q bad $file; then sed -i s/bad/good/ $file || exit 1; fi; done";
     let lane = format!("writes: true\nsteps: [{{ name: tidy, run: '{tidy}' }}]");

@@ -5,6 +5,7 @@ use serde_json::json;
 
 #[test]
 fn checks_that_cannot_pass_on_the_base_end_the_run_with_what_mends_them() {
+    long_test!();
     let model = Model::new([shell("touch done"), say("Done.")]);
     let lane = "steps: [{ name: lint, run: 'true && no-such-linter .' }]";
     let ended = Fledge::simple(&model).lane("verify", lane).run();

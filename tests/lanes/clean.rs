@@ -143,6 +143,7 @@ fn a_pass_that_the_gate_would_not_take_is_none() {
 
 #[test]
 fn a_step_may_write_again_what_is_not_protected_and_stays_the_same() {
+    long_test!();
     // The pattern keeps the script from naming the files: files that a step names are protected.
     let again = |files: &str, more: &str| {
         let run =

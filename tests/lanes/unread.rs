@@ -77,6 +77,7 @@ fn lanes_that_cannot_be_read_are_told_each_and_stop_no_other() {
 
 #[test]
 fn a_file_of_several_lanes_that_cannot_be_read_stops_only_what_it_may_define() {
+    long_test!();
     let both = || Fledge::new().lane("good", GOOD).file(".fledge/x", "");
     let goes_on = |fledge: Fledge, line: &str| {
         let list = fledge.args(&["lanes", "list"]).run();

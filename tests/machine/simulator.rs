@@ -26,6 +26,7 @@ struct Reached {
 
 #[test]
 fn simulated_runs_all_end_and_keep_every_law() {
+    long_table!();
     record_time();
     let runs = amount(RUNS, 100_000);
     let mut reached = Reached::default();

@@ -108,6 +108,7 @@ async fn an_answer_of_a_hundred_megabytes_is_an_error_and_the_session_goes_on() 
 
 #[tokio::test]
 async fn floods_of_news_and_of_questions_hold_nothing_up() {
+    long_test!();
     for mode in ["news", "questions"] {
         let scene = Scene::new(mode);
         assert_eq!(scene.call("echo", mode).await, said(mode, false));

@@ -95,6 +95,7 @@ fn a_check_says_of_each_model_how_it_answers_or_what_mends_it() {
 
 #[test]
 fn a_key_comes_from_a_program_or_a_file_and_leaves_no_trace() {
+    long_test!();
     let turns = || [write("done", "1\n"), say("Done.")];
     let (by_program, by_file) = (Model::new(turns()), Model::new(turns()));
     let key = |model: &Model| model.asked()[0].headers["authorization"].clone();

@@ -77,6 +77,7 @@ fn a_tool_call_is_told_once_with_whole_arguments_and_then_its_result() {
 
 #[test]
 fn verdicts_and_usage_are_told_as_they_come() {
+    long_test!();
     let (run, _model) = retried();
     let verdicts = run.events_of("verify_result");
     let first = &verdicts[0];

@@ -136,6 +136,7 @@ fn what_a_task_asks_for_in_vain_is_refused_before_a_run_begins() {
 
 #[test]
 fn a_key_that_is_refused_ends_with_3_after_one_request() {
+    long_test!();
     let model = Model::new([status(401).always()]);
     let report = Fledge::simple(&model).run().must_be(3, "provider_failed");
     assert!(
@@ -253,6 +254,7 @@ fn a_gate_that_cannot_run_ends_with_5_before_a_model_is_asked() {
 
 #[test]
 fn a_gate_whose_folder_the_model_removes_is_its_own_fault_and_it_is_told() {
+    long_test!();
     let model =
         Model::new([shell("rm -r sub"), say("Done."), shell("mkdir sub && touch sub/a"), say("There it is again.")]);
     let lane = "steps: [{ name: a, run: 'true', dir: sub }]";
@@ -290,6 +292,7 @@ fn a_gate_that_is_changed_once_ends_with_6_where_the_task_says_so() {
 
 #[test]
 fn a_gate_that_was_changed_once_and_then_left_alone_can_still_pass() {
+    long_test!();
     let model = Model::new([shell("rm lanes/verify.yaml"), say("Done."), write("done", ""), say("Now it is.")]);
     let run = Fledge::simple(&model).run();
     let report = run.must_be(0, "verified");

@@ -148,6 +148,7 @@ fn what_a_hook_tells_the_model_is_shown_to_people_too() {
 
 #[test]
 fn a_secret_that_a_hook_prints_is_masked_in_progress_and_in_truncated_notes() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done.")]);
     let hooks = "    - { name: quiet, run: 'cat key.txt; exit 3' }\n\
                  \x20   - { name: long, run: 'printf %0195d 0; cat key.txt; exit 4' }\n\
@@ -249,6 +250,7 @@ fn commits_of_turns_stand_apart_from_every_branch_until_their_run_is_pruned() {
 
 #[test]
 fn a_turn_of_an_unverified_run_is_committed_apart_and_the_branch_stays() {
+    long_test!();
     let model = Model::new([write("a", "1\n"), say("Gave up.")]);
     let fledge = Fledge::simple(&model)
         .arg("--commit=each-turn")

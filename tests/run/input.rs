@@ -26,6 +26,7 @@ fn a_dash_reads_the_task_from_standard_input() {
 
 #[test]
 fn a_prompt_on_the_command_line_is_the_task() {
+    long_test!();
     let model = Model::new([say("Done.").always()]);
     let run = |args: &[&str]| Fledge::new().args(args).anthropic(&model).run();
     let report = run(&["run", "-p", "Fix the failing test", "--no-verify"]).must_be(0, "skipped");
@@ -73,6 +74,7 @@ fn a_prompt_of_fix_is_told_beside_what_fails() {
 
 #[test]
 fn tools_and_steps_have_no_standard_input() {
+    long_test!();
     let model = Model::new([crate::support::shell("cat > got"), say("Done.")]);
     let fledge = Fledge::simple(&model).lane("verify", "room: in-place\nsteps: [{ name: read, run: 'cat > got2' }]");
     let run = fledge.silent_stdin().run();
@@ -176,6 +178,7 @@ fn a_task_that_cannot_be_read_ends_with_2_and_names_the_file() {
 
 #[test]
 fn another_workspace_is_worked_in_and_must_be_there() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done.")]);
     let fledge = || Fledge::new().task("Do it.").file("sub/lanes/verify.yaml", needs("done")).anthropic(&model);
     let run = fledge().arg("-C").arg("sub").run();

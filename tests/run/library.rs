@@ -198,6 +198,7 @@ fn one_agent_runs_one_task_after_the_other_and_nothing_is_left_of_the_first() {
 
 #[test]
 fn a_run_whose_future_is_dropped_leaves_nothing_alive() {
+    long_test!();
     let number = unique();
     let model = Model::new([shell(&format!("echo up; setsid sleep {number} & sleep {number}")), say("No.")]);
     let (_place, mut agent) = agent(&model);

@@ -36,6 +36,7 @@ fn a_call_that_starts_ever_more_or_holds_ever_more_fails_and_the_run_goes_on() {
 
 #[test]
 fn files_in_memory_count_as_memory() {
+    long_test!();
     if !Need::has_program("bwrap") {
         return Need::Sandbox.lacks("only bubblewrap gives a program a private `/dev/shm`");
     }
@@ -50,6 +51,7 @@ fn files_in_memory_count_as_memory() {
 
 #[test]
 fn files_without_a_place_count_as_memory() {
+    long_test!();
     if !Need::has_program("python3") {
         return Need::of_program("python3").lacks("no `python3`");
     }

@@ -217,6 +217,7 @@ fn logs_of_steps_are_listed_and_printed() {
 
 #[test]
 fn what_is_pruned_is_said_before_and_gone_after() {
+    long_test!();
     let run = verified();
     let id = json!([run.row().head.id]);
     let (kept, run) = data(run, &["runs", "prune", "--json"]);

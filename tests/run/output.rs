@@ -6,6 +6,7 @@ use serde_json::json;
 
 #[test]
 fn a_quiet_verified_run_prints_nothing() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done.")]);
     let run = Fledge::simple(&model).arg("--quiet").run();
     run.must_be(0, "verified");
@@ -41,6 +42,7 @@ fn what_is_wrong_with_a_lane_is_drawn_when_a_run_cannot_be_planned() {
 
 #[test]
 fn a_run_tells_its_story_on_standard_error_alone() {
+    long_test!();
     let model = Model::new([write("done", "1\n").saying("Making it."), say("Done.")]);
     let run = Fledge::simple(&model).run();
     run.must_be(0, "verified");
@@ -175,6 +177,7 @@ fn the_report_is_written_where_it_is_wanted_too() {
 
 #[test]
 fn a_reader_that_goes_away_harms_no_run() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done.")]);
     let run = Fledge::simple(&model).arg("--json").without_output_reader().run();
     run.must_be(0, "verified");

@@ -71,6 +71,7 @@ fn runs_that_failed() {
 
 #[test]
 fn runs_that_ran_out_of_time_or_never_got_to_a_model() {
+    long_test!();
     let model = Model::new([write("half", ""), shell("sleep 60")]);
     let run = Fledge::simple(&model).task("---\nbudget: { time: 600ms }\n---\nDo it.").run();
     run.must_be(4, "budget_time");

@@ -98,6 +98,7 @@ fn a_command_under_way_is_never_repeated_and_the_model_is_told_so() {
 
 #[test]
 fn changes_since_the_start_are_listed_after_an_interrupted_command() {
+    long_test!();
     // If git took the workspace for a bare repository, its filter would run outside of the sandbox.
     let repository = r#"mkdir -p objects refs; echo 'ref: refs/heads/m' > HEAD
         printf '[core]\nworktree = .\nbare = false\n[filter "e"]\nclean = "touch ../out; cat"\n' > config"#;
@@ -220,6 +221,7 @@ fn a_verified_run_gives_its_result_again_and_a_failed_one_is_refused() {
 
 #[test]
 fn a_run_that_somebody_drives_is_refused_with_who_it_is() {
+    long_test!();
     let model = Model::new([shell("echo begun; sleep 60")]);
     let fledge = Fledge::simple(&model).arg("--json").arg("--run-key=nightly");
     let (program, state, workspace) = (env!("CARGO_BIN_EXE_fledge"), fledge.state(), fledge.workspace());

@@ -216,6 +216,7 @@ fn where_the_frozen_gate_is_gone_the_run_is_ended_and_another_one_begins() {
 #[cfg(debug_assertions)] // only debug builds can inject a failure here
 #[test]
 fn a_run_is_remembered_once_its_end_is_safe() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done.")]);
     let ended = Fledge::simple(&model).env("FLEDGE_FAIL", "error:journal finish: begun#1").run();
     ended.must_be(8, "io_error");

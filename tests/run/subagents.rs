@@ -82,6 +82,7 @@ fn people_see_what_sub_agents_do_in_lines_of_their_own() {
 
 #[test]
 fn four_work_at_once_and_a_fifth_waits_for_one_to_end() {
+    long_test!();
     // Each command waits until four have begun. A lower limit on concurrent sub-agents would block
     // them.
     let command = "echo + >> log; for n in $(seq 1000); do [ $(grep -c + log) -ge 4 ] && break; sleep 0.02; done; \

@@ -51,6 +51,7 @@ fn a_run_of_another_process_is_followed_to_its_end_and_its_exit_code() {
 
 #[test]
 fn who_stops_watching_leaves_the_run_alone() {
+    long_test!();
     let (_model, running) = waiting();
     let mut watcher = watcher(&running, &["last"]);
     let mut heard = Vec::new();
@@ -69,6 +70,7 @@ fn who_stops_watching_leaves_the_run_alone() {
 
 #[test]
 fn a_run_that_is_over_is_told_as_a_whole() {
+    long_test!();
     let read = call("files-read", json!({ "path": "task.md" }));
     let model = Model::new([read, write("done", "1\n").saying("Making it."), say("Done.")]);
     let run = Fledge::simple(&model).run();
@@ -91,6 +93,7 @@ fn a_run_that_is_over_is_told_as_a_whole() {
 
 #[test]
 fn where_no_run_failed_that_is_said() {
+    long_test!();
     let model = Model::new([write("done", "1\n"), say("Done.")]);
     let run = Fledge::simple(&model).run();
     let run = run.again(&["runs", "show", "last-failed"]).run();

@@ -35,7 +35,7 @@ pub(crate) use schemas::{must_be_batch_report, must_be_eval_report, must_fit_clo
 pub(crate) use processes::{WAYS, children_with, fleeing, must_be_gone, running_with, sleepers, unique};
 pub(crate) use pty::open_terminal;
 pub(crate) use requirements::{BEHIND_LANDLOCK, Need};
-pub(crate) use sampling::{Part, amount, dice, draw, is_drawn, is_whole, seed, wanted_rows};
+pub(crate) use sampling::{Part, amount, dice, draw, is_drawn, is_table_drawn, is_whole, seed, wanted_rows};
 pub(crate) use times::record_time;
 pub(crate) use waiting::{PATIENCE, SOON, becomes, becomes_by, read_some, until};
 pub(crate) use wire::{Dialect, Turn, call, garbled, hang, nothing, refuse, say, status};
@@ -47,6 +47,16 @@ use std::io::Write as _;
 macro_rules! long_test {
     () => {
         if !$crate::support::is_drawn(concat!(module_path!(), ":", line!())) {
+            return;
+        }
+    };
+}
+
+/// Returns from the test of a long table if this test run has not drawn the table. The test itself
+/// draws rows.
+macro_rules! long_table {
+    () => {
+        if !$crate::support::is_table_drawn(concat!(module_path!(), ":", line!())) {
             return;
         }
     };

@@ -5,8 +5,9 @@
 //! `FLEDGE_TEST_PART=2/7` tries the second of seven parts, which together cover everything.
 //! `FLEDGE_TEST_ROWS=T01,F13` tries only the rows of these names.
 //!
-//! A run also draws one in ten of the longest tests, or one in `FLEDGE_TEST_LONG`. It runs all of
-//! them with `FLEDGE_TEST_ALL=1`, or if tests are selected by name (`cargo test --test it gate::`).
+//! A run also draws from the longest tests (`long_test!`), or one in `FLEDGE_TEST_LONG` of them. It
+//! runs all of them with `FLEDGE_TEST_ALL=1`, or if tests are selected by name (`cargo test --test
+//! it gate::`).
 
 use super::{Dice, note};
 use std::collections::BTreeSet;
@@ -83,18 +84,31 @@ fn hash(name: &str) -> u64 {
     hasher.finish()
 }
 
-/// Returns whether this run has drawn the long test at this place of the sources.
+/// Returns whether this run has drawn the long test at this place of the sources: one in twenty.
 pub(crate) fn is_drawn(place: &str) -> bool {
-    static ONE_IN: LazyLock<usize> = LazyLock::new(|| match std::env::var("FLEDGE_TEST_LONG") {
-        _ if is_whole() => 1,
-        Ok(number) => number.parse::<NonZeroUsize>().expect("FLEDGE_TEST_LONG is a whole number from 1").get(),
-        Err(_) if are_named(std::env::args().skip(1)) => 1,
-        Err(_) => 10,
-    });
     match Part::of_this_run() {
         Some(part) => hash(place) as usize % part.of + 1 == part.number,
-        None => *ONE_IN == 1 || dice(place).index(*ONE_IN) == 0,
+        None => is_one_in(20, place),
     }
+}
+
+/// Returns whether this run has drawn the long table at this place of the sources: one in four. A
+/// run of a part draws each table, because the part has rows of each.
+pub(crate) fn is_table_drawn(place: &str) -> bool {
+    Part::of_this_run().is_some() || is_one_in(4, place)
+}
+
+/// Draws one in this number of places, or one in `FLEDGE_TEST_LONG`. A run that tries everything
+/// draws all places, and so does one with named tests.
+fn is_one_in(number: usize, place: &str) -> bool {
+    static WANTED: LazyLock<Option<usize>> = LazyLock::new(|| match std::env::var("FLEDGE_TEST_LONG") {
+        _ if is_whole() => Some(1),
+        Ok(number) => Some(number.parse::<NonZeroUsize>().expect("FLEDGE_TEST_LONG is a whole number from 1").get()),
+        Err(_) if are_named(std::env::args().skip(1)) => Some(1),
+        Err(_) => None,
+    });
+    let number = WANTED.unwrap_or(number);
+    number == 1 || dice(place).index(number) == 0
 }
 
 /// Returns whether the arguments of the test program ask for tests by name.

@@ -252,6 +252,7 @@ async fn attack(sandbox: &Sandbox, user: Option<u32>) -> Vec<&'static str> {
 
 #[tokio::test]
 async fn probes_get_through_where_there_is_no_wall() {
+    long_test!();
     for (name, bare, script) in probes().into_iter().filter(|(_, bare, _)| *bare == Through) {
         let scene = Scene::new();
         let ended = run(scene.shell(script)).await;

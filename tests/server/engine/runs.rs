@@ -42,6 +42,7 @@ async fn a_task_that_is_posted_is_verified_and_committed_and_leaves_what_it_came
 
 #[tokio::test]
 async fn the_same_wish_with_the_same_key_is_one_run_and_another_wish_is_refused() {
+    long_test!();
     let model = Model::new([hang()]);
     let site = Site::with(&model);
     let server = site.serve(&["--grace", "1s"]);

@@ -68,6 +68,7 @@ fn fledges_own_jobs_run_at_the_first_start_and_whenever_they_are_asked_to() {
 
 #[test]
 fn a_scheduled_task_that_cannot_be_run_fails_by_itself_and_its_monitor_says_so() {
+    long_test!();
     let place = Place::new();
     let tasks = place.path().join("project/tasks");
     fs::create_dir(&tasks).unwrap();
