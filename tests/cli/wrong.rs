@@ -119,7 +119,11 @@ const ROWS: &[(&str, &str)] = &[
     ("unset ANTHROPIC_API_KEY", "fledge models check"),
     ("", "fledge models check"),
     ("", "fledge models check gpt5"),
-    ("", "fledge models check ollama/qwen3"),
+    // At its own port, a server of the user may listen.
+    (
+        r"printf 'models:\n  own: { provider: ollama, model: qwen3, base_url: http://127.0.0.1:1 }\n' > fledge.yaml",
+        "fledge --trust-project models check own",
+    ),
     ("", "fledge run task.md --model openai"),
     ("", "fledge run task.md --model antropic/claude-sonnet-4-5"),
     ("", "fledge run task.md --model cassette/gone.yaml"),

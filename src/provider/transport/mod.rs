@@ -187,26 +187,15 @@ impl ModelConnection {
         ModelError::network(format!("no answer from {host}: {}", root(error))).after(Spent::default())
     }
 
-    /// Returns the hint for a server of this machine that is not running: the command that usually
-    /// starts the server on this port.
+    /// Returns the hint for a server of this machine that is not running.
     fn start_here(&self) -> String {
-        const OLLAMA: u16 = 11434;
-        const LM_STUDIO: u16 = 1234;
-        const VLLM: u16 = 8000;
-        let (port, model) = (self.url.port_or_known_default().unwrap_or_default(), &self.endpoint.model);
-        let command = match port {
-            OLLAMA => "ollama serve".to_owned(),
-            _ if self.dialect.name() == "ollama" => format!("OLLAMA_HOST=127.0.0.1:{port} ollama serve"),
-            LM_STUDIO => "lms server start".to_owned(),
-            VLLM => format!("vllm serve {model}"),
-            _ => format!("llama-server --port {port} -m MODEL.gguf"),
-        };
-        let how = if port == OLLAMA || self.dialect.name() == "ollama" { " with" } else { ", e.g." };
         if self.dialect.name() == "anthropic" {
             return "no server listens there: start it, or correct `base_url`".to_owned();
         }
+        let port = self.url.port_or_known_default().unwrap_or_default();
+        let start = start_command(port, self.dialect.name() == "ollama", &self.endpoint.model);
         let other = if self.endpoint.base_url.is_some() { ", or correct `base_url`" } else { "" };
-        format!("no server listens there: start it{how} `{command}`{other}")
+        format!("no server listens there: start it{start}{other}")
     }
 
     /// Returns the error in the form that leaves this module: one line with the model's name and
@@ -242,6 +231,20 @@ impl Provider for ModelConnection {
 impl fmt::Debug for ModelConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+/// Returns how a server on this port of this machine is usually started.
+fn start_command(port: u16, is_ollama: bool, model: &str) -> String {
+    const OLLAMA: u16 = 11434;
+    const LM_STUDIO: u16 = 1234;
+    const VLLM: u16 = 8000;
+    match port {
+        OLLAMA => " with `ollama serve`".to_owned(),
+        _ if is_ollama => format!(" with `OLLAMA_HOST=127.0.0.1:{port} ollama serve`"),
+        LM_STUDIO => ", e.g. `lms server start`".to_owned(),
+        VLLM => format!(", e.g. `vllm serve {model}`"),
+        _ => format!(", e.g. `llama-server --port {port} -m MODEL.gguf`"),
     }
 }
 

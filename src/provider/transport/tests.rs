@@ -202,6 +202,20 @@ async fn nobody_listening_is_a_network_fault_that_names_the_host() {
     assert_eq!(error, ModelError::new(ModelErrorKind::Network, message));
 }
 
+#[test]
+fn the_port_tells_which_server_is_to_be_started() {
+    for (port, is_ollama, start) in [
+        (11434, true, " with `ollama serve`"),
+        (11434, false, " with `ollama serve`"),
+        (9, true, " with `OLLAMA_HOST=127.0.0.1:9 ollama serve`"),
+        (1234, false, ", e.g. `lms server start`"),
+        (8000, false, ", e.g. `vllm serve m`"),
+        (9, false, ", e.g. `llama-server --port 9 -m MODEL.gguf`"),
+    ] {
+        assert_eq!(super::start_command(port, is_ollama, "m"), start, "{port}");
+    }
+}
+
 #[tokio::test]
 async fn every_clock_ends_a_turn_and_the_connection_with_it() {
     let (kind, answer, _) = &ANSWERS[0];
