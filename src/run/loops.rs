@@ -207,12 +207,14 @@ fn steady(result: &str) -> Cow<'_, str> {
         let timed = r"\b[a-z_]*(?:duration|elapsed|time)[a-z_]*\W{1,3}\d+(?:\.\d+)?|\b\d+\.\d+ (?:c?usr|c?sys|cpu|real|user|wallclock)\b|\b\d[\d,]*(?:\.\d+)? [a-z]+/s(?:ec)?\b";
         // `1,234 ns/iter (+/- 56)` of `cargo bench`, `1000000  1234 ns/op` of Go,
         // `123 ns  120 ns  5812` of Google Benchmark, `±1.2% (85 runs sampled)` of benchmark.js,
-        // `[-1.2% +0.3% +2%] (p = 0.57 > 0.05)` and `(812k iterations)` of criterion
+        // `[-1.2% +0.3% +2%] (p = 0.57 > 0.05)`, `(812k iterations)` and `4 (4.00%) high mild` of
+        // criterion, and the rows of pytest-benchmark with a rank behind each figure
         let bench = [
             r"\b(?:\d+\s+)?[\d,.]+ [nµum]?s/(?:iter|op)(?: \(\+/- [\d,.]+\))?",
             r"\b[\d.]+ [num]?s\s+[\d.]+ [num]?s\s+\d+\b",
             r"(?:\b\d[\d,.]*\s)?±\s?[\d,.]+%?|\[(?:[-+−][\d.]+% ?){3}\]|\bp = \d\.\d+ [<>]",
             r"\([\d,.]+[km]? iterations\)|\(\d+ runs? sampled\)|\b\d+ outliers among \d+ measurements \([\d.]+%\)",
+            r"\b\d+ \([\d.]+%\) (?:low|high) (?:mild|severe)|(?:\b[\d,.]+ \([\d.]+\)\s+){3,}\d+;\d+\s+[\d,.]+(?: \([\d.]+\))?(?:\s+\d+){0,2}",
         ]
         .join("|");
         let named = r"\b(?:pid|process|thread|port|seed|run|attempt|try|iteration|request|call|session)\W{0,3}\d+|[(\[]\d{3,}[)\]]|\b(?:sh|bash|dash|make|python3?|node|perl)\[\d+\]|thread '[^'\n]*' \(\d+\)";
@@ -356,10 +358,19 @@ mod tests {
             ),
             (
                 [
-                    "5.1 s (812k iterations), 5 outliers among 100 measurements (5.00%)",
-                    "5.0 s (1.2M iterations), 15 outliers among 100 measurements (15.00%)",
-                    "6 s (9 iterations), 2 outliers among 100 measurements (2%)",
-                    "5.9 s (81k iterations), 3 outliers among 100 measurements (3.00%)",
+                    "5.1 s (812k iterations), 5 outliers among 100 measurements (5.00%)\n  5 (5.00%) high mild",
+                    "5.0 s (1.2M iterations), 15 outliers among 100 measurements (15.00%)\n  15 (15.00%) high severe",
+                    "6 s (9 iterations), 2 outliers among 100 measurements (2%)\n  2 (2.00%) low mild",
+                    "5.9 s (81k iterations), 3 outliers among 100 measurements (3.00%)\n  3 (3.00%) high mild",
+                ],
+                true,
+            ),
+            (
+                [
+                    "test_a  1.1251 (1.0)  1,932.5 (48.2)  1.1 (1.0)  7.1 (1.0)  9;17  151.75 (1.0)  1023  1",
+                    "test_a  0.9 (1.0)  2.5 (1.33)  1.2 (1.0)  6.9 (1.0)  71;7  98,151.7 (1.0)  99  1",
+                    "test_a  12.4 (1.0)  3.5 (2.1)  1.9 (1.0)  4.1 (1.0)  2;3  1.75 (1.0)  1  10",
+                    "test_a  5.1 (1.0)  4.5 (1.0)  2.1 (1.0)  4.9 (1.0)  0;0  17.51  23  1",
                 ],
                 true,
             ),
