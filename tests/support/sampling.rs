@@ -5,9 +5,9 @@
 //! `FLEDGE_TEST_PART=2/7` tries the second of seven parts, which together cover everything.
 //! `FLEDGE_TEST_ROWS=T01,F13` tries only the rows of these names.
 //!
-//! A run also draws from the longest tests (`long_test!`), or one in `FLEDGE_TEST_LONG` of them. It
-//! runs all of them with `FLEDGE_TEST_ALL=1`, or if tests are selected by name (`cargo test --test
-//! it gate::`).
+//! A run also draws some of the long tests (`long_test!`) and of the long tables (`long_table!`),
+//! or one in `FLEDGE_TEST_LONG`. It runs all of them with `FLEDGE_TEST_ALL=1`, or if tests are
+//! selected by name (`cargo test --test it gate::`).
 
 use super::{Dice, note};
 use std::collections::BTreeSet;
