@@ -30,10 +30,10 @@ mod armed {
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    static ORDER: LazyLock<Order> = LazyLock::new(Order::given);
+    static EFFECT: LazyLock<Effect> = LazyLock::new(Effect::of_environment);
 
     #[derive(Debug, PartialEq, Eq)]
-    enum Order {
+    enum Effect {
         None,
         Trace(PathBuf),
         Abort(Place),
@@ -51,16 +51,16 @@ mod armed {
     /// written.
     pub(crate) fn reach(work: &str, stage: &str) -> io::Result<()> {
         let name = format!("{work}: {stage}");
-        match &*ORDER {
-            Order::None => Ok(()),
-            Order::Trace(path) => {
+        match &*EFFECT {
+            Effect::None => Ok(()),
+            Effect::Trace(path) => {
                 let file = OpenOptions::new().create(true).append(true).open(path);
                 file?.write_all(format!("{name}\n").as_bytes())
             }
-            Order::Abort(place) if is_reached(place, &name) => std::process::abort(),
-            Order::Error(place) if is_reached(place, &name) => Err(io::Error::other(format!("made to fail, {name}"))),
-            Order::Hold(place, pipe) if is_reached(place, &name) => std::fs::read(pipe).map(drop),
-            Order::Abort(_) | Order::Error(_) | Order::Hold(..) => Ok(()),
+            Effect::Abort(place) if is_reached(place, &name) => std::process::abort(),
+            Effect::Error(place) if is_reached(place, &name) => Err(io::Error::other(format!("made to fail, {name}"))),
+            Effect::Hold(place, pipe) if is_reached(place, &name) => std::fs::read(pipe).map(drop),
+            Effect::Abort(_) | Effect::Error(_) | Effect::Hold(..) => Ok(()),
         }
     }
 
@@ -69,9 +69,9 @@ mod armed {
         place.0 == name && COUNT.fetch_add(1, Ordering::SeqCst) + 1 == place.1
     }
 
-    impl Order {
+    impl Effect {
         #[expect(clippy::disallowed_methods, reason = "fail points have no access to the configuration")]
-        fn given() -> Self {
+        fn of_environment() -> Self {
             Self::read(&std::env::var("FLEDGE_FAIL").unwrap_or_default())
         }
 
@@ -99,11 +99,11 @@ mod armed {
         #[test]
         fn an_order_names_what_happens_where_and_at_which_time() {
             let place = || ("journal sync: begun".to_owned(), 12);
-            assert_eq!(Order::read("abort:journal sync: begun#12"), Order::Abort(place()));
-            assert_eq!(Order::read("error:journal sync: begun#12"), Order::Error(place()));
-            assert_eq!(Order::read("hold:journal sync: begun#12@/a/b"), Order::Hold(place(), "/a/b".into()));
-            assert_eq!(Order::read("trace:/a/b#c"), Order::Trace("/a/b#c".into()));
-            assert_eq!(["", "abort:a", "abort:a#b", "a"].map(Order::read), [const { Order::None }; 4]);
+            assert_eq!(Effect::read("abort:journal sync: begun#12"), Effect::Abort(place()));
+            assert_eq!(Effect::read("error:journal sync: begun#12"), Effect::Error(place()));
+            assert_eq!(Effect::read("hold:journal sync: begun#12@/a/b"), Effect::Hold(place(), "/a/b".into()));
+            assert_eq!(Effect::read("trace:/a/b#c"), Effect::Trace("/a/b#c".into()));
+            assert_eq!(["", "abort:a", "abort:a#b", "a"].map(Effect::read), [const { Effect::None }; 4]);
         }
     }
 }

@@ -62,7 +62,7 @@ pub struct ModelUsage {
 
 impl ModelUsage {
     /// Adds one call.
-    pub fn book(&mut self, model: &str, usage: &Usage) {
+    pub fn add(&mut self, model: &str, usage: &Usage) {
         self.requests = self.requests.saturating_add(1);
         self.total.add(usage);
         self.by_model.entry(model.to_owned()).or_default().add(usage);

@@ -2,7 +2,7 @@
 
 use super::bus::{EventBus, EventCount, EventRecord, next_life};
 use super::effects::EffectRunner;
-use super::inbox::{Heed, Inbox, InboxItem};
+use super::inbox::{AcceptedRequests, Inbox, InboxItem};
 use super::journal::{
     self, FoldedJournal, JournalWriter, RequestedActions, ShownPieces, asks_model, resumed_event, whole_events,
 };
@@ -193,8 +193,8 @@ impl<'a> RunDrive<'a> {
     async fn next(&mut self) -> Option<Event> {
         let due = self.run.deadline().and_then(|moment| self.started.checked_add(moment.since(self.since)));
         loop {
-            let heed = Heed { stop: !self.is_stop_handled, rest: self.may_rest() };
-            return Some(match self.inbox.next(due, self.stop, heed).await {
+            let accepted = AcceptedRequests { stop: !self.is_stop_handled, rest: self.may_rest() };
+            return Some(match self.inbox.next(due, self.stop, accepted).await {
                 InboxItem::Event(event) => event,
                 InboxItem::Deadline => Event::DeadlinePassed,
                 InboxItem::Stop => {
@@ -446,7 +446,9 @@ impl<'a> RunDrive<'a> {
             self.decide_and_tell(Event::LimitReached { reason: Reason::Internal }).await;
         }
         while self.run.state() == StateName::Reporting {
-            let InboxItem::Event(event) = self.inbox.next(None, self.stop, Heed::default()).await else { return };
+            let InboxItem::Event(event) = self.inbox.next(None, self.stop, AcceptedRequests::default()).await else {
+                return;
+            };
             self.decide_and_tell(event).await;
         }
     }

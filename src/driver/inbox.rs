@@ -35,7 +35,7 @@ pub(super) enum InboxItem {
 
 /// The requests that may end a wait.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Heed {
+pub(super) struct AcceptedRequests {
     /// Requests to stop.
     pub(super) stop: bool,
     /// Requests to rest.
@@ -114,7 +114,12 @@ impl Inbox {
     }
 
     /// Waits for the next event, the deadline or a request.
-    pub(super) async fn next(&mut self, deadline: Option<Instant>, stop: &StopToken, heed: Heed) -> InboxItem {
+    pub(super) async fn next(
+        &mut self,
+        deadline: Option<Instant>,
+        stop: &StopToken,
+        accepted: AcceptedRequests,
+    ) -> InboxItem {
         let due = async {
             match deadline {
                 Some(due) => tokio::time::sleep_until(due).await,
@@ -123,8 +128,8 @@ impl Inbox {
         };
         tokio::select! {
             biased;
-            () = stop.token().cancelled(), if heed.stop => InboxItem::Stop,
-            () = stop.rest().cancelled(), if heed.rest => InboxItem::Rest,
+            () = stop.token().cancelled(), if accepted.stop => InboxItem::Stop,
+            () = stop.rest().cancelled(), if accepted.rest => InboxItem::Rest,
             Some(event) = self.queue.recv() => self.took(event),
             () = due => InboxItem::Deadline,
         }
@@ -176,7 +181,7 @@ mod tests {
             std::future::poll_fn(|_| -> Poll<Event> { panic!("no such luck") }),
             Event::DeadlinePassed,
         );
-        let happened = inbox.next(None, &StopToken::default(), Heed::default()).await;
+        let happened = inbox.next(None, &StopToken::default(), AcceptedRequests::default()).await;
         assert!(matches!(happened, InboxItem::Event(Event::DeadlinePassed)), "{happened:?}");
     }
     /// Sends an event when it is dropped.

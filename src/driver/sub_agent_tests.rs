@@ -1,7 +1,7 @@
 //! Whole runs with sub-agents, and cassettes as their models.
 
 use super::*;
-use crate::driver::inbox::{Heed, Inbox, InboxItem};
+use crate::driver::inbox::{AcceptedRequests, Inbox, InboxItem};
 use crate::driver::tests::{agent_of, cut_off, store, task};
 use crate::driver::{EventRecord, journal, replay, whose};
 use crate::limits::OUTPUT_ESTIMATE;
@@ -279,10 +279,10 @@ async fn a_run_that_is_cut_off_with_a_sub_agent_at_work_never_does_its_work_agai
         let reported = journal.iter().find(|record| record.kind == "ChildFinished").unwrap();
         assert!(reported.data.contains("interrupted while this sub-agent was at work"), "{}", reported.data);
         // Completed calls are charged, and so is what was reserved for the call that was sent.
-        let booked = before.iter().filter(|record| record.kind == "1:ModelCompleted").count() as u64;
-        assert_eq!(result.turns, 2 + booked, "cut at {cut}");
+        let charged = before.iter().filter(|record| record.kind == "1:ModelCompleted").count() as u64;
+        assert_eq!(result.turns, 2 + charged, "cut at {cut}");
         let is_asking = before[cut - 1].kind == "1:Sent";
-        let (input, output) = [(300, 30), (320, 35), (350, 41)][booked as usize];
+        let (input, output) = [(300, 30), (320, 35), (350, 41)][charged as usize];
         let total = &result.usage.total;
         match is_asking {
             true => assert!(
@@ -312,7 +312,7 @@ async fn a_sub_agent_that_does_not_stop_in_time_is_paid_for() {
     drive.sent = std::collections::BTreeSet::from([asked]).into();
     let mut inbox = Inbox::new(0);
     drop(UndeliveredEvents { drive, call: CallId(7), outbox: Some(inbox.outbox()) });
-    let happened = inbox.next(None, &StopToken::default(), Heed::default()).await;
+    let happened = inbox.next(None, &StopToken::default(), AcceptedRequests::default()).await;
     let InboxItem::Event(Event::ChildFinished { call, outcome, usage, .. }) = happened else { panic!("{happened:?}") };
     assert_eq!((call, outcome.is_error, usage.output_tokens), (CallId(7), true, OUTPUT_ESTIMATE), "{outcome:?}");
 }

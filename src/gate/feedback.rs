@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The maximum number of failing tests of a step that are named.
-const NAMED: usize = 20;
+const MOST_NAMED: usize = 20;
 /// The maximum number of bytes of one failing test.
 const NAMED_BYTES: usize = 300;
 /// The maximum number of lines of a test's message.
@@ -70,7 +70,7 @@ fn show_failing(tests: &TestSummary, room: usize) -> String {
         .unwrap_or(usize::MAX)
         .max(tests.failing.len());
     let mut text = String::new();
-    for (number, case) in tests.failing.iter().take(NAMED).enumerate() {
+    for (number, case) in tests.failing.iter().take(MOST_NAMED).enumerate() {
         let line = show_case(case);
         let more = format!("and {} more\n", all - number);
         if text.len() + line.len() + more.len() > room {
@@ -78,7 +78,7 @@ fn show_failing(tests: &TestSummary, room: usize) -> String {
         }
         text.push_str(&line);
     }
-    match all - tests.failing.len().min(NAMED) {
+    match all - tests.failing.len().min(MOST_NAMED) {
         0 => text,
         more => text + &format!("and {more} more\n"),
     }
@@ -124,8 +124,8 @@ pub(super) fn unwritable(steps: &[StepReport], kept: &[String]) -> String {
     if kept.is_empty() || !steps.iter().any(complains) {
         return String::new();
     }
-    let more = if kept.len() > NAMED { ", …" } else { "" };
-    let names: Vec<&str> = kept.iter().take(NAMED).map(|path| keep_start(path, NAMED_BYTES)).collect();
+    let more = if kept.len() > MOST_NAMED { ", …" } else { "" };
+    let names: Vec<&str> = kept.iter().take(MOST_NAMED).map(|path| keep_start(path, NAMED_BYTES)).collect();
     format!("protected paths cannot be written in the room: {}{more}\n", names.join(", "))
 }
 

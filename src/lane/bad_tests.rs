@@ -8,22 +8,22 @@ use super::{LaneFiles, LaneRemark};
 const WRONG: [&str; 9] = ["5", "-1", "1.5", "true", "''", "'x y'", "[]", "{}", "[5, '', {}]"];
 
 /// Returns all messages about a lane with this text, without the name of the file.
-fn messages(book: &LaneFiles) -> Vec<String> {
-    let (_, problems, warnings) = book.check();
+fn messages(lane_files: &LaneFiles) -> Vec<String> {
+    let (_, problems, warnings) = lane_files.check();
     let said = |remark: &LaneRemark| remark.to_string().split_once(':').map(|(_, said)| said.to_owned()).unwrap();
     problems.iter().map(said).chain(warnings.iter().map(said).map(|said| format!("warning: {said}"))).collect()
 }
 
 fn yaml(text: &str) -> Vec<String> {
-    let mut book = LaneFiles::default();
-    book.add_lane("v", "v.yaml", text);
-    messages(&book)
+    let mut lane_files = LaneFiles::default();
+    lane_files.add_lane("v", "v.yaml", text);
+    messages(&lane_files)
 }
 
 fn toml(text: &str) -> Vec<String> {
-    let mut book = LaneFiles::default();
-    book.add_toml("fledge.toml", text);
-    messages(&book)
+    let mut lane_files = LaneFiles::default();
+    lane_files.add_toml("fledge.toml", text);
+    messages(&lane_files)
 }
 
 /// Formats a row of the table: a key with a value, and the messages about them, or `right`.

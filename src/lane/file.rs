@@ -27,9 +27,9 @@ pub(super) const MOST_JOBS: i64 = 1024;
 ///
 /// Every problem of the file.
 pub fn parse(name: &str, path: &str, text: &str) -> Result<Lane, LaneError> {
-    let mut book = LaneFiles::default();
-    book.add_lane(name, path, text);
-    book.lane(name)
+    let mut lane_files = LaneFiles::default();
+    lane_files.add_lane(name, path, text);
+    lane_files.lane(name)
 }
 
 /// Reads the file of one lane as far as possible. Returns the lane, the problems and the warnings.

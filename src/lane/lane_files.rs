@@ -317,9 +317,9 @@ impl LaneFiles {
         };
         let draft =
             LaneDraft { form: LaneForm::Toml, items: self.tasks.keys().map(item).collect(), ..LaneDraft::default() };
-        let mut book = self.clone();
-        book.lanes.insert(String::new(), LaneDefinition { draft: Some(draft), ..LaneDefinition::empty("") });
-        compile(&book, "").map(drop)
+        let mut lane_files = self.clone();
+        lane_files.lanes.insert(String::new(), LaneDefinition { draft: Some(draft), ..LaneDefinition::empty("") });
+        compile(&lane_files, "").map(drop)
     }
 }
 

@@ -321,17 +321,17 @@ mod tests {
 
     #[test]
     fn the_terms_of_an_included_lane_do_not_count_and_that_is_said() {
-        let mut book = LaneFiles::default();
-        book.add_lane("a", "lanes/a.yaml", "cache: [x, y]\nwrites: true\nsteps: [{ lane: b }]");
+        let mut lane_files = LaneFiles::default();
+        lane_files.add_lane("a", "lanes/a.yaml", "cache: [x, y]\nwrites: true\nsteps: [{ lane: b }]");
         let inner = "room: in-place\nsetup: [run: s]\ncache: [x]\nnetwork: true\nwrites: true\ncanary: jest\nflaky: pass\ninclude_ignored: [i]\nsteps: [run: x]";
-        book.add_lane("b", "lanes/b.yaml", inner);
-        let lost: Vec<String> = book
+        lane_files.add_lane("b", "lanes/b.yaml", inner);
+        let lost: Vec<String> = lane_files
             .warnings_of("a")
             .iter()
             .map(|remark| remark.to_string().split('`').nth(1).unwrap_or_default().to_owned())
             .collect();
         assert_eq!(lost, ["room: in-place", "setup", "network: true", "canary: jest", "include_ignored: [i]"]);
-        let lane = book.lane("a").unwrap();
+        let lane = lane_files.lane("a").unwrap();
         assert_eq!((lane.room, lane.setup.len(), lane.canary), (RoomKind::Clean, 0, CanaryTerms::Auto));
     }
 }

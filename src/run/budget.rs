@@ -150,7 +150,7 @@ impl RunContext {
         }
     }
 
-    /// Returns the usage booked so far.
+    /// Returns the usage charged so far.
     fn spent(&self) -> Reserve {
         let total = &self.ledger.usage.total;
         Reserve {
@@ -200,9 +200,9 @@ impl RunContext {
         Some((Limits { turns, tokens, usd_micros, time_ms, ..limits.clone() }, reserve))
     }
 
-    /// Books a completed model call, and reports the new usage. If the provider gives no token
+    /// Charges a completed model call, and reports the new usage. If the provider gives no token
     /// count, or an implausible one, the tokens are estimated from the bytes sent and received.
-    pub(super) fn book_reply(&mut self, call: CallId, reply: &Reply) {
+    pub(super) fn charge_reply(&mut self, call: CallId, reply: &Reply) {
         self.settle(call);
         let (request, answer) = (self.request_bytes(), bytes_of(&reply.content));
         let counted = reply.usage.clone().filter(|usage| is_plausible(usage, request, answer));
@@ -215,28 +215,28 @@ impl RunContext {
         self.ledger.context_bytes = self.transcript.bytes() + answer;
         let usage = self.priced(usage);
         self.ledger.turns += 1;
-        self.ledger.usage.book(&reply.model, &usage);
+        self.ledger.usage.add(&reply.model, &usage);
         self.tell_usage();
     }
 
-    /// Books the usage and the file changes of a sub-agent.
-    pub(super) fn book_child(&mut self, call: CallId, bill: &RunBill) {
+    /// Charges the usage and the file changes of a sub-agent.
+    pub(super) fn charge_child(&mut self, call: CallId, bill: &RunBill) {
         self.settle(call);
-        let books = &mut self.ledger.usage;
-        books.requests = books.requests.saturating_add(bill.requests);
-        books.total.add(&bill.usage);
+        let of_run = &mut self.ledger.usage;
+        of_run.requests = of_run.requests.saturating_add(bill.requests);
+        of_run.total.add(&bill.usage);
         for (model, usage) in &bill.by_model {
-            books.by_model.entry(model.clone()).or_default().add(usage);
+            of_run.by_model.entry(model.clone()).or_default().add(usage);
         }
         self.ledger.child_turns = self.ledger.child_turns.saturating_add(bill.turns);
         bill.changes.iter().for_each(|change| self.ledger.changed(change));
         self.tell_usage();
     }
 
-    /// Books the usage of a failed call, and reports it. The charge is the provider's count and the
-    /// bytes received; without a plausible count, the reserve. A call with `spent` of `None` was
-    /// refused or never arrived, and costs nothing.
-    pub(super) fn book_failure(&mut self, call: CallId, spent: Option<&Spent>) {
+    /// Charges the usage of a failed call, and reports it. The charge is the provider's count and
+    /// the bytes received; without a plausible count, the reserve. A call with `spent` of `None`
+    /// was refused or never arrived, and costs nothing.
+    pub(super) fn charge_failure(&mut self, call: CallId, spent: Option<&Spent>) {
         let aside = self.settle(call);
         let Some(Spent { model, usage, bytes, partial: _ }) = spent else { return };
         let heard = bytes.div_ceil(BYTES_PER_TOKEN as u64);
@@ -247,15 +247,15 @@ impl RunContext {
         };
         let name = self.spec.models.get(self.model).map_or("", String::as_str);
         let own = name.split_once('/').map_or(name, |(_, model)| model).to_owned();
-        self.ledger.usage.book(if model.is_empty() { &own } else { model }, &usage);
+        self.ledger.usage.add(if model.is_empty() { &own } else { model }, &usage);
         self.tell_usage();
     }
 
-    /// Books the usage of a summary; with `error`, that of a failed call. Charges the provider's
+    /// Charges the usage of a summary; with `error`, that of a failed call. Charges the provider's
     /// count. Without one, estimates the output from the text, and charges the whole reserve for a
     /// rejected summary (`text` is `None`). A call that brought neither text nor the name of a
     /// model costs nothing.
-    pub(super) fn book_summary(
+    pub(super) fn charge_summary(
         &mut self,
         call: CallId,
         (usage, model): (Usage, &str),
@@ -263,7 +263,7 @@ impl RunContext {
         error: Option<&ModelError>,
     ) {
         if let Some(error) = error {
-            return self.book_failure(call, error.spent.as_deref());
+            return self.charge_failure(call, error.spent.as_deref());
         }
         let aside = self.settle(call);
         // A rejected answer has no text, but the provider named its model.
@@ -276,7 +276,7 @@ impl RunContext {
         if model.is_empty() {
             self.ledger.usage.total.add(&usage);
         } else {
-            self.ledger.usage.book(model, &usage);
+            self.ledger.usage.add(model, &usage);
         }
         self.tell_usage();
     }

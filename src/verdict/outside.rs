@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The maximum number of named files of one ignored folder; the others are counted.
-const NAMED: usize = 10;
+const MOST_NAMED: usize = 10;
 /// The maximum number of entries in each list.
 const MOST: usize = 100;
 
@@ -114,7 +114,7 @@ fn grouped(files: Vec<IgnoredFile>) -> Vec<OutsidePath> {
         let mut files: Vec<&IgnoredFile> = roots.iter().flat_map(|(_, files)| files).collect();
         files.sort_by_key(|file| &file.path);
         // If only one further file is left, it is named too.
-        let named = if files.len() == NAMED + 1 { NAMED + 1 } else { NAMED };
+        let named = if files.len() == MOST_NAMED + 1 { MOST_NAMED + 1 } else { MOST_NAMED };
         let more = files.len().saturating_sub(named) as u64;
         all.extend(files.iter().take(named).map(|file| OutsidePath::file(&file.path, file.what)));
         let folder = match roots.as_slice() {
@@ -156,17 +156,17 @@ mod tests {
         assert_eq!(lines(few), [".venv/bin/python: an executable", "run.sh: an executable"]);
         let build =
             |count: usize| (0..count).map(|number| file("target", &format!("target/debug/{number:03}"))).collect();
-        let all = lines(build(NAMED));
-        assert_eq!((all.len(), all[NAMED - 1].as_str()), (NAMED, "target/debug/009: an executable"));
+        let all = lines(build(MOST_NAMED));
+        assert_eq!((all.len(), all[MOST_NAMED - 1].as_str()), (MOST_NAMED, "target/debug/009: an executable"));
         let most = lines(build(300));
-        assert_eq!((most.len(), most[0].as_str()), (NAMED + 1, "target/: 290 others that can run"));
+        assert_eq!((most.len(), most[0].as_str()), (MOST_NAMED + 1, "target/: 290 others that can run"));
         assert_eq!(most[1..], all);
         let caches = (10..22).map(|number| {
             let root = format!("{number}/__pycache__");
             file(&root, &format!("{root}/x.pyc"))
         });
         let caches = lines(caches.collect());
-        assert_eq!((caches.len(), caches[0].as_str()), (NAMED + 1, "**/__pycache__/: 2 others that can run"));
+        assert_eq!((caches.len(), caches[0].as_str()), (MOST_NAMED + 1, "**/__pycache__/: 2 others that can run"));
     }
 
     #[test]

@@ -25,9 +25,9 @@ const MOST_WAITS: usize = 1_000_000;
 /// The maximum depth of lanes that include each other.
 const DEEPEST: usize = 32;
 
-/// Compiles the lane `name` of the book.
-pub(super) fn compile(book: &LaneFiles, name: &str) -> Result<Lane, LaneError> {
-    let mut compiler = Compiler::new(book);
+/// Compiles a lane of these files.
+pub(super) fn compile(files: &LaneFiles, name: &str) -> Result<Lane, LaneError> {
+    let mut compiler = Compiler::new(files);
     let Some(draft) = compiler.open(name, None) else { return Err(compiler.fault) };
     let scope = Scope::of(draft, compiler.path_of(name), String::new(), BTreeMap::new());
     compiler.including.push(name.to_owned());
@@ -122,7 +122,7 @@ struct Label {
 }
 
 struct Compiler<'b> {
-    book: &'b LaneFiles,
+    files: &'b LaneFiles,
     steps: Vec<Pending>,
     entries: Vec<StepEntry>,
     gathers: Vec<TaskGroup>,
@@ -150,9 +150,9 @@ struct Compiler<'b> {
 }
 
 impl<'b> Compiler<'b> {
-    fn new(book: &'b LaneFiles) -> Self {
+    fn new(files: &'b LaneFiles) -> Self {
         Self {
-            book,
+            files,
             steps: Vec::new(),
             entries: Vec::new(),
             gathers: Vec::new(),
@@ -173,29 +173,29 @@ impl<'b> Compiler<'b> {
     }
 
     fn path_of(&self, lane: &str) -> String {
-        self.book.lanes.get(lane).map(|chapter| chapter.path.clone()).unwrap_or_default()
+        self.files.lanes.get(lane).map(|file| file.path.clone()).unwrap_or_default()
     }
 
     /// Returns the readable part of a lane and reports its problems. `from` is the include.
     fn open(&mut self, lane: &str, from: Option<(&str, FilePlace)>) -> Option<&'b LaneDraft> {
-        let Some(chapter) = self.book.lanes.get(lane) else {
+        let Some(file) = self.files.lanes.get(lane) else {
             match from {
-                Some((path, place)) if self.book.is_whole() => {
+                Some((path, place)) if self.files.is_whole() => {
                     let problem = Problem::at(place, format!("there is no lane `{}`", excerpt(lane)));
-                    let hint = format!("there are: {}", listed(self.book.names()));
-                    self.report_problem(path, problem.hint(hint).near(lane, self.book.names()));
+                    let hint = format!("there are: {}", listed(self.files.names()));
+                    self.report_problem(path, problem.hint(hint).near(lane, self.files.names()));
                 }
-                Some(_) | None => self.fault.merge(&self.book.doubts()),
+                Some(_) | None => self.fault.merge(&self.files.doubts()),
             }
             return None;
         };
-        if chapter.is_doubtful {
-            self.fault.merge(&self.book.doubts());
+        if file.is_doubtful {
+            self.fault.merge(&self.files.doubts());
         }
-        if !chapter.problems.is_empty() {
-            self.fault.files.entry(chapter.path.clone()).or_default().merge(&chapter.problems);
+        if !file.problems.is_empty() {
+            self.fault.files.entry(file.path.clone()).or_default().merge(&file.problems);
         }
-        chapter.draft.as_ref()
+        file.draft.as_ref()
     }
 
     /// Inserts entries. Without `needs`, an entry waits for all before. Returns the last steps.

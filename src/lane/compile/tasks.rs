@@ -182,13 +182,13 @@ impl<'b> Compiler<'b> {
         scope: &Scope<'b>,
         is_step: bool,
     ) -> Option<TaskWithFile<'b>> {
-        let book = self.book;
+        let files = self.files;
         if let Some((name, task)) = scope.tasks.get_key_value(&named.name) {
             return Some(TaskWithFile { name, task, path: None });
         }
-        if let Some((name, SharedTask { path, task, is_doubtful })) = book.tasks.get_key_value(&named.name) {
+        if let Some((name, SharedTask { path, task, is_doubtful })) = files.tasks.get_key_value(&named.name) {
             if *is_doubtful {
-                self.fault.merge(&self.book.doubts());
+                self.fault.merge(&self.files.doubts());
             }
             return match task {
                 Ok(task) => Some(TaskWithFile { name, task, path: Some(path) }),
@@ -198,17 +198,17 @@ impl<'b> Compiler<'b> {
                 }
             };
         }
-        if !book.is_whole() {
-            self.fault.merge(&self.book.doubts());
+        if !files.is_whole() {
+            self.fault.merge(&self.files.doubts());
             return None;
         }
-        if book.lanes.contains_key(&named.name) {
+        if files.lanes.contains_key(&named.name) {
             let name = excerpt(&named.name);
             let problem = Problem::at(named.place, format!("`{name}` is a lane, and here stands a task"));
             self.report_problem(path, problem.hint(lane_hint(&name, scope.form, is_step)));
             return None;
         }
-        let names: Vec<&str> = scope.tasks.keys().chain(book.tasks.keys()).map(String::as_str).collect();
+        let names: Vec<&str> = scope.tasks.keys().chain(files.tasks.keys()).map(String::as_str).collect();
         let hint = if names.is_empty() {
             "there are no tasks".into()
         } else {

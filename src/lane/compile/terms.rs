@@ -11,7 +11,7 @@ use std::time::Duration;
 impl<'b> Compiler<'b> {
     /// Compiles the commands of `setup`. Each one waits for the success of the previous one.
     pub(super) fn setup(&mut self, items: &[StepItem], scope: &Scope<'b>) -> Vec<Step> {
-        let mut own = Compiler::new(self.book);
+        let mut own = Compiler::new(self.files);
         own.including.clone_from(&self.including);
         own.items(items, scope, &[]);
         let (steps, _) = own.finish();

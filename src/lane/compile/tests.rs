@@ -4,14 +4,14 @@ use crate::lane::{EntryKind, GroupMember, Lane, LaneError, LaneFiles, StepEntry}
 use std::time::Duration;
 
 fn lane(files: &[(&str, &str)]) -> Result<Lane, LaneError> {
-    let mut book = LaneFiles::default();
+    let mut lane_files = LaneFiles::default();
     for (name, text) in files {
         match *name {
-            "fledge.yaml" => book.add_tasks(name, text),
-            name => book.add_lane(name, &format!("lanes/{name}.yaml"), text),
+            "fledge.yaml" => lane_files.add_tasks(name, text),
+            name => lane_files.add_lane(name, &format!("lanes/{name}.yaml"), text),
         }
     }
-    book.lane(files[0].0)
+    lane_files.lane(files[0].0)
 }
 
 /// Formats a lane, one line for each step: number, name, command, the steps it waits for, and those
@@ -306,11 +306,11 @@ steps:
 
 #[test]
 fn ignored_settings_of_an_included_lane_are_reported_at_the_include() {
-    let mut book = LaneFiles::default();
-    book.add_lane("a", "lanes/a.yaml", "jobs: 2\nsteps: [{ lane: b }, { parallel: [{ run: x }, { lane: c }] }]");
-    book.add_lane("b", "lanes/b.yaml", "jobs: 3\nfail_fast: false\nsteps: [{ lane: c }]");
-    book.add_lane("c", "lanes/c.yaml", "jobs: 2\nfail_fast: true\nsteps: [{ run: x }]");
-    let of_a: Vec<String> = book.warnings_of("a").iter().map(ToString::to_string).collect();
+    let mut lane_files = LaneFiles::default();
+    lane_files.add_lane("a", "lanes/a.yaml", "jobs: 2\nsteps: [{ lane: b }, { parallel: [{ run: x }, { lane: c }] }]");
+    lane_files.add_lane("b", "lanes/b.yaml", "jobs: 3\nfail_fast: false\nsteps: [{ lane: c }]");
+    lane_files.add_lane("c", "lanes/c.yaml", "jobs: 2\nfail_fast: true\nsteps: [{ run: x }]");
+    let of_a: Vec<String> = lane_files.warnings_of("a").iter().map(ToString::to_string).collect();
     let expected = [
         "lanes/a.yaml:2:17: `fail_fast: false` of lane `b` means nothing here: that of lane `a` counts (write it there, or run `b` by itself)",
         "lanes/a.yaml:2:17: `jobs: 3` of lane `b` means nothing here: that of lane `a` counts (write it there, or run `b` by itself)",
@@ -318,6 +318,6 @@ fn ignored_settings_of_an_included_lane_are_reported_at_the_include() {
         "lanes/b.yaml:3:17: `jobs: 2` of lane `c` means nothing here: that of lane `b` counts (write it there, or run `c` by itself)",
     ];
     assert_eq!(of_a, expected);
-    let all: Vec<String> = book.check().2.iter().map(ToString::to_string).collect();
+    let all: Vec<String> = lane_files.check().2.iter().map(ToString::to_string).collect();
     assert_eq!(all, expected);
 }

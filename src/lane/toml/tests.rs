@@ -4,14 +4,14 @@ use crate::lane::{EntryKind, Lane, LaneFiles, StartFacts, Step, StepSelection};
 use proptest::prelude::*;
 use std::time::Duration;
 
-fn book(text: &str) -> LaneFiles {
-    let mut book = LaneFiles::default();
-    book.add_toml("fledge.toml", text);
-    book
+fn lane_files(text: &str) -> LaneFiles {
+    let mut lane_files = LaneFiles::default();
+    lane_files.add_toml("fledge.toml", text);
+    lane_files
 }
 
 fn lane(text: &str) -> Lane {
-    book(text).lane("ci").unwrap_or_else(|fault| panic!("{fault}"))
+    lane_files(text).lane("ci").unwrap_or_else(|fault| panic!("{fault}"))
 }
 
 /// Formats a lane, one line for each step: name, command, the steps it waits for, and the
@@ -95,7 +95,7 @@ fn a_file_of_an_existing_project_is_read_as_it_is() {
     let message = (group.when.as_deref(), group.timeout, group.retries, group.retry_delay, group.needed.as_slice());
     let three = Some(Duration::from_secs(3));
     assert_eq!(message, (Some("X=1"), Some(Duration::from_secs(5)), Some(1), three, [0, 2].as_slice()));
-    assert_eq!(book(FULL).warnings_of("ci").len(), 0);
+    assert_eq!(lane_files(FULL).warnings_of("ci").len(), 0);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn what_is_wrong_or_strange_is_told_at_once_with_its_place() {
     ];
     let mut reported = String::new();
     for text in cases {
-        let (lanes, problems, warnings) = book(text).check();
+        let (lanes, problems, warnings) = lane_files(text).check();
         let lines = problems.iter().map(ToString::to_string);
         let lines: Vec<String> = lines.chain(warnings.iter().map(|warning| format!("warning: {warning}"))).collect();
         let names: Vec<&str> = lanes.iter().map(|lane| lane.name.as_str()).collect();
@@ -165,35 +165,35 @@ fn what_is_wrong_with_one_lane_or_task_stops_no_other() {
     let text = "tasks = { good = 'g', bad = 5, worse = { cmd = 'w', deps = ['bad'] } }\n\
         [lanes]\nci.steps = ['good']\nodd.steps = []\nuses.steps = ['worse']\n";
     assert_eq!(lane(text).steps.len(), 1);
-    let fault = |name: &str| book(text).lane(name).unwrap_err().to_string();
+    let fault = |name: &str| lane_files(text).lane(name).unwrap_err().to_string();
     assert_eq!(fault("odd"), "fledge.toml:4:13: `steps` is empty (name one task at least)");
     assert!(fault("uses").starts_with("fledge.toml:1:29: expected the task `bad` to be a command, found the number 5"));
 }
 
 #[test]
 fn the_yaml_lane_and_task_count_and_imported_ones_fill_what_is_free() {
-    let mut book = LaneFiles::default();
-    book.add_tasks("fledge.yaml", "tasks: { fmt: yaml }");
-    book.add_lane("ci", "lanes/ci.yaml", "steps: [{ task: fmt }, { task: test }, { lane: more }]");
-    book.add_toml(
+    let mut lane_files = LaneFiles::default();
+    lane_files.add_tasks("fledge.yaml", "tasks: { fmt: yaml }");
+    lane_files.add_lane("ci", "lanes/ci.yaml", "steps: [{ task: fmt }, { task: test }, { lane: more }]");
+    lane_files.add_toml(
         "fledge.toml",
         "tasks = { fmt = 'toml', test = 'toml' }\nlanes.ci.steps = ['fmt']\nlanes.own = { steps = ['fmt'], step = [] }\n",
     );
-    book.add_imported(
+    lane_files.add_imported(
         ".fledge/lanes/a.toml",
         "tasks = { test = 'imported', x = { cmd = 'first', deps = ['gone'] }, y = 'y' }\nlanes = { own.steps = [], more.steps = ['fmt', 'y'] }",
     );
-    book.add_imported(".fledge/lanes/b.toml", "tasks.y = 'second'\nlanes.odd.steps = ['x']");
+    lane_files.add_imported(".fledge/lanes/b.toml", "tasks.y = 'second'\nlanes.odd.steps = ['x']");
     let commands = |name: &str| -> Vec<String> {
-        book.lane(name).unwrap().steps.into_iter().map(|step| format!("{}: {}", step.name, step.run)).collect()
+        lane_files.lane(name).unwrap().steps.into_iter().map(|step| format!("{}: {}", step.name, step.run)).collect()
     };
     assert_eq!(commands("ci"), ["fmt: yaml", "test: toml", "more/fmt: yaml", "more/y: y"]);
     assert_eq!(commands("own"), ["fmt: yaml"]);
     assert_eq!(
-        book.lane("odd").unwrap_err().to_string(),
+        lane_files.lane("odd").unwrap_err().to_string(),
         ".fledge/lanes/a.toml:1:59: there is no task `gone` (there are: fmt, test, x, y)"
     );
-    let warnings = |name: &str| book.warnings_of(name).iter().map(ToString::to_string).collect::<Vec<_>>();
+    let warnings = |name: &str| lane_files.warnings_of(name).iter().map(ToString::to_string).collect::<Vec<_>>();
     let task = "fledge.toml:1:11: task `fmt` is also in fledge.yaml, and that one is used (remove one of them)";
     assert_eq!(
         warnings("ci"),
@@ -206,25 +206,25 @@ fn the_yaml_lane_and_task_count_and_imported_ones_fill_what_is_free() {
 
 #[test]
 fn a_file_that_cannot_be_read_at_all_stops_what_it_may_define_and_nothing_else() {
-    let mut book = LaneFiles::default();
-    book.add_tasks("fledge.yaml", "tasks: { fmt: f }");
-    book.add_lane("verify", "lanes/verify.yaml", "steps: [{ run: a }, { task: fmt }]");
-    book.add_lane("more", "lanes/more.yaml", "steps: [{ task: test }]");
-    book.add_lane("most", "lanes/most.yaml", "steps: [{ lane: own }]");
-    book.add_toml("fledge.toml", "[lanes");
-    book.add_imported(".fledge/lanes/a.toml", "tasks.test = 't'\nlanes.own.steps = [{ run = 'a' }]");
-    assert_eq!(book.lane("verify").unwrap().steps.len(), 2);
-    let note = book.warnings_of("verify")[0].to_string();
+    let mut lane_files = LaneFiles::default();
+    lane_files.add_tasks("fledge.yaml", "tasks: { fmt: f }");
+    lane_files.add_lane("verify", "lanes/verify.yaml", "steps: [{ run: a }, { task: fmt }]");
+    lane_files.add_lane("more", "lanes/more.yaml", "steps: [{ task: test }]");
+    lane_files.add_lane("most", "lanes/most.yaml", "steps: [{ lane: own }]");
+    lane_files.add_toml("fledge.toml", "[lanes");
+    lane_files.add_imported(".fledge/lanes/a.toml", "tasks.test = 't'\nlanes.own.steps = [{ run = 'a' }]");
+    assert_eq!(lane_files.lane("verify").unwrap().steps.len(), 2);
+    let note = lane_files.warnings_of("verify")[0].to_string();
     assert!(note.starts_with("fledge.toml:1:7: not TOML: "), "{note}");
-    assert!(book.has("anything"));
+    assert!(lane_files.has("anything"));
     for name in ["more", "most", "own", "anything"] {
-        let reported = book.lane(name).unwrap_err().to_string();
+        let reported = lane_files.lane(name).unwrap_err().to_string();
         assert!(
             reported.starts_with("fledge.toml:1:7: not TOML: ") && reported.lines().count() == 1,
             "{name}: {reported}"
         );
     }
-    let (lanes, fault) = book.all();
+    let (lanes, fault) = lane_files.all();
     assert_eq!((lanes.len(), fault.files.len()), (1, 1));
 }
 
@@ -233,13 +233,13 @@ fn a_date_or_a_huge_number_is_refused_where_it_is_read_and_nowhere_else() {
     let text = "[tasks.a]\ncmd = 'a'\nsince = 1979-05-27\n[lanes]\nci.steps = ['a']\nci.size = 99999999999999999999\n\
         odd.steps = [{ run = 'a', timeout = 07:32:00, retries = 99999999999999999999 }]\nodd.description = 1979-05-27\n";
     assert_eq!(lane(text).steps.len(), 1);
-    assert_eq!(book(text).warnings_of("ci").len(), 2);
+    assert_eq!(lane_files(text).warnings_of("ci").len(), 2);
     let expected = [
         "fledge.toml:7:37: expected `timeout` to be a whole number from 1 to 31536000, found the date 07:32:00 (write a number in that range)",
         "fledge.toml:7:57: expected `retries` to be a whole number from 0 to 4294967295, found the number 99999999999999999999 (write a number in that range)",
         "fledge.toml:8:19: expected `description` to be a text, found the date 1979-05-27 (write it in quotes)",
     ];
-    assert_eq!(book(text).lane("odd").unwrap_err().to_string().lines().collect::<Vec<_>>(), expected);
+    assert_eq!(lane_files(text).lane("odd").unwrap_err().to_string().lines().collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -249,7 +249,11 @@ fn a_chain_of_tasks_without_end_is_refused() {
         text += &format!("t{number} = {{ cmd = 'x', deps = ['t{}'] }}\n", number + 1);
     }
     assert!(
-        book(&text).lane("ci").unwrap_err().to_string().contains("a chain of dependencies has more than 500 tasks")
+        lane_files(&text)
+            .lane("ci")
+            .unwrap_err()
+            .to_string()
+            .contains("a chain of dependencies has more than 500 tasks")
     );
 }
 
@@ -338,7 +342,7 @@ proptest! {
     fn no_text_makes_it_panic_and_every_fault_names_the_file(cut in 0usize..700, put in "\\PC{0,6}") {
         let at = (0..=cut.min(FULL.len())).rev().find(|at| FULL.is_char_boundary(*at)).unwrap_or(0);
         for text in [format!("{}{put}{}", &FULL[..at], &FULL[at..]), format!("{}{put}", &FULL[..at]), put] {
-            let (_, problems, warnings) = book(&text).check();
+            let (_, problems, warnings) = lane_files(&text).check();
             for remark in problems.iter().chain(&warnings) {
                 prop_assert!(remark.to_string().lines().all(|line| line.starts_with("fledge.toml:")), "{}", remark);
             }
@@ -349,7 +353,7 @@ proptest! {
 #[test]
 fn one_long_line_is_read_as_fast_as_many_short_ones_and_no_further_than_others() {
     let text = |count: usize| format!("lanes.ci.steps = [{}5]", "'é',".repeat(count));
-    let reported = |count: usize| book(&text(count)).lane("ci").unwrap_err().to_string();
+    let reported = |count: usize| lane_files(&text(count)).lane("ci").unwrap_err().to_string();
     assert!(reported(150_000).contains(": more than 100000 values (split the file)"), "{}", reported(150_000));
     assert!(
         reported(90_000).contains("fledge.toml:1:360019: expected a step, found the number 5"),

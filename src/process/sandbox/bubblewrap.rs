@@ -113,8 +113,8 @@ impl Bubblewrap {
         for closed in std::mem::take(&mut arguments.closed) {
             arguments.add(&["--remount-ro", &closed]);
         }
-        let fence = Restrictions::of_namespaces(path_rules, sockets.is_none()).to_json();
-        arguments.add(&["--chdir", &text(&inner.dir), "--", &text(helper), INSIDE, &fence, &inner.program]);
+        let restrictions = Restrictions::of_namespaces(path_rules, sockets.is_none()).to_json();
+        arguments.add(&["--chdir", &text(&inner.dir), "--", &text(helper), INSIDE, &restrictions, &inner.program]);
         arguments.all.extend(inner.args);
         let temp = [("TMPDIR".to_owned(), "/tmp".to_owned())];
         let env = inner.env.with(temp.iter().map(|(name, value)| (name, value)));

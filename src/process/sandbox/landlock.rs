@@ -34,10 +34,10 @@ pub(super) fn around(helper: &Path, scratch: &Path, path_rules: &PathRules, inne
     if let Err(error) = linked {
         tracing::warn!(%error, "cannot link toolchains into the private home");
     }
-    let mut ground = path_rules.rules(&inner.env, helper);
+    let mut rules = path_rules.rules(&inner.env, helper);
     // Landlock can neither make nor hide links, so the real ones remain.
-    ground.retain(|rule| rule.view != PathView::Link);
-    let mut add = |at: &Path, view| ground.push(PathRule { at: at.into(), view, from: None });
+    rules.retain(|rule| rule.view != PathView::Link);
+    let mut add = |at: &Path, view| rules.push(PathRule { at: at.into(), view, from: None });
     add(scratch, PathView::Writable);
     add(Path::new("/dev"), PathView::Masked);
     DEVICES.iter().for_each(|at| add(Path::new(at), PathView::ReadOnly)); // `restrict` also lets programs write them
@@ -51,13 +51,13 @@ pub(super) fn around(helper: &Path, scratch: &Path, path_rules: &PathRules, inne
         }
     }
     // Landlock has no layers, so a tool cannot write the user's cache. It gets an empty one.
-    let is_writable = |folder: &Path| rule_for(&ground, folder).is_some_and(|rule| rule.view == PathView::Writable);
+    let is_writable = |folder: &Path| rule_for(&rules, folder).is_some_and(|rule| rule.view == PathView::Writable);
     let readable = needed_caches(&inner.env).filter(|(_, folder, _)| !is_writable(folder));
     changed.extend(readable.map(|(name, _, place)| (name.to_owned(), text(&home.join(place)))));
     let env = inner.env.with(changed.iter().map(|(name, value)| (name, value)));
-    let fence =
-        Restrictions { sockets: network, network, alone: true, limits: path_rules.limits, ground: Some(ground) };
-    let mut args = vec![INSIDE.to_owned(), fence.to_json(), inner.program];
+    let restrictions =
+        Restrictions { sockets: network, network, alone: true, limits: path_rules.limits, path_rules: Some(rules) };
+    let mut args = vec![INSIDE.to_owned(), restrictions.to_json(), inner.program];
     args.extend(inner.args);
     Invocation { program: text(helper), args, env, ..inner }
 }

@@ -29,7 +29,7 @@ pub struct Restrictions {
     pub(super) alone: bool,
     pub(super) limits: SandboxLimits,
     /// The rules for paths, if no mounts exist.
-    pub(super) ground: Option<Vec<PathRule>>,
+    pub(super) path_rules: Option<Vec<PathRule>>,
 }
 
 /// The reason why a program did not start in the sandbox.
@@ -37,7 +37,7 @@ pub struct Restrictions {
 pub enum SandboxStartError {
     /// The restrictions cannot be read.
     #[error("cannot read the restrictions of the sandbox: {0}")]
-    Fence(#[from] serde_json::Error),
+    Unreadable(#[from] serde_json::Error),
     /// A limit could not be set.
     #[error("cannot limit {what}: {source}")]
     Limit {
@@ -62,7 +62,7 @@ pub enum SandboxStartError {
 impl Restrictions {
     /// Returns the restrictions that namespaces do not cover.
     pub(super) fn of_namespaces(rules: &PathRules, alone: bool) -> Self {
-        Self { sockets: true, network: rules.network, alone, limits: rules.limits, ground: None }
+        Self { sockets: true, network: rules.network, alone, limits: rules.limits, path_rules: None }
     }
 
     pub(super) fn to_json(&self) -> String {
@@ -75,7 +75,7 @@ impl SandboxStartError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Program { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
-            Self::Program { .. } | Self::Fence(_) | Self::Limit { .. } | Self::Refused(_) => 126,
+            Self::Program { .. } | Self::Unreadable(_) | Self::Limit { .. } | Self::Refused(_) => 126,
         }
     }
 
@@ -88,11 +88,10 @@ impl SandboxStartError {
 /// Becomes a program under restrictions, which are given as JSON. Returns only if that fails. For a
 /// process with one thread.
 #[expect(clippy::disallowed_methods, reason = "this process becomes the program")]
-pub fn enter(fence: &str, program: &OsStr, args: &[OsString]) -> SandboxStartError {
+pub fn enter(restrictions: &str, program: &OsStr, args: &[OsString]) -> SandboxStartError {
     close_inherited();
-    let fenced =
-        serde_json::from_str::<Restrictions>(fence).map_err(SandboxStartError::from).and_then(|fence| fence.put_up());
-    match fenced {
+    let read = serde_json::from_str::<Restrictions>(restrictions).map_err(SandboxStartError::from);
+    match read.and_then(|restrictions| restrictions.apply()) {
         Err(fault) => fault,
         Ok(()) => {
             let source = Command::new(program).args(args).exec();
@@ -102,13 +101,13 @@ pub fn enter(fence: &str, program: &OsStr, args: &[OsString]) -> SandboxStartErr
 }
 
 impl Restrictions {
-    fn put_up(&self) -> Result<(), SandboxStartError> {
+    fn apply(&self) -> Result<(), SandboxStartError> {
         // If memory is short, the kernel ends programs in the sandbox first (proc(5),
         // `oom_score_adj`).
         let _it_may_not_be_there = std::fs::write("/proc/self/oom_score_adj", "1000");
         limit("core files", Resource::Core, Some(0))?;
         // Without a user namespace, the kernel counts all processes of the user.
-        let others = if self.ground.is_some() { threads_of_user() } else { 0 };
+        let others = if self.path_rules.is_some() { threads_of_user() } else { 0 };
         // This limit is a little above the one that fledge watches. So fledge ends a program that
         // goes beyond its limit before the kernel merely refuses more processes.
         let room = |own: u64| own.saturating_add(own / 8 + 64).saturating_add(others);
@@ -127,8 +126,8 @@ impl Restrictions {
         };
         let dropped = set_no_new_privs(true).and_then(|()| set_capabilities(None, sets));
         dropped.map_err(|error| SandboxStartError::Refused(format!("cannot drop capabilities: {error}")))?;
-        if let Some(ground) = &self.ground {
-            super::landlock::restrict(ground, self.network).map_err(SandboxStartError::Refused)?;
+        if let Some(rules) = &self.path_rules {
+            super::landlock::restrict(rules, self.network).map_err(SandboxStartError::Refused)?;
         } else if self.network {
             // With the network, the sandbox shares the abstract sockets of the whole machine. A
             // kernel that is too old for scopes leaves this known hole open.

@@ -79,32 +79,32 @@ impl Reporting {
                 Some(self.rest(cx))
             }
             Event::ToolFinished { call, outcome } => {
-                self.book(call, outcome, cx);
+                self.end_late_call(call, outcome, cx);
                 None
             }
             Event::ChildFinished { call, outcome, usage, turns, requests, by_model, changes } => {
-                cx.book_child(call, &RunBill { usage, turns, requests, by_model, changes });
-                self.book(call, outcome, cx);
+                cx.charge_child(call, &RunBill { usage, turns, requests, by_model, changes });
+                self.end_late_call(call, outcome, cx);
                 None
             }
             Event::ModelCompleted { call, reply } => {
-                cx.book_reply(call, &reply);
-                self.came(call);
+                cx.charge_reply(call, &reply);
+                self.forget_late(call);
                 None
             }
             Event::CompactionFinished { call, usage, model, result, error } => {
-                cx.book_summary(call, (usage, &model), result.as_deref().ok(), error.as_ref());
-                self.came(call);
+                cx.charge_summary(call, (usage, &model), result.as_deref().ok(), error.as_ref());
+                self.forget_late(call);
                 None
             }
             Event::ModelFailed { call, error } => {
-                cx.book_failure(call, error.spent.as_deref());
-                self.came(call);
+                cx.charge_failure(call, error.spent.as_deref());
+                self.forget_late(call);
                 None
             }
             Event::Interrupted { call } => {
-                cx.book_failure(call, Some(&Spent::default()));
-                self.came(call);
+                cx.charge_failure(call, Some(&Spent::default()));
+                self.forget_late(call);
                 None
             }
             Event::PlanReady { call, .. }
@@ -113,7 +113,7 @@ impl Reporting {
             | Event::HooksFinished { call, .. }
             | Event::QueryAnswered { call, .. }
             | Event::GateFinished { call, .. } => {
-                self.came(call);
+                self.forget_late(call);
                 None
             }
             Event::ModelDelta { .. } | Event::ToolProgress { .. } | Event::GateProgress { .. } => None,
@@ -131,15 +131,15 @@ impl Reporting {
         }
     }
 
-    fn book(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut RunContext) {
+    fn end_late_call(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut RunContext) {
         if let Some(turn) = &mut self.turn {
             turn.end(call, outcome, cx);
             turn.report(cx);
         }
-        self.came(call);
+        self.forget_late(call);
     }
 
-    fn came(&mut self, call: CallId) {
+    fn forget_late(&mut self, call: CallId) {
         self.late.retain(|late| *late != call);
     }
 

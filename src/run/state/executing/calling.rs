@@ -38,7 +38,7 @@ impl CallingModel {
     }
 
     pub(in crate::run::state) fn interrupted(&self, cx: &mut RunContext) -> NextState {
-        cx.book_failure(self.call, Some(&Spent::default()));
+        cx.charge_failure(self.call, Some(&Spent::default()));
         cx.emit(AgentEvent::TurnDiscarded { error: CUT_OFF.into() });
         NextState::TryModel { tries: self.tries, compacted: self.compacted }
     }
@@ -46,7 +46,7 @@ impl CallingModel {
     /// Discards the turn. Depending on the fault, continues with compaction, another try, another
     /// model, or the end.
     pub(in crate::run::state) fn failed(&self, error: &ModelError, cx: &mut RunContext) -> NextState {
-        cx.book_failure(self.call, error.spent.as_deref());
+        cx.charge_failure(self.call, error.spent.as_deref());
         cx.emit(AgentEvent::TurnDiscarded { error: error.message.clone() });
         let wish = error.retry_after_ms;
         if error.fault == ModelErrorKind::ContextTooLong

@@ -37,7 +37,7 @@ impl Compacting {
     }
 
     pub(in crate::run::state) fn interrupted(&self, cx: &mut RunContext) -> NextState {
-        cx.book_failure(self.call, Some(&Spent::default()));
+        cx.charge_failure(self.call, Some(&Spent::default()));
         NextState::Compact { tries: self.tries }
     }
 
@@ -49,7 +49,7 @@ impl Compacting {
         error: Option<&ModelError>,
         cx: &mut RunContext,
     ) -> NextState {
-        cx.book_summary(self.call, usage, result.as_deref().ok(), error);
+        cx.charge_summary(self.call, usage, result.as_deref().ok(), error);
         if let Some(next) = error.and_then(|error| self.again(error, cx)) {
             return next;
         }

@@ -23,7 +23,7 @@ impl Dispatching {
         bill: &RunBill,
         cx: &mut RunContext,
     ) -> NextState {
-        cx.book_child(call, bill);
+        cx.charge_child(call, bill);
         cx.emit(AgentEvent::Subagent { finished: true, note: outcome.content.clone() });
         let mut turn = std::mem::take(&mut self.turn);
         turn.note_changed(call, &bill.changes);

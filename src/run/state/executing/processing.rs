@@ -14,7 +14,7 @@ use crate::verdict::Reason;
 
 /// Books the answer, adds it to the conversation, and decides the next transition.
 pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut RunContext) -> NextState {
-    cx.book_reply(call, &reply);
+    cx.charge_reply(call, &reply);
     if reply.lacks_end {
         warn_of_its_end(cx);
     }
