@@ -25,7 +25,7 @@ use std::time::Duration;
 /// The maximum number of tokens of an answer, enough for a model that thinks before it calls the
 /// tool.
 const ANSWER: u64 = 2048;
-/// The longest times until an answer begins, between two parts of it, and until it ends.
+/// The time limits of a check, unless the model has its own.
 const PATIENCE: TurnTimeouts =
     TurnTimeouts { first_byte: Duration::from_secs(30), idle: Duration::from_secs(30), turn: Duration::from_secs(90) };
 /// The name of the tool.
@@ -105,15 +105,16 @@ fn reach(
         None => "no key is configured: set `api_key_env` to the name of a variable".into(),
     };
     choice.entry.max_output_tokens = choice.entry.max_output_tokens.or(Some(ANSWER)).map(|most| most.min(ANSWER));
-    let own = choice.entry.clocks;
-    choice.entry.clocks = TurnTimeouts {
-        first_byte: own.first_byte.min(PATIENCE.first_byte),
-        idle: own.idle.min(PATIENCE.idle),
-        turn: own.turn.min(PATIENCE.turn),
-    };
+    choice.entry.clocks = timeouts(choice.entry.clocks);
     let asked = RequestedModels { names: &[], tier: Tier::Code, folder: Path::new(".") };
     let connected = connect(choice, &asked, set, environment, pacer, late);
     connected.map(|model| (model, key)).map_err(|failure| parted(&failure.message()))
+}
+
+/// Returns the time limits of a check of a model with these limits. A user has given a model more
+/// time because it needs it.
+fn timeouts(own: TurnTimeouts) -> TurnTimeouts {
+    if own == TurnTimeouts::default() { PATIENCE } else { own }
 }
 
 /// Splits a message from its fix, which many messages have in parentheses at the end.
@@ -226,5 +227,17 @@ impl ModelCheck {
                 .collect(),
             vec![(Tone::Faint, "  → ".to_owned()), (Tone::Plain, paint::one_line(mend))],
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_waits_as_long_as_the_model_was_given() {
+        assert_eq!(timeouts(TurnTimeouts::default()), PATIENCE);
+        let slow = TurnTimeouts { first_byte: Duration::from_secs(600), ..TurnTimeouts::default() };
+        assert_eq!(timeouts(slow), slow);
     }
 }
