@@ -1,13 +1,14 @@
 //! The attacks and the honest work, read from `rows/` and `projects.yaml`.
 
-use crate::support::{Part, dice, draw, is_whole, wanted_rows};
+use crate::support::{Part, dice, draw, is_table_drawn, is_whole, wanted_rows};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The number of attacks, pieces of honest work and honest changes in an ordinary run.
 const ATTACKS: usize = 2;
-/// The number of rows of any kind on compiled projects, which take ten times as long.
+/// The number of rows of any kind on compiled projects, which take ten times as long. One in four
+/// ordinary runs tries them.
 const COMPILED: usize = 1;
 const COMPILERS: [&str; 4] = ["cargo", "cmake", "go", "javac"];
 /// Of this many attacks, one is also tried behind Landlock alone.
@@ -190,7 +191,8 @@ impl Book {
             ("changes with flags", CHANGES, &self.changes),
         ];
         let compiled = tables.iter().flat_map(|(_, _, rows)| rows.iter()).filter(|row| self.is_compiled(row)).collect();
-        let compiled: Vec<&Row> = draw("what is compiled", COMPILED, compiled);
+        let count = if is_table_drawn("what is compiled") { COMPILED } else { 0 };
+        let compiled: Vec<&Row> = draw("what is compiled", count, compiled);
         let [attacks, honest, changes] = tables.map(|(table, count, rows)| {
             let plain: Vec<&Row> = rows.iter().filter(|row| !self.is_compiled(row)).collect();
             let drawn = draw(table, count, plain);
