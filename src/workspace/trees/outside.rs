@@ -86,14 +86,15 @@ impl Trees {
     }
 
     /// Remembers the ignored files of the base, so that [`Trees::outside`] can name those that are
-    /// gone. Skips files at and below `except`, and caches. Does nothing before the base is taken.
+    /// gone, also in a resumed run. Skips files at and below `except`, and caches. Does nothing
+    /// before the base is taken.
     ///
     /// # Errors
-    /// [`TreesError`] if the thread that reads the folders fails.
+    /// [`TreesError`] if the thread that reads the folders fails, or if the list cannot be stored.
     pub async fn remember_ignored(&self, except: &[String]) -> Result<(), TreesError> {
         let mut state = self.0.state.lock().await;
         let Some(base) = &state.base else { return Ok(()) };
-        let (root, mut roots) = (self.0.root.clone(), base.ignored.clone());
+        let (root, mut roots, base) = (self.0.root.clone(), base.ignored.clone(), base.tree.clone());
         let except: BTreeSet<String> = except.iter().cloned().collect();
         roots.retain(|path| !look::is_within(path, &except));
         let remember = move || {
@@ -108,7 +109,7 @@ impl Trees {
             Ok(files)
         };
         state.ignored_files = self.0.run_blocking(remember).await?;
-        Ok(())
+        self.0.keep_ignored(&base, &state.ignored_files)
     }
 }
 
@@ -295,13 +296,14 @@ mod tests {
 
     /// Returns the findings after `change` has run in the workspace.
     async fn found(place: &Project, written: &[&str], change: impl FnOnce(&Path)) -> OutsideFiles {
-        let (trees, _) = place.begin().await;
+        let (trees, base) = place.begin().await;
         let stop = CancellationToken::new();
         let mark = tempfile::NamedTempFile::new().unwrap();
         trees.remember_ignored(&["kept".to_owned()]).await.unwrap();
         let since = mark.as_file().metadata().unwrap().modified().unwrap();
         std::thread::sleep(Duration::from_millis(20));
         change(&place.root());
+        trees.resume(&base, &stop).await.unwrap(); // as another process does
         let written: Vec<String> = written.iter().map(|path| (*path).to_owned()).collect();
         trees.outside(since, &written, &["kept".to_owned()], &stop).await.unwrap()
     }

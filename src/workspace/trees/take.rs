@@ -114,7 +114,10 @@ impl Inner {
             serde_json::from_slice(&text).map_err(|error| TreesError::io("read", &path)(error.into()))?;
         let mut state = self.state.lock().await;
         self.git.ask(&["read-tree", "--reset", base.as_str()], stop).await?;
-        *state = TakeState { base: Some(known), ..TakeState::default() };
+        // Without the list, only deletions of ignored files are not reported.
+        let ignored_files = std::fs::read(self.ignored_file(base)).unwrap_or_default();
+        let ignored_files = serde_json::from_slice(&ignored_files).unwrap_or_default();
+        *state = TakeState { base: Some(known), ignored_files, ..TakeState::default() };
         Ok(())
     }
 
@@ -125,6 +128,7 @@ impl Inner {
         let base = TakeBase { tree: part.clone(), ..base.clone() };
         let text = serde_json::to_vec(&base).map_err(|error| TreesError::io("write", &self.git_dir)(error.into()))?;
         scratch::write(&self.base_file(part), &text)?;
+        self.keep_ignored(part, &state.ignored_files)?;
         (state.base, state.newest, state.last) = (Some(base), None, None);
         Ok(())
     }
@@ -213,6 +217,16 @@ impl Inner {
 
     fn base_file(&self, base: &TreeId) -> PathBuf {
         self.git_dir.join("bases").join(base.as_str())
+    }
+
+    fn ignored_file(&self, base: &TreeId) -> PathBuf {
+        self.base_file(base).with_added_extension("ignored")
+    }
+
+    /// Stores the ignored files of a base, for resumed runs.
+    pub(super) fn keep_ignored(&self, base: &TreeId, files: &BTreeSet<String>) -> Result<(), TreesError> {
+        let text = serde_json::to_vec(files).map_err(|error| TreesError::io("write", &self.git_dir)(error.into()))?;
+        scratch::write(&self.ignored_file(base), &text)
     }
 
     /// Searches the folders while git runs, because git takes most of the time. Returns `None` and
