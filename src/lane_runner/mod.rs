@@ -137,11 +137,13 @@ impl LaneRoom {
 }
 
 /// Variables that tell package managers not to use the network.
-const OFFLINE: [(&str, &str); 9] = [
+pub const OFFLINE: [(&str, &str); 11] = [
     ("CARGO_NET_OFFLINE", "true"),
+    ("COMPOSER_DISABLE_NETWORK", "1"),
     // rustup uses the installed components if `rust-toolchain.toml` names more.
     ("RUSTUP_AUTO_INSTALL", "0"),
     ("GOPROXY", "off"),
+    ("HEX_OFFLINE", "1"),
     ("MAVEN_ARGS", "-o"),
     ("MISE_OFFLINE", "1"),
     ("UV_OFFLINE", "1"),

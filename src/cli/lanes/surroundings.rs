@@ -6,11 +6,15 @@ use crate::config::EnvironmentLayer;
 use crate::driver::StopToken;
 use crate::gate::{self, RoomContents};
 use crate::lane::Lane;
+use crate::lane_runner::OFFLINE;
 use crate::process::find_program;
 use crate::workspace::listed_paths;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// Variables that name private folders in a room.
+const PRIVATE: [&str; 2] = ["HOME", "TMPDIR"];
 
 /// The surroundings of steps in a clean room.
 #[derive(Debug)]
@@ -22,6 +26,8 @@ pub(super) struct Surroundings {
     has_setup: bool,
     /// The variables that only steps run by hand have.
     removed: Vec<String>,
+    /// The variables that only steps behind a sandbox have.
+    added: Vec<String>,
 }
 
 impl Surroundings {
@@ -32,12 +38,15 @@ impl Surroundings {
         let path = steps.get("PATH").map_or("", String::as_str);
         let paths = listed_paths(root, &env, stop.token()).await;
         let named = lane.setup.iter().chain(&lane.steps).flat_map(|step| step.programs());
+        let offline = OFFLINE.iter().filter(|(name, _)| !lane.network && !steps.contains_key(*name));
+        let offline = offline.map(|(name, value)| format!("{name}={value}"));
         Self {
             programs: named.map(|name| (name.to_owned(), find_program(name, path))).collect(),
             contents: gate::room_contents(root, lane, &paths),
             has_network: lane.network,
             has_setup: !lane.setup.is_empty(),
             removed: environment.kept_from_steps().map(str::to_owned).collect(),
+            added: PRIVATE.map(str::to_owned).into_iter().chain(offline).collect(),
         }
     }
 
@@ -62,6 +71,7 @@ impl Surroundings {
             ("caches in its room", caches),
             ("network", &[network.to_owned()]),
             ("variables hidden from its steps", &self.removed),
+            ("variables set for its steps in a sandbox", &self.added),
         ];
         let line = |(what, all): (&str, &[String])| {
             let all = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
@@ -73,7 +83,7 @@ impl Surroundings {
     /// Adds the surroundings to the data of a planned lane.
     pub(super) fn add_to(&self, data: &mut Value) {
         let RoomContents { dependencies, files, caches } = &self.contents;
-        data["environment"] = json!({ "removed": self.removed });
+        data["environment"] = json!({ "removed": self.removed, "added": self.added });
         data["room"] = json!({
             "programs": self.programs, "dependencies": dependencies, "ignored_files": files, "caches": caches, "network": self.has_network,
         });

@@ -28,6 +28,11 @@ const CACHES: &[(&str, &str, &[&str])] = &[
     ("CARGO_HOME/git", ".cargo/git", &["cargo "]),
     ("GRADLE_USER_HOME", ".gradle", &["gradle"]),
     ("", ".m2/repository", &["mvn"]),
+    ("GEM_HOME", ".local/share/gem", &["bundle ", "gem ", "rake", "rspec"]),
+    ("HEX_HOME", ".hex", &["mix "]),
+    ("PUB_CACHE", ".pub-cache", &["dart ", "flutter "]),
+    ("ELM_HOME", ".elm", &["elm ", "elm-"]),
+    ("WORKON_HOME", ".local/share/virtualenvs", &["pipenv "]),
 ];
 
 /// The variables of those caches without which their tools do not start: Go and uv end with an
@@ -55,6 +60,9 @@ pub struct ToolCache {
 }
 
 /// Finds the caches of a user by the variables of their environment.
+///
+/// A sandbox cannot create a folder outside of the home, for example below `/usr/local/cargo`. So a
+/// cache there that does not exist yet is created, if the folder that its variable names exists.
 pub fn tool_caches<'e>(variable: impl Fn(&str) -> Option<&'e str>) -> Vec<ToolCache> {
     let home = variable("HOME").map(Path::new).filter(|home| home.is_absolute());
     let Some(home) = home.and_then(|home| home.canonicalize().ok()) else { return Vec::new() };
@@ -62,11 +70,14 @@ pub fn tool_caches<'e>(variable: impl Fn(&str) -> Option<&'e str>) -> Vec<ToolCa
     let found = CACHES.iter().filter_map(|(name, place, programs)| {
         let (above, rest) = name.split_once('/').unwrap_or((name, ""));
         let led = std::env::split_paths(variable(above).unwrap_or_default()).next();
-        let led =
-            led.filter(|path| path.is_absolute()).map(|path| if rest.is_empty() { path } else { path.join(rest) });
-        let named = led.unwrap_or_else(|| home.join(place));
+        let led = led.filter(|path| path.is_absolute());
+        let named = led
+            .as_ref()
+            .map_or_else(|| home.join(place), |led| if rest.is_empty() { led.clone() } else { led.join(rest) });
+        if led.is_some_and(|led| !named.starts_with(&home) && led.is_dir()) {
+            let _stays_missing = fs::create_dir_all(&named); // for example on a read-only disk
+        }
         let real = named.canonicalize().ok().filter(|real| real.is_dir());
-        // A sandbox could not create the folder outside the home.
         let is_free = named.starts_with(&home) && named.symlink_metadata().is_err();
         let folder = real.clone().or_else(|| is_free.then_some(named))?;
         (folder != Path::new("/") && known.insert(folder.clone())).then_some(ToolCache {
@@ -129,24 +140,27 @@ mod tests {
     fn caches_are_found_in_the_home_or_where_a_variable_leads() {
         let dir = crate::test_support::temp_dir();
         let root = dir.path().canonicalize().unwrap();
-        for name in ["home/.cache/uv", "home/.npm", "elsewhere", "cargo/registry", "cargo/git"] {
+        for name in ["home/.cache/uv", "home/.npm", "elsewhere", "cargo/registry", "go"] {
             fs::create_dir_all(root.join(name)).unwrap();
         }
-        let [home, elsewhere, cargo] =
-            ["home", "elsewhere", "cargo"].map(|name| root.join(name).to_str().unwrap().to_owned());
+        let [home, elsewhere, cargo, go, absent] =
+            ["home", "elsewhere", "cargo", "go", "absent"].map(|name| root.join(name).to_str().unwrap().to_owned());
         let variable = |name: &str| match name {
             "HOME" => Some(home.as_str()),
             "CARGO_HOME" => Some(cargo.as_str()),
             "GOCACHE" => Some(elsewhere.as_str()),
+            "GOPATH" => Some(go.as_str()),
+            "UV_CACHE_DIR" => Some(absent.as_str()),
             _ => None,
         };
         let caches = tool_caches(variable).into_iter().filter(|cache| cache.exists);
         let found: Vec<PathBuf> = caches.map(|cache| cache.folder).collect();
-        let there = ["elsewhere", "home/.cache/uv", "home/.npm", "cargo/registry", "cargo/git"];
+        let there = ["elsewhere", "go/pkg/mod", "home/.npm", "cargo/registry", "cargo/git"];
         assert_eq!(found, there.map(|name| root.join(name)));
         let free: Vec<PathBuf> =
             tool_caches(variable).into_iter().filter(|it| !it.exists).map(|it| it.folder).collect();
         assert!(free.contains(&root.join("home/go/pkg/mod")), "{free:?}");
+        assert!(!root.join("absent").exists());
         assert_eq!(tool_caches(|_| None), []);
     }
 }
