@@ -34,7 +34,8 @@ pub(super) fn asks_to_change(text: &str, path: &str) -> bool {
         let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
         let has = |list: &str| words.iter().any(|word| is_of(list, word));
         let is_folder = |word: &str| word.strip_suffix('/').is_some_and(|_| path.starts_with(word));
-        let is_it = |word: &str| word == path || (word == name && name.len() >= SHORTEST) || is_folder(word);
+        let is_name = |word: &str| word.eq_ignore_ascii_case(name) && name.len() >= SHORTEST;
+        let is_it = |word: &str| word.eq_ignore_ascii_case(path) || is_name(word) || is_folder(word);
         let is_named = words.iter().any(|word| is_it(word));
         let formats = has(FORMATS) || (has(RUNS) && has(FORMATTERS));
         let is_of_tests = || is_test(path) && (formats_tests(&words) || changes_all_tests(&words));
@@ -112,6 +113,7 @@ mod tests {
     fn a_file_that_is_to_be_changed_is_told_from_one_that_is_only_named() {
         for (text, path, asks) in [
             ("Add a target `fmt` to the Makefile", "Makefile", true),
+            ("Add a target `fmt` to the makefile", "Makefile", true),
             ("Rename `test_zero` in tests/test_calc.py to `test_nothing`.", "tests/test_calc.py", true),
             ("Fix the parser.\n\n- Set the edition in Cargo.toml to 2024\n- Run the checks", "Cargo.toml", true),
             ("Update `./web/package.json`: it lacks a licence.", "web/package.json", true),
