@@ -7,6 +7,7 @@
 use super::GateSite;
 use crate::process::sandbox::interpreter;
 use crate::verdict::{StepReport, StepStatus};
+use rustix::fs::{Access, access};
 use std::path::Path;
 
 /// The number of last lines that are searched.
@@ -44,6 +45,8 @@ const NETWORK: &[&str] = &[
 pub(super) struct StepSurroundings<'a> {
     /// The search path.
     path: &'a str,
+    /// The user's home.
+    home: &'a Path,
     /// The project's folder, as steps see it.
     root: &'a Path,
     has_network: bool,
@@ -52,7 +55,7 @@ pub(super) struct StepSurroundings<'a> {
 impl<'a> StepSurroundings<'a> {
     /// Returns the surroundings of the steps of a site.
     pub(super) fn from_site(site: &'a GateSite, has_network: bool) -> Self {
-        Self { path: site.variable("PATH"), root: &site.origin, has_network }
+        Self { path: site.variable("PATH"), home: Path::new(site.variable("HOME")), root: &site.origin, has_network }
     }
 }
 
@@ -61,7 +64,7 @@ impl<'a> StepSurroundings<'a> {
 pub(super) fn why(steps: &[StepReport], around: &StepSurroundings<'_>) -> Option<String> {
     let failed = steps.iter().filter(|step| step.status == StepStatus::Failed);
     failed.into_iter().find_map(|step| {
-        let (what, cure) = program(step, around.path)
+        let (what, cure) = program(step, around.path, |name| elsewhere(name, around))
             .or_else(|| unmanaged(step))
             .or_else(|| module(step))
             .or_else(|| unwritable(step, around.root))
@@ -73,7 +76,7 @@ pub(super) fn why(steps: &[StepReport], around: &StepSurroundings<'_>) -> Option
 
 /// Returns the program or module that a step lacked, if it failed for that.
 pub fn lacks(step: &StepReport, path: &str) -> Option<String> {
-    program(step, path).or_else(|| module(step)).map(|(what, _)| what)
+    program(step, path, |_| None).or_else(|| module(step)).map(|(what, _)| what)
 }
 
 fn lines(step: &StepReport) -> impl Iterator<Item = &str> {
@@ -98,8 +101,30 @@ pub(super) fn says_offline(output: &str) -> bool {
     !says(NO_PACKAGE) && (says(NETWORK) || says(NO_REGISTRY))
 }
 
-/// Returns the problem with a program that a shell did not find, and the remedy.
-fn program(step: &StepReport, path: &str) -> Option<(String, String)> {
+/// Folders with programs that are not on the search path: in a project, and in a home.
+const OF_PROJECT: [&str; 5] = [".venv/bin", "venv/bin", "env/bin", "node_modules/.bin", "vendor/bin"];
+const OF_HOME: [&str; 6] = [".local/bin", ".cargo/bin", "go/bin", ".npm-global/bin", ".bun/bin", ".deno/bin"];
+
+/// Returns the problem with a program that is not on the search path but in a known folder, and the
+/// remedy.
+fn elsewhere(name: &str, around: &StepSurroundings<'_>) -> Option<(String, String)> {
+    let has = |folder: &Path, at: &&&str| folder.join(at).join(name).is_file();
+    if let Some(at) = OF_PROJECT.iter().find(|at| has(around.root, at)) {
+        let cure = format!("write `{at}/{name}` in the step instead of `{name}`");
+        return Some((format!("there is no program `{name}` on PATH; the project has it in {at}"), cure));
+    }
+    let at = around.home.join(OF_HOME.iter().find(|at| has(around.home, at))?);
+    let what = format!("there is no program `{name}` on PATH; it is in {}", at.display());
+    Some((what, format!("add the folder to PATH before you start fledge: `export PATH=\"{}:$PATH\"`", at.display())))
+}
+
+/// Returns the problem with a program that a shell did not find, and the remedy. `elsewhere`
+/// returns them if the program is in a folder that is not on the search path.
+fn program(
+    step: &StepReport,
+    path: &str,
+    elsewhere: impl Fn(&str) -> Option<(String, String)>,
+) -> Option<(String, String)> {
     let ended_so = step.exit_code == Some(127) || ENDED_SO.iter().any(|sign| step.excerpt.contains(sign));
     // uv exits with 2, and make with another code.
     let unspawned =
@@ -121,14 +146,15 @@ fn program(step: &StepReport, path: &str) -> Option<(String, String)> {
         return hidden_file(Path::new(&name));
     }
     let places = std::env::split_paths(path).map(|folder| folder.join(&name));
-    match places.into_iter().find(|place| place.is_file()) {
-        None => Some((
-            format!("there is no program `{name}`"),
-            "install it, with the project's other dependencies, before the run, or give the lane a `setup` that does"
-                .to_owned(),
-        )),
-        Some(place) => Some(hidden_program(&name, &place)),
-    }
+    let unknown = || {
+        let cure =
+            "install it, with the project's other dependencies, before the run, or give the lane a `setup` that does";
+        (format!("there is no program `{name}`"), cure.to_owned())
+    };
+    Some(match places.into_iter().find(|place| place.is_file()) {
+        None => elsewhere(&name).unwrap_or_else(unknown),
+        Some(place) => hidden_program(&name, &place),
+    })
 }
 
 /// Returns the problem with a program at an absolute path whose interpreter exists, and the remedy.
@@ -195,15 +221,25 @@ fn hidden_path(step: &StepReport, root: &Path) -> Option<(String, String)> {
 }
 
 /// Returns the problem with a path outside of the project that no step may write, and the remedy.
-/// For paths in the project, the gate itself reports what is read-only.
+/// For paths in the project, the gate itself reports what is read-only. Behind Landlock the kernel
+/// refuses such a path like one that belongs to another user, so the user's own access counts.
 fn unwritable(step: &StepReport, root: &Path) -> Option<(String, String)> {
-    const SIGNS: [&str; 2] = ["Read-only file system", "EROFS"];
+    const SIGNS: [&str; 4] = ["Read-only file system", "EROFS", "Permission denied", "EACCES"];
+    let is_of_room = |line: &str, place: &str| {
+        let may = |path: &Path| access(path, Access::READ_OK | Access::WRITE_OK).is_ok();
+        let place = Path::new(place);
+        SIGNS[..2].iter().any(|sign| line.contains(sign))
+            || may(place)
+            || (!place.exists() && place.parent().is_some_and(may))
+    };
     // `/bin/sh: 1: cannot create x: Read-only file system` begins with the program that reports it.
     let message = |line: &'_ str| match line.split_once(": ") {
         Some((_, message)) if !SIGNS.iter().any(|sign| message.starts_with(sign)) => message.to_owned(),
         _ => line.to_owned(),
     };
-    let place = |line: &str| paths_outside(&message(line), root).next().map(str::to_owned);
+    let place = |line: &str| {
+        paths_outside(&message(line), root).next().filter(|place| is_of_room(line, place)).map(str::to_owned)
+    };
     let place = lines(step).filter(|line| SIGNS.iter().any(|sign| line.contains(sign))).find_map(place)?;
     let cure = "make the step write below the project's folder, its home or `$TMPDIR`".to_owned();
     Some((format!("it may not write `{place}`"), cure))
@@ -225,7 +261,7 @@ mod tests {
     use crate::test_support::step_report;
 
     fn around(path: &str, has_network: bool) -> StepSurroundings<'_> {
-        StepSurroundings { path, root: Path::new("/p"), has_network }
+        StepSurroundings { path, home: Path::new("/h"), root: Path::new("/p"), has_network }
     }
 
     fn step(command: &str, exit_code: i32, excerpt: &str) -> StepReport {
@@ -292,6 +328,40 @@ mod tests {
             let reported = why(&[step(command, code, excerpt)], &around(path, false));
             assert!(reported.as_ref().is_some_and(|reported| reported.contains(text)), "{command}: {reported:?}");
         }
+    }
+
+    #[test]
+    fn a_program_in_a_folder_that_is_not_on_the_search_path_is_named_with_its_place() {
+        let dir = crate::test_support::temp_dir();
+        let (root, home) = (dir.path().join("p"), dir.path().join("h"));
+        for file in [root.join(".venv/bin/pytest"), home.join(".cargo/bin/just")] {
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, "").unwrap();
+        }
+        let around = StepSurroundings { path: "/nowhere", home: &home, root: &root, has_network: false };
+        let cargo = home.join(".cargo/bin").display().to_string();
+        for (name, expected) in [
+            ("pytest", "on PATH; the project has it in .venv/bin; write `.venv/bin/pytest` in the step".to_owned()),
+            (
+                "just",
+                format!("it is in {cargo}; add the folder to PATH before you start fledge: `export PATH=\"{cargo}:"),
+            ),
+            ("nowhere", "there is no program `nowhere`; install it".to_owned()),
+        ] {
+            let reported = why(&[step(name, 127, &format!("sh: 1: {name}: not found\n"))], &around).unwrap();
+            assert!(reported.contains(&expected), "{reported}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_only_the_room_refuses_is_named() {
+        let dir = crate::test_support::temp_dir();
+        let path = dir.path().join("data").display().to_string();
+        let excerpt = format!("touch: cannot touch '{path}': Permission denied\n");
+        let reported = why(&[step("sh check.sh", 1, &excerpt)], &around("/bin", false)).unwrap();
+        assert!(reported.contains(&format!("it may not write `{path}`")), "{reported}");
+        let other = "cat: /proc/1/nothing/x: Permission denied\n";
+        assert_eq!(why(&[step("sh check.sh", 1, other)], &around("/bin", false)), None);
     }
 
     #[test]
