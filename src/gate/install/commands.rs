@@ -15,10 +15,20 @@ pub(super) struct InstallCommand {
     pub(super) folder: String,
     /// The command, of one or more lines. Messages show its last line.
     pub(super) run: String,
-    /// The command fills folders of the workspace, not only a cache in the home.
-    pub(super) fills_folders: bool,
+    pub(super) target: InstallTarget,
     /// Only hold-out lanes need the command, so no agent may read it.
     pub(super) is_hidden: bool,
+}
+
+/// The place into which a command installs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum InstallTarget {
+    /// Folders of the workspace.
+    Folders,
+    /// A cache in the home, from which tools take what they need.
+    Cache,
+    /// An environment in the home.
+    Environment,
 }
 
 /// The text that messages show instead of a hidden command.
@@ -138,11 +148,11 @@ impl InstallCommand {
 }
 
 fn command(folder: &str, run: String) -> InstallCommand {
-    InstallCommand { folder: folder.into(), run, fills_folders: true, is_hidden: false }
+    InstallCommand { folder: folder.into(), run, target: InstallTarget::Folders, is_hidden: false }
 }
 
 fn into_cache(folder: &str, run: &str) -> InstallCommand {
-    InstallCommand { folder: folder.into(), run: run.into(), fills_folders: false, is_hidden: false }
+    InstallCommand { folder: folder.into(), run: run.into(), target: InstallTarget::Cache, is_hidden: false }
 }
 
 /// Returns a folder and its parents, up to the root.
@@ -331,6 +341,15 @@ impl InstallProject<'_> {
         all.filter(|text| is_plain(text)).map(|text| quoted(text)).collect()
     }
 
+    /// Returns a command that fills the environment of a folder. Without one in the folder, the
+    /// environment is in the home.
+    fn for_environment(&self, folder: &str, run: String) -> InstallCommand {
+        let names = ENVIRONMENTS.iter().chain(&["__pypackages__"]);
+        let is_here = names.into_iter().any(|name| self.is_installed(&joined(folder, name)));
+        let target = if is_here { InstallTarget::Folders } else { InstallTarget::Environment };
+        InstallCommand { target, ..command(folder, run) }
+    }
+
     /// Returns the command of a package manager that fills an environment by its own files.
     fn manager_of_python(&self, folder: &str) -> Option<InstallCommand> {
         let root = |lock: &str| upward(folder).find(|at| self.has(&joined(at, lock)));
@@ -340,13 +359,13 @@ impl InstallProject<'_> {
             } else {
                 "poetry lock --no-interaction && "
             };
-            return Some(command(root, format!("{lock}poetry install --no-root --no-interaction")));
+            return Some(self.for_environment(root, format!("{lock}poetry install --no-root --no-interaction")));
         }
         if let Some(root) = root("pdm.lock") {
-            return Some(command(root, "pdm install --no-self".into()));
+            return Some(self.for_environment(root, "pdm install --no-self".into()));
         }
         if let Some(root) = root("Pipfile") {
-            return Some(command(root, "pipenv install --dev".into()));
+            return Some(self.for_environment(root, "pipenv install --dev".into()));
         }
         if let Some(root) = root("uv.lock") {
             let made_by = (self.read)(&joined(root, ".venv/pyvenv.cfg"));

@@ -1,6 +1,6 @@
 //! Installation of verified work's dependencies in the folders of the workspace.
 
-use super::commands::InstallCommand;
+use super::commands::{InstallCommand, InstallTarget};
 use super::differ::names_dependencies;
 use super::{DependencyDifference, room};
 use crate::error_chain::chain;
@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 impl Gate {
     /// Installs the dependencies of verified work into the folders of the workspace, with the
     /// commands that the rooms of its checks used. Calls `begins` before the first command. Returns
-    /// a note for people; `None` if the folders already fit.
+    /// a note for people, also on environments that only the user may change; `None` if everything
+    /// already fits.
     ///
     /// # Errors
     /// The reason. If a command may have run, the reason names the commands for the user to run.
@@ -27,8 +28,14 @@ impl Gate {
         stop: &CancellationToken,
     ) -> Result<Option<String>, String> {
         let commands = self.commands_in_line(site, tree, stop).await?;
+        let (commands, outside): (Vec<_>, Vec<_>) =
+            commands.into_iter().partition(|command| command.target == InstallTarget::Folders);
+        let outside = outside.iter().map(typed).collect::<Vec<_>>().join(", ");
+        let outside = (!outside.is_empty()).then(|| {
+            format!("an environment outside of the project lacks the new dependencies; run {outside} yourself")
+        });
         if commands.is_empty() {
-            return Ok(None);
+            return Ok(outside);
         }
         begins()?;
         let reported: Vec<String> = commands.iter().map(typed).collect();
@@ -37,7 +44,10 @@ impl Gate {
         // This also runs after a stop, because the workspace must have the verified files.
         let kept = self.keep_manifests(site, tree, &CancellationToken::new()).await.map_err(|fault| chain(&fault));
         match ran.and(kept) {
-            Ok(()) => Ok(Some(format!("fledge updated your installed dependencies with {reported}"))),
+            Ok(()) => {
+                let updated = format!("fledge updated your installed dependencies with {reported}");
+                Ok(Some([Some(updated), outside].into_iter().flatten().collect::<Vec<_>>().join("; ")))
+            }
             Err(why) => {
                 Err(format!("your installed dependencies may be partly updated; run {reported} yourself: {why}"))
             }
@@ -55,7 +65,7 @@ impl Gate {
         let files: BTreeSet<String> =
             site.trees.paths(tree, stop).await.map_err(|fault| chain(&fault))?.into_iter().collect();
         let commands = difference.commands(self, site, &files).into_iter();
-        Ok(commands.filter(|command| command.fills_folders).collect())
+        Ok(commands.filter(|command| command.target != InstallTarget::Cache).collect())
     }
 
     async fn run_in_line(

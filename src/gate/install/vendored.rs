@@ -1,7 +1,7 @@
 //! Comparison of a tracked `vendor` folder with the output of `go mod vendor` for the work's
 //! modules. If both are equal, the findings on the folder are dropped.
 
-use super::commands::InstallCommand;
+use super::commands::{InstallCommand, InstallTarget};
 use super::{clear, room};
 use crate::error_chain::chain;
 use crate::gate::base::BaseError;
@@ -90,7 +90,7 @@ fn folders(findings: &[TamperFinding], files: &BTreeSet<String>) -> Vec<(String,
         let folder = vendor.strip_suffix("vendor")?.trim_end_matches('/').to_owned();
         let run = [("go.work", "go work vendor"), ("go.mod", "go mod vendor")].into_iter();
         let run = run.clone().find(|(file, _)| files.contains(&joined(&folder, file)))?.1;
-        Some((vendor, InstallCommand { folder, run: run.into(), fills_folders: true, is_hidden: false }))
+        Some((vendor, InstallCommand { folder, run: run.into(), target: InstallTarget::Folders, is_hidden: false }))
     };
     all.into_iter().filter(is_filled).filter_map(command).collect()
 }

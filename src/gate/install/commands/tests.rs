@@ -15,7 +15,8 @@ struct Sample<'s> {
 }
 
 impl Sample<'_> {
-    /// Returns the commands as `FOLDER: COMMAND`. Those that only fill caches are in parentheses.
+    /// Returns the commands as `FOLDER: COMMAND`. Those that only fill caches are in parentheses,
+    /// and those that fill environments in a home are in brackets.
     fn commands(&self, changed: &[&str]) -> Vec<String> {
         let owned = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>();
         let mut installed = InstalledPackages::default();
@@ -42,7 +43,11 @@ impl Sample<'_> {
         };
         let reported = |command: InstallCommand| {
             let text = format!("{}: {}", command.folder, command.shown());
-            if command.fills_folders { text } else { format!("({text})") }
+            match command.target {
+                InstallTarget::Folders => text,
+                InstallTarget::Cache => format!("({text})"),
+                InstallTarget::Environment => format!("[{text}]"),
+            }
         };
         install_commands(&project).into_iter().map(reported).collect()
     }
@@ -130,10 +135,30 @@ fn an_environment_with_a_lock_file_is_filled_by_its_manager() {
     let none = Sample { files: &files, steps: &["uv run pytest"], requirements: new, ..Sample::default() };
     assert_eq!(none.commands(&["uv.lock"]), [sync], "`uv run` makes the environment");
     let poetry = Sample { files: &["a/pyproject.toml", "a/poetry.lock"], ..Sample::default() };
-    let install = "a: poetry install --no-root --no-interaction";
+    let install = "[a: poetry install --no-root --no-interaction]";
     assert_eq!(poetry.commands(&["a/pyproject.toml", "a/poetry.lock"]), [install]);
-    let stale = poetry.commands(&["a/pyproject.toml"]);
+    let here = Sample { folders: &["a/.venv"], ..poetry };
+    let stale = here.commands(&["a/pyproject.toml"]);
     assert_eq!(stale, ["a: poetry lock --no-interaction && poetry install --no-root --no-interaction"]);
+}
+
+#[test]
+fn each_package_manager_installs_by_its_manifest_without_scripts() {
+    let composer = "--no-scripts --no-plugins --no-interaction";
+    for (files, folder, changed, command) in [
+        (&["Gemfile"][..], "", "Gemfile", ": bundle install".to_owned()),
+        (&["composer.json"], "", "composer.json", format!(": composer update --minimal-changes {composer}")),
+        (&["composer.json", "composer.lock"], "", "composer.lock", format!(": composer install {composer}")),
+        (&["mix.exs"], "", "mix.exs", ": mix deps.get".to_owned()),
+        (&["pubspec.yaml"], "", "pubspec.yaml", ": dart pub get".to_owned()),
+        (&["pyproject.toml", "pdm.lock"], "", "pdm.lock", "[: pdm install --no-self]".to_owned()),
+        (&["pyproject.toml", "pdm.lock"], ".venv", "pdm.lock", ": pdm install --no-self".to_owned()),
+        (&["Pipfile"], "", "Pipfile", "[: pipenv install --dev]".to_owned()),
+        (&["noxfile.py"], ".nox", "noxfile.py", ": nox --install-only --reuse-existing-virtualenvs".to_owned()),
+    ] {
+        let sample = Sample { files, folders: &[folder], ..Sample::default() };
+        assert_eq!(sample.commands(&[changed]), [command], "{changed}");
+    }
 }
 
 #[test]
