@@ -60,7 +60,7 @@ pub(super) async fn kept_or_made(
         tracing::warn!("the checkout of a base was incomplete, so fledge removes it: {}", folder.display());
         let _left = clear(&making);
     }
-    forget_old(&all, FRESH);
+    forget_old(&all, FRESH, KEPT);
     Ok(checkout)
 }
 
@@ -71,8 +71,8 @@ fn making(all: &Path, rooms: &Path) -> PathBuf {
 }
 
 /// Removes checkouts that no room uses and that were not used for `age`, except for the newest
-/// ones. Also removes unfinished checkouts.
-pub(super) fn forget_old(all: &Path, age: Duration) {
+/// `kept` ones. Also removes unfinished checkouts.
+pub(super) fn forget_old(all: &Path, age: Duration, kept: usize) {
     let is_old = |time: &SystemTime| time.elapsed().is_ok_and(|now| now > age.max(FRESH));
     let changed = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
     let entries = fs::read_dir(all).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -83,7 +83,7 @@ pub(super) fn forget_old(all: &Path, age: Duration) {
     }
     let mut dated: Vec<_> = made.into_iter().filter_map(|path| Some((changed(&path.join(USED))?, path))).collect();
     dated.sort();
-    for (_, path) in dated.into_iter().rev().skip(KEPT).filter(|(used, _)| is_old(used)) {
+    for (_, path) in dated.into_iter().rev().skip(kept).filter(|(used, _)| is_old(used)) {
         let away = making(all, &path);
         if clear(&away).is_ok() && Checkout::take_away(&path, &away).is_ok_and(|away| away) {
             let _left = clear(&away);
@@ -109,7 +109,7 @@ mod tests {
             }
         }
         let in_use = Checkout::open(&dir.path().join("a")).unwrap();
-        forget_old(dir.path(), Duration::ZERO);
+        forget_old(dir.path(), Duration::ZERO, KEPT);
         let left = |name: &str| dir.path().join(name).exists();
         // The newest two are the fresh one and, among equally old ones, the last by name.
         assert_eq!(["a", "b", "c", "d", "fresh"].map(left), [true, false, false, true, true]);
@@ -117,10 +117,12 @@ mod tests {
         // Another test may be starting a process, which holds the lock until it executes its
         // program.
         let gone = (0..3000).any(|_| {
-            forget_old(dir.path(), Duration::ZERO);
+            forget_old(dir.path(), Duration::ZERO, KEPT);
             std::thread::sleep(Duration::from_millis(10));
             !left("a")
         });
         assert!(gone, "a checkout that no room uses stays");
+        forget_old(dir.path(), Duration::ZERO, 0);
+        assert_eq!(["d", "fresh"].map(left), [false, true]);
     }
 }

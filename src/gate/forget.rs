@@ -5,8 +5,10 @@ use super::checkouts::{self, CHECKOUTS};
 use super::clean::clear;
 use super::history::HISTORIES;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
+use walkdir::WalkDir;
 
 /// The number of judged bases of a project that are kept in addition to those used within a day.
 const KEPT: usize = 4;
@@ -63,6 +65,13 @@ pub(super) fn forget_output(bases: &Path, newest: &Path) {
     }
 }
 
+/// Returns the space that judged bases, histories and checkouts of a project take, in bytes.
+pub fn bytes_of_bases(project: &Path) -> u64 {
+    let all = ["bases", HISTORIES, CHECKOUTS].map(|name| WalkDir::new(project.join(name)));
+    let entries = all.into_iter().flatten().flatten().filter_map(|entry| entry.metadata().ok());
+    entries.map(|meta| meta.blocks() * 512).sum()
+}
+
 /// Removes judged bases, histories and checkouts that have been unused for `age`, or for a day if
 /// that is longer.
 pub fn forget_bases(project: &Path, age: Duration) {
@@ -75,7 +84,7 @@ pub fn forget_bases(project: &Path, age: Duration) {
         }
         forget_old(&all);
     }
-    checkouts::forget_old(&project.join(CHECKOUTS), age);
+    checkouts::forget_old(&project.join(CHECKOUTS), age, 0);
 }
 
 #[cfg(test)]
@@ -94,7 +103,10 @@ mod tests {
         for old in ["bases/old", "histories/old"] {
             fs::File::options().write(true).open(at(old).join(USED)).unwrap().set_modified(long_ago).unwrap();
         }
+        fs::write(at("bases/old").join("built"), [1; 100_000]).unwrap();
+        let before = bytes_of_bases(dir.path());
         forget_bases(dir.path(), Duration::ZERO);
+        assert!(before >= bytes_of_bases(dir.path()) + 100_000);
         assert!(!at("bases/old").exists() && at("bases/new").exists());
         assert!(!at("histories/old").exists() && at("histories/new").exists());
     }

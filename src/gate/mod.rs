@@ -53,7 +53,7 @@ pub use clean::{RoomError, forget_installations};
 pub use configuration::{RestoredConfiguration, put_back};
 pub use contents::{RoomContents, room_contents};
 pub use differences::{differences, fetching, ignored_in_commands, lacked_files};
-pub use forget::forget_bases;
+pub use forget::{bytes_of_bases, forget_bases};
 pub use freeze::{GateDefinition, GateError, check_definition, digest_of, freeze};
 pub use hidden::{HiddenError, HiddenFiles, HiddenTests, choose_hidden, hidden_of_lanes};
 pub use installed::{InstalledPackages, installed_table};

@@ -148,7 +148,9 @@ async fn sandbox(
             let files = temporary_files(sandbox.temporary_folder(), process::is_in_memory);
             HealthCheck::warning(
                 "sandbox",
-                format!("landlock{who}, which is weaker than bubblewrap: {tried}{files}"),
+                format!(
+                    "landlock{who}, which is weaker than bubblewrap: {tried}{files}; rooms are full copies, at another path"
+                ),
                 hint,
             )
         }

@@ -155,6 +155,7 @@ pub(super) fn run(arguments: &DoctorArguments, environment: &EnvironmentLayer) -
     found.extend(project::lanes(&root, environment));
     found.extend(block_on(project::rooms(&root, &set, environment))?);
     found.extend(project::runs(&root, environment));
+    found.extend(project::bases(&root, environment));
     found.extend(project::worktrees(&root, environment));
     let is_healthy = found.iter().all(|found| found.health != Health::Problem);
     if arguments.json {

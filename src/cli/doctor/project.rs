@@ -22,6 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The maximum number of programs that a warning names.
 const NAMED: usize = 8;
+/// The space of bases that is reported, in MiB.
+const LARGE: u64 = 100;
 
 /// Checks the default model of a task, then the other configured ones. Calls none.
 pub(super) fn models(set: &config::ProjectConfig, environment: &EnvironmentLayer) -> Vec<HealthCheck> {
@@ -233,6 +235,16 @@ pub(super) fn runs(root: &Path, environment: &EnvironmentLayer) -> Option<Health
     };
     let hint = format!("`fledge runs resume {newest}` continues; `fledge runs list` shows all");
     Some(HealthCheck::warning("runs", says, hint))
+}
+
+/// Returns the space that results and caches of bases take, if it is much.
+pub(super) fn bases(root: &Path, environment: &EnvironmentLayer) -> Option<HealthCheck> {
+    let state = environment.state_dir().ok()?;
+    let mebibytes = gate::bytes_of_bases(&project_dir(&state, &project_of(&state, root))) / 1024 / 1024;
+    let says = format!(
+        "{mebibytes} MiB are kept for later runs: results of the checks, their caches and checkouts; `fledge runs prune` removes unused ones"
+    );
+    (mebibytes >= LARGE).then(|| HealthCheck::good("bases", says))
 }
 
 /// Returns the worktrees that runs have left.

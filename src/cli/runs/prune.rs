@@ -10,6 +10,7 @@ use super::{RunsContext, data, failed};
 use crate::config::{EnvironmentLayer, parse_size};
 use crate::driver::{ForgetError, forget_beside, forget_removed};
 use crate::duration::parse_duration;
+use crate::gate::bytes_of_bases;
 use crate::report::count;
 use crate::store::{Pruned, Retention, project_dir};
 use clap::Args;
@@ -65,7 +66,10 @@ pub(super) fn prune(
         Some(store) if arguments.dry_run => store.would_prune(&keep, now).map_err(failed)?,
         Some(store) => {
             let mut pruned = store.prune(&keep, now).map_err(failed)?;
-            pruned.bytes += forget_beside(&project_dir(&shelf.state, &shelf.project), &keep);
+            let project = project_dir(&shelf.state, &shelf.project);
+            let before = bytes_of_bases(&project);
+            pruned.bytes += forget_beside(&project, &keep);
+            pruned.bytes += before.saturating_sub(bytes_of_bases(&project));
             let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
             block_on(forget_removed((&shelf.state, &shelf.project), &store, &env))?.map_err(unforgotten)?;
             pruned

@@ -364,12 +364,13 @@ pub(in crate::driver) fn begin_journal(
     Journal::create(&store, &head, &TaskCopy { text: task.prompt.clone(), settings })
 }
 
-/// Removes old data beside runs: unused judged bases, and logs of lanes run by hand. Returns the
-/// bytes of the removed logs.
+/// Removes old data beside runs: unused judged bases, and logs of lanes run by hand. Without an
+/// age, removes bases that were unused for a day, and no logs. Returns the bytes of the removed
+/// logs.
 pub fn forget_beside(project: &Path, keep: &Retention) -> u64 {
-    let Some(age) = keep.age_ms.map(|age| Duration::from_millis(u64::try_from(age).unwrap_or(0))) else { return 0 };
-    forget_bases(project, age);
-    forget_lane_logs(project, age)
+    let age = keep.age_ms.map(|age| Duration::from_millis(u64::try_from(age).unwrap_or(0)));
+    forget_bases(project, age.unwrap_or_default());
+    age.map_or(0, |age| forget_lane_logs(project, age))
 }
 
 /// Returns the outcome for the row of a run.
