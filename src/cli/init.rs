@@ -191,6 +191,10 @@ fn print(detected: &DetectedLane, texts: &[(&str, String)]) -> Result<u8, CliErr
     let page: Vec<String> = all.map(|(name, text)| format!("# {name}\n{}", text.trim_end())).collect();
     super::output::print_data(&page.join("\n\n")).map_err(super::output::no_output)?;
     paint::say(&detected.remarks);
+    paint::line(&[(
+        Tone::Faint,
+        "no check was run: `fledge init` also runs each step, and leaves out those that cannot run here",
+    )]);
     Ok(0)
 }
 
