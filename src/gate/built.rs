@@ -1,9 +1,10 @@
 //! Build output that fledge keeps between rooms by default: cargo's, which contains every compiled
 //! dependency, and the folders in which CMake and Meson build. Only the run on the base fills it,
-//! never an agent. Pure, except for one look at a folder.
+//! never an agent. Pure, except for looks at a folder.
 
 use crate::lane::{Lane, RoomKind};
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 
 /// The maximum number of folders of build output in a project.
@@ -68,6 +69,14 @@ pub(super) fn is_start(folder: &Path) -> bool {
     folder.join(SIGN).is_file()
 }
 
+/// Returns whether builds at the path `at` can use a folder of build output. CMake and Meson write
+/// the path of the sources into their files, and refuse a folder with another path.
+pub(super) fn fits(folder: &Path, at: &Path) -> bool {
+    let named = ["CMakeCache.txt", "build.ninja"].map(|name| fs::read(folder.join(name)).ok());
+    let is_named = |text: &Vec<u8>| String::from_utf8_lossy(text).contains(&*at.to_string_lossy());
+    named.iter().flatten().all(is_named)
+}
+
 fn is_dir(dir: &str) -> bool {
     dir.is_empty() || dir.ends_with('/')
 }
@@ -100,6 +109,14 @@ mod tests {
         assert_eq!(built("steps: [{ run: cargo test }]", &paths), ["target"]);
         let two = ["native/Cargo.toml", "native/inner/Cargo.toml", "other/Cargo.toml", "not-Cargo.toml"];
         assert_eq!(built("steps: [{ run: make test }]", &two), ["native/target", "other/target"]);
+    }
+
+    #[test]
+    fn build_output_fits_where_it_names_the_path() {
+        let dir = crate::test_support::temp_dir();
+        assert!(fits(dir.path(), Path::new("/p/x")), "nothing names a path");
+        fs::write(dir.path().join("CMakeCache.txt"), "CMAKE_HOME_DIRECTORY:INTERNAL=/p/x\n").unwrap();
+        assert!(fits(dir.path(), Path::new("/p/x")) && !fits(dir.path(), Path::new("/p/y")));
     }
 
     #[test]

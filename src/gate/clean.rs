@@ -8,6 +8,7 @@ mod copy;
 mod layers;
 mod open;
 mod overlay;
+mod relocate;
 
 pub(super) use copy::copy_tree;
 pub(in crate::gate) use layers::LowerFolder;
@@ -15,6 +16,7 @@ use open::history_at;
 pub(in crate::gate) use overlay::Overlay;
 
 use super::base::LaneCaches;
+use super::built;
 use super::history;
 use super::holdout;
 use super::install::{INSTALLED, Installation};
@@ -159,7 +161,7 @@ impl CleanRoom {
         let history = room.write_files(site, wanted, stop).await?;
         // `install_dependencies` puts layers over caches that are complete.
         let has_layered_caches = site.has_layers && wanted.caches.is_some_and(|caches| !caches.is_open());
-        for (path, from) in room.cached(wanted) {
+        for (path, from) in room.cached(site, wanted) {
             if !has_layered_caches {
                 room.copy(site, &from, &path, stop).await?;
             }
@@ -267,11 +269,16 @@ impl CleanRoom {
     }
 
     /// Returns the kept folders of the lane, each with its path in the tree. Leaves out build
-    /// output where the tree itself has files at that path: then these files are judged.
-    fn cached(&self, wanted: RoomRequest<'_>) -> Vec<(String, PathBuf)> {
+    /// output where the tree itself has files at that path: then these files are judged. Also
+    /// leaves out build output that was made at another path.
+    fn cached(&self, site: &GateSite, wanted: RoomRequest<'_>) -> Vec<(String, PathBuf)> {
         let is_free = |path: &&String| wanted.lane.cache.contains(path) || !self.files().join(path.as_str()).exists();
         let found = |path: &String| Some((path.clone(), wanted.caches?.found(path)?));
-        wanted.lane.kept_folders().filter(is_free).filter_map(found).collect()
+        let at = &self.behind.at;
+        let fits = |(path, from): &(String, PathBuf)| {
+            *at == site.origin || wanted.lane.cache.contains(path) || built::fits(from, at)
+        };
+        wanted.lane.kept_folders().filter(is_free).filter_map(found).filter(fits).collect()
     }
 
     /// Copies a cache into the room, sharing blocks where the file system can.

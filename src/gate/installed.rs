@@ -5,6 +5,7 @@
 //! state before the agent started.
 
 mod made;
+mod restored;
 mod withheld;
 
 use super::clean::copy_tree;

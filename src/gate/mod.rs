@@ -313,7 +313,7 @@ impl Gate {
     /// Prepares the parts that all gate runs share while the agent works, so that the first gate
     /// run starts sooner. Ignores errors: the gate run tries again and reports them.
     pub async fn prepare(&self, site: &GateSite, stop: &CancellationToken) {
-        if self.lanes.iter().any(|lane| lane.room == RoomKind::Clean) && site.has_layers {
+        if self.lanes.iter().any(|lane| lane.room == RoomKind::Clean) {
             let _reported_by_the_gate =
                 futures_util::join!(self.checkout(site, stop), self.protected_of_base(site, stop));
         }

@@ -8,6 +8,10 @@ use crate::workspace::trees::TreesError;
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
+/// The maximum number of files that a room pins. Pinning a thousand files takes a fifth of a
+/// second.
+const MOST: usize = 2000;
+
 impl Gate {
     /// Returns the protected paths of a tree that stay unchanged in the room of a lane: those of
     /// [`Gate::watched`]. Returns none for a hold-out lane, because it may put its own tests among
@@ -19,25 +23,19 @@ impl Gate {
         tree: &TreeId,
         stop: &CancellationToken,
     ) -> Result<Vec<String>, TreesError> {
-        if lane.held_out.is_some() { Ok(Vec::new()) } else { self.watched(site, lane, tree, stop).await }
+        if lane.held_out.is_some() { Ok(Vec::new()) } else { self.watched(site, tree, stop).await }
     }
 
     /// Returns the protected paths of a tree, except for files that the base's own steps write.
     ///
-    /// With layers these are at most two thousand files, and new files may be made beside them. The
-    /// layer of a room shows each change of the other files. Without layers there are folders too,
-    /// unless the lane writes files itself.
+    /// These are at most [`MOST`] files, and new files may be made beside them. Changes of the
+    /// other files are found after each step.
     pub(super) async fn watched(
         &self,
         site: &GateSite,
-        lane: &Lane,
         tree: &TreeId,
         stop: &CancellationToken,
     ) -> Result<Vec<String>, TreesError> {
-        if !site.has_layers {
-            let paths = site.trees.paths(tree, stop).await?;
-            return Ok(self.policy.kept(&paths, !lane.writes));
-        }
         let mut protected = self.protected_of_base(site, stop).await?.clone();
         for change in site.trees.changes(&self.base, tree, stop).await? {
             if change.to_mode == 0 {
@@ -49,7 +47,7 @@ impl Gate {
         if let Some(base) = self.judged.get() {
             protected.retain(|path| !base.restless.contains(path));
         }
-        Ok(self.policy.pinned(protected))
+        Ok(self.policy.most_important(protected, MOST))
     }
 
     /// Returns the manifests that no step may write while these lanes run, because a later command

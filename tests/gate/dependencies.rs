@@ -1,7 +1,10 @@
 //! Dependencies installed beside the tree: a room has them as they were before the agent started,
 //! and nothing changes them.
 
-use crate::support::{Fledge, Model, say, shell};
+use crate::support::{BEHIND_LANDLOCK, Fledge, Model, Need, say, shell};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 /// A check that is a package of the project and writes a file into `node_modules`.
 const CHECK: &str = "grep -q right answer && echo run >> node_modules/cache";
@@ -68,6 +71,50 @@ fn a_lane_in_the_workspace_changes_no_package_either() {
     ended.must_be(0, "verified");
     assert_eq!(ended.file("node_modules/cache"), None, "{}", ended.story());
     assert_eq!(ended.file("node_modules/check/run").as_deref(), Some(CHECK));
+}
+
+#[test]
+fn a_lane_in_the_workspace_without_layers_has_the_packages_from_before() {
+    for (work, code) in [("true", 1), ("echo right > answer", 0)] {
+        let model = Model::new([shell(&format!("echo true > node_modules/check/run; {work}")), say("Done.")]);
+        let place = project(&model, &format!("room: in-place\n{LANE}")).arg("--sandbox=off").arg("--max-retries=0");
+        let ended = place.run();
+        ended.must_exit(code);
+        let said = "fledge put the dependencies back that were changed: node_modules";
+        assert!(ended.report().to_string().contains(said), "{}", ended.story());
+        assert_eq!(ended.file("node_modules/check/run").as_deref(), Some(CHECK), "{}", ended.story());
+    }
+}
+
+#[test]
+fn an_environment_of_python_names_the_room_that_it_is_copied_to() {
+    long_test!();
+    if !Need::has_program("python3") {
+        return Need::Python.lacks("no python3");
+    }
+    let check = |starter: &[&str], sandbox: &str| {
+        let model = Model::new([shell("echo 'RIGHT = True' > src/own.py"), say("Done.")]);
+        let place = Fledge::simple(&model).lane("verify", "steps: [{ name: check, run: .venv/bin/check }]");
+        let place =
+            place.file(".gitignore", ".venv\n").file("pyproject.toml", "").file("src/own.py", "RIGHT = False\n");
+        let root = place.workspace().canonicalize().unwrap();
+        let made = Command::new("python3").args(["-m", "venv", "--without-pip", ".venv"]).current_dir(&root).status();
+        if !made.unwrap().success() {
+            return Need::Python.lacks("no module venv");
+        }
+        let (root, environment) = (root.display().to_string(), root.join(".venv"));
+        let library = fs::read_dir(environment.join("lib")).unwrap().next().unwrap().unwrap().path();
+        fs::write(library.join("site-packages/own.pth"), format!("{root}/src\n")).unwrap();
+        let own = "import os, own\nassert own.RIGHT and own.__file__.startswith(os.getcwd()), own.__file__\n";
+        fs::write(environment.join("bin/check"), format!("#!{root}/.venv/bin/python\n{own}")).unwrap();
+        fs::set_permissions(environment.join("bin/check"), Permissions::from_mode(0o755)).unwrap();
+        place.arg(&format!("--sandbox={sandbox}")).under(starter).run().must_be(0, "verified");
+    };
+    check(&[], "auto");
+    check(&[], "off");
+    if Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|it| it.success()) {
+        check(BEHIND_LANDLOCK, "auto");
+    }
 }
 
 #[test]

@@ -1,9 +1,20 @@
 //! Writes inside a room: how the sandbox and the gate treat them.
 
-use crate::support::{BEHIND_LANDLOCK, Fledge, Model, Need, say, shell, write};
+use crate::support::{BEHIND_LANDLOCK, Fledge, Model, Need, WITHOUT_LAYERS, say, shell, write};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+
+/// Calls a function with the starters of programs for each kind of room: layers behind bubblewrap,
+/// copies behind it, and copies behind Landlock.
+fn in_each_kind_of_room(check: impl Fn(&[&str])) {
+    check(&[]);
+    if Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|it| it.success()) {
+        [WITHOUT_LAYERS, BEHIND_LANDLOCK].into_iter().for_each(check);
+    } else {
+        Need::Landlock.lacks("no `unshare`");
+    }
+}
 
 #[test]
 fn what_one_step_makes_does_not_steer_the_next() {
@@ -40,13 +51,15 @@ fn no_step_writes_a_manifest_even_where_a_later_one_puts_it_back() {
 #[test]
 fn tests_write_beside_themselves_whatever_the_agent_has_added() {
     long_test!();
-    for added in ["true", "echo new > tests/new.sh", "mkdir -p tests/more; echo new > tests/more/data"] {
-        let model = Model::new([shell(&format!("touch done; {added}")), say("Done.")]);
-        let lane = "steps: [{ name: test, run: sh tests/check.sh }]";
-        let check = "echo out > tests/out && echo out > tests/data/out && test -f done";
-        let run = Fledge::simple(&model).file("tests/check.sh", check).file("tests/data/in", "in");
-        run.lane("verify", lane).run().must_be(0, "verified");
-    }
+    in_each_kind_of_room(|starter| {
+        for added in ["true", "echo new > tests/new.sh", "mkdir -p tests/more; echo new > tests/more/data"] {
+            let model = Model::new([shell(&format!("touch done; {added}")), say("Done.")]);
+            let lane = "steps: [{ name: test, run: sh tests/check.sh }]";
+            let check = "echo out > tests/out && echo out > tests/data/out && test -f done";
+            let run = Fledge::simple(&model).file("tests/check.sh", check).file("tests/data/in", "in");
+            run.lane("verify", lane).under(starter).run().must_be(0, "verified");
+        }
+    });
 }
 
 #[test]
@@ -115,12 +128,7 @@ fn tests_are_not_swapped_even_for_a_while() {
 #[test]
 fn folders_of_tests_are_neither_moved_nor_closed_even_for_a_while() {
     long_test!();
-    if Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|it| it.success()) {
-        changes_of_folders_are_seen(BEHIND_LANDLOCK);
-    } else {
-        Need::Landlock.lacks("no `unshare`");
-    }
-    changes_of_folders_are_seen(&[]);
+    in_each_kind_of_room(changes_of_folders_are_seen);
 }
 
 fn changes_of_folders_are_seen(starter: &[&str]) {

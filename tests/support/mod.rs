@@ -34,7 +34,7 @@ pub(crate) use schemas::{must_be_batch_report, must_be_eval_report, must_fit_clo
 
 pub(crate) use processes::{WAYS, children_with, fleeing, must_be_gone, running_with, sleepers, unique};
 pub(crate) use pty::open_terminal;
-pub(crate) use requirements::{BEHIND_LANDLOCK, Need};
+pub(crate) use requirements::{BEHIND_LANDLOCK, Need, WITHOUT_LAYERS};
 pub(crate) use sampling::{Part, amount, dice, draw, is_drawn, is_table_drawn, is_whole, seed, wanted_rows};
 pub(crate) use times::record_time;
 pub(crate) use waiting::{PATIENCE, SOON, becomes, becomes_by, read_some, until};

@@ -19,6 +19,19 @@ pub(crate) const BEHIND_LANDLOCK: &[&str] = &[
     "sh",
 ];
 
+/// Starts a program whose state is on an overlay, where no other overlay can write. So rooms behind
+/// bubblewrap have no layers. Afterwards the state is where other tests expect it.
+pub(crate) const WITHOUT_LAYERS: &[&str] = &[
+    "unshare",
+    "-rm",
+    "sh",
+    "-c",
+    "s=$FLEDGE_STATE_DIR; mkdir -p $s $s.low $s.up $s.work || exit 99
+     mount -t overlay -o userxattr,lowerdir=$s.low,upperdir=$s.up,workdir=$s.work overlay $s || exit 99
+     \"$@\"; code=$?; umount $s && cp -a $s.up/. $s/ || exit 99; exit $code",
+    "sh",
+];
+
 /// A requirement that a machine can lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {

@@ -1,6 +1,7 @@
 //! Layers over the folders of a room: installed dependencies, build output and caches of tools.
 //! Also pins for protected files.
 
+use super::relocate::relocate;
 use super::{CleanRoom, RoomDependencies, RoomError, RoomRequest, clear, is_real};
 use crate::gate::installed::reached;
 use crate::gate::{GateSite, built};
@@ -44,7 +45,7 @@ impl CleanRoom {
                 layer.between = installation.map_or(Vec::new(), |it| it.layers_over(&path));
                 self.layers.push((LowerFolder::Workspace(path), layer.clone()));
             }
-            let kept = self.cached(wanted).into_iter().filter(|_| wanted.caches.is_some_and(|it| !it.is_open()));
+            let kept = self.cached(site, wanted).into_iter().filter(|_| wanted.caches.is_some_and(|it| !it.is_open()));
             let new = installation.iter().flat_map(|it| it.whole()).filter(|(path, _)| is_wanted(path));
             for (path, lower) in kept.chain(new.map(|(path, lower)| (path.clone(), lower))) {
                 let at = files.join(&path);
@@ -59,12 +60,12 @@ impl CleanRoom {
             mounts.pins.sort_by(|one, other| one.at.cmp(&other.at).then(other.read_only.cmp(&one.read_only)));
             mounts.pins.dedup_by(|one, other| one.at == other.at);
         } else {
-            let new: BTreeMap<&String, PathBuf> = installation.iter().flat_map(|it| it.whole()).collect();
-            let before = wanted.gate.installed.folders.iter().map(|path| (path, site.ignored.join(path)));
-            let folders: BTreeMap<&String, PathBuf> = before.chain(new).collect();
+            let folders = wanted.gate.installed.copies(&site.ignored, installation);
             for (path, from) in folders.into_iter().filter(|(path, _)| is_wanted(path)) {
-                if reached(&self.files(), path).is_some() && from.is_dir() {
+                if let Some(copy) = reached(&self.files(), path).filter(|_| from.is_dir()) {
                     self.copy(site, &from, path, stop).await?;
+                    relocate(&copy, &site.origin, &self.behind.at)
+                        .map_err(|source| RoomError::Io { path: copy, source })?;
                 }
             }
         }
@@ -166,7 +167,7 @@ fn compiled(files: &Path, kept: &[String]) -> io::Result<Vec<PinnedPath>> {
 
 /// Returns pins for protected files of a room and for each folder above them. Nothing can move or
 /// cover a pinned path, not even for a moment. New files can be made beside it.
-fn pins(files: &Path, kept: &[String]) -> Vec<PinnedPath> {
+pub(super) fn pins(files: &Path, kept: &[String]) -> Vec<PinnedPath> {
     let kept: Vec<&String> = kept.iter().filter(|path| is_real(&files.join(path))).collect();
     let folders = kept.iter().flat_map(|path| Path::new(path.as_str()).ancestors().skip(1));
     let folders: BTreeSet<&Path> = folders.filter(|folder| !folder.as_os_str().is_empty()).collect();

@@ -1,12 +1,13 @@
 //! The paths that the sandbox of a room lets through: its files, the downloads of its toolchains
 //! and the history of its base.
 
-use super::{CleanRoom, RoomDependencies, RoomError, RoomRequest, is_real};
+use super::layers::pins;
+use super::{CleanRoom, RoomDependencies, RoomError, RoomRequest};
 use crate::gate::GateSite;
 use crate::gate::install;
 use crate::gate::names::has_name;
 use crate::gate::planted::word;
-use crate::process::sandbox::{Mount, SandboxKind};
+use crate::process::sandbox::{Mount, PinnedPath, SandboxKind};
 use crate::workspace::replica::KeptHistory;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,9 @@ const FETCHED: [(&str, &str); 5] = [
 /// The folder, below the home, in which a room behind bubblewrap sees these downloads.
 const FETCHED_AT: &str = ".fledge-fetched";
 
+/// The maximum number of files that a room without layers protects by mounts. bubblewrap reads all
+/// mounts again for each one.
+const MOST_MOUNTED: usize = 200;
 /// The path at which a room behind bubblewrap sees the history of its base.
 const HISTORY_AT: &str = "/tmp/.fledge-history";
 
@@ -56,9 +60,9 @@ impl CleanRoom {
         rules.home = home.clone();
         if site.sandbox.kind() == SandboxKind::Bubblewrap {
             rules.mounts.push(Mount { from: self.files.clone(), at: at.clone(), writable: true });
-            let kept = wanted.kept.iter().filter(|path| !site.has_layers && is_real(&files.join(path)));
-            let kept = kept.map(|path| Mount { from: self.files.join(path), at: at.join(path), writable: false });
-            rules.mounts.extend(kept);
+            if !site.has_layers {
+                rules.mounts.extend(protecting(&files, &at, wanted));
+            }
         } else {
             rules.writable.push(files);
         }
@@ -115,6 +119,17 @@ impl CleanRoom {
         // A room at the path of the user's checkout already covers the user's `.git`.
         rules.hidden.extend(Some(source.common().to_owned()).filter(|common| !common.starts_with(&self.behind.at)));
     }
+}
+
+/// Returns mounts that protect the most important of the room's protected files, for a room without
+/// layers. Each folder above them is a mount too, so nothing can move it.
+fn protecting(files: &Path, at: &Path, wanted: RoomRequest<'_>) -> Vec<Mount> {
+    let kept = wanted.gate.policy.most_important(wanted.kept.iter().cloned().collect(), MOST_MOUNTED);
+    let mount = |PinnedPath { at: from, read_only }| {
+        let at = at.join(from.strip_prefix(files).ok()?);
+        Some(Mount { from, at, writable: !read_only })
+    };
+    pins(files, &kept).into_iter().filter_map(mount).collect()
 }
 
 /// Returns the path at which a room sees the history of its base. Returns `None` where that is the

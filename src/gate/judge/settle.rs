@@ -172,14 +172,24 @@ impl GateRun<'_> {
         if lane.room == RoomKind::InPlace {
             let installed = &self.gate.installed;
             let ready = self.ready(lane, tree, record).await?;
-            let view = self.site.view_in_place(lane, installed, ready.installation.as_deref()).await?;
+            let installation = ready.installation.as_deref();
+            let view = self.site.view_in_place(lane, installed, installation).await?;
+            let restored = installed.restore(lane, (self.site, installation), self.stop).await?;
+            let note = format!(
+                "for lane `{}`, which runs in the workspace, fledge put the dependencies back that were changed: {}",
+                lane.name,
+                named(&restored)
+            );
+            if !restored.is_empty() && !record.notes.contains(&note) {
+                record.notes.push(note);
+            }
             let place = self.site.in_place(lane, (installed, view.as_ref()), logs);
             let outcome = self.site.run(lane, place, self.stop, on_step).await;
             return Ok(LaneRan { outcome, room: None, written: Vec::new(), kept: Vec::new() });
         }
         let ready = self.ready(lane, tree, record).await?;
         let ReadyRoom { caches, dependencies } = ready.borrowed();
-        let watched = self.gate.watched(self.site, lane, tree, self.stop).await?;
+        let watched = self.gate.watched(self.site, tree, self.stop).await?;
         let kept = if lane.held_out.is_some() { Vec::new() } else { watched.clone() };
         let wanted =
             RoomRequest { lane, tree, base: self.gate.base(), caches, dependencies, kept: &kept, gate: self.gate };

@@ -61,11 +61,6 @@ use tests_named::BaseTests;
 use unused_parts::ComparedParts;
 pub(super) use vendored::{REPLACES, VENDORED};
 
-/// The maximum number of paths that a room protects by mounts. Each mount costs time.
-const MOST_KEPT: usize = 200;
-/// The maximum number of files that a room pins. Pinning a thousand files takes a fifth of a
-/// second.
-const MOST_PINNED: usize = 2000;
 /// Reason for protecting what the user has named.
 const SAID: &str = "the task or the project protects it";
 
@@ -343,34 +338,13 @@ impl Policy {
         named::is_source(path) || named::is_script(path)
     }
 
-    /// Returns the files to pin among these. Above the limit, tests are dropped first.
-    pub fn pinned(&self, protected: BTreeSet<String>) -> Vec<String> {
+    /// Returns at most `most` of these files. Tests are dropped first.
+    pub fn most_important(&self, protected: BTreeSet<String>, most: usize) -> Vec<String> {
         let is_test = |path: &str| self.rule(path).is_some_and(is_a_test);
         let (tests, others): (Vec<String>, Vec<String>) = protected.into_iter().partition(|path| is_test(path));
-        let mut pinned: Vec<String> = others.into_iter().chain(tests).take(MOST_PINNED).collect();
+        let mut pinned: Vec<String> = others.into_iter().chain(tests).take(most).collect();
         pinned.sort();
         pinned
-    }
-
-    /// Returns the protected paths of a tree, up to the limit on mounts. With `folders`, a fully
-    /// protected folder replaces its files. Above the limit, single files are dropped first, tests
-    /// before others.
-    pub fn kept(&self, tree: &[String], folders: bool) -> Vec<String> {
-        let is_kept = |path: &str| self.rule(path).is_some();
-        let open: BTreeSet<&str> =
-            tree.iter().filter(|path| !is_kept(path)).flat_map(|path| folders_of(path)).collect();
-        let whole =
-            |path: &'_ str| folders_of(path).find(|folder| folders && !open.contains(folder)).map(ToOwned::to_owned);
-        let mut kept: BTreeSet<(u8, String)> = BTreeSet::new();
-        for path in tree.iter().filter(|path| is_kept(path)) {
-            let is_single_test = || self.rule(path).is_some_and(is_a_test);
-            kept.insert(
-                whole(path).map_or_else(|| (1 + u8::from(is_single_test()), path.clone()), |folder| (0, folder)),
-            );
-        }
-        let mut kept: Vec<String> = kept.into_iter().take(MOST_KEPT).map(|(_, path)| path).collect();
-        kept.sort();
-        kept
     }
 }
 

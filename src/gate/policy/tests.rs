@@ -51,6 +51,10 @@ const BASE: &[(&str, &str)] = &[
     ("pkg/a_test.go", ""),
     ("pkg/a.go", ""),
     ("spec/models/a_spec.rb", ""),
+    ("lua/a_spec.lua", ""),
+    ("web/src/b_spec.ts", ""),
+    ("Calc.Tests/Cases.cs", ""),
+    ("accept/sums.robot", ""),
     ("src/test/java/ATest.java", ""),
     ("web/__snapshots__/a.snap", ""),
     ("pkg/testdata/in.txt", ""),
@@ -219,6 +223,10 @@ fn tests_of_the_base_stay_whatever_their_ecosystem_and_new_ones_may_come() {
         "web/src/a.test.tsx",
         "pkg/a_test.go",
         "spec/models/a_spec.rb",
+        "lua/a_spec.lua",
+        "web/src/b_spec.ts",
+        "Calc.Tests/Cases.cs",
+        "accept/sums.robot",
         "src/test/java/ATest.java",
         "web/__snapshots__/a.snap",
         "pkg/testdata/in.txt",
@@ -353,27 +361,10 @@ fn a_frozen_policy_is_the_same_again_and_twenty_thousand_tests_cost_no_time() {
 }
 
 #[test]
-fn what_is_kept_in_a_room_is_folders_where_all_in_them_is_and_never_too_much() {
-    let policy = policy(&[]);
-    let tree = ["lanes/a.yaml", "lanes/b.yaml", "pkg/a.go", "pkg/a_test.go", "tests/api.rs", "tests/support/mod.rs"];
-    let mut tree: Vec<String> = tree.map(str::to_owned).into();
-    assert_eq!(policy.kept(&tree, true), ["lanes", "pkg/a_test.go", "tests"]);
-    assert_eq!(
-        policy.kept(&tree, false),
-        ["lanes/a.yaml", "lanes/b.yaml", "pkg/a_test.go", "tests/api.rs", "tests/support/mod.rs"]
-    );
-    tree.push("tests/new.rs".into());
-    assert_eq!(policy.kept(&tree, true), ["lanes", "pkg/a_test.go", "tests/api.rs", "tests/support"]);
-    tree.extend((0..4000).flat_map(|number| [format!("conf{number}/x"), format!("conf{number}/Makefile")]));
-    let kept = policy.kept(&tree, true);
-    assert_eq!((kept.len(), kept.contains(&"lanes".into()), kept.contains(&"tests/api.rs".into())), (200, true, false));
-}
-
-#[test]
-fn two_thousand_files_are_pinned_in_a_room_and_tests_are_left_out_first() {
+fn of_too_many_protected_files_tests_are_left_out_first() {
     let tests = (0..3000).map(|number| format!("tests/case_{number}.rs"));
     let policy = Policy::freeze(tests.clone().chain(["lanes/a.yaml".into()]), &[], &[], &[], &mut |_| None).unwrap();
-    let pinned = policy.pinned(tests.chain(["lanes/a.yaml".into()]).collect());
+    let pinned = policy.most_important(tests.chain(["lanes/a.yaml".into()]).collect(), 2000);
     assert_eq!((pinned.len(), pinned.contains(&"lanes/a.yaml".into())), (2000, true));
-    assert_eq!(policy.pinned([("tests/case_1.rs".to_owned())].into()), ["tests/case_1.rs"]);
+    assert_eq!(policy.most_important([("tests/case_1.rs".to_owned())].into(), 2000), ["tests/case_1.rs"]);
 }
