@@ -11,7 +11,7 @@ mod setup;
 
 pub use error::BaseError;
 pub(super) use keep::{kept, remember};
-pub(super) use planted::{AutoCanaries, AutoCanary, KindCanary, plant};
+pub(super) use planted::{AutoCanaries, KindCanary, StepKinds, plant};
 pub(super) use setup::set_up;
 
 use super::built::is_start;
@@ -19,7 +19,7 @@ use super::canary::{self, SeenShare};
 use super::clean::{CleanRoom, RoomDependencies, RoomError, RoomRequest, copy_tree};
 use super::evidence::{Evidence, PrintedCounts, StepEvidence};
 use super::folder_watch::FolderWatch;
-use super::logs::{counted, failure_words};
+use super::logs::{counted, says_failure, words};
 use super::planted::{CanaryRun, KnownSightings};
 use super::policy::Policy;
 use super::room_watcher::RoomWatcher;
@@ -90,8 +90,12 @@ impl BaseVerdict {
     async fn failure_words(&self, lane: &Lane) -> BTreeSet<String> {
         let failed = self.steps.iter().filter(|step| step.lane == lane.name && step.status.is_failure());
         let logs: Vec<String> = failed.filter_map(|step| step.log.clone()).collect();
-        let words = move || logs.iter().flat_map(|log| failure_words(Path::new(log))).collect();
-        tokio::task::spawn_blocking(words).await.unwrap_or_default()
+        words_in(logs, says_failure).await
+    }
+
+    /// Returns whether a step of a lane failed.
+    fn fails_in(&self, lane: &Lane) -> bool {
+        self.steps.iter().any(|step| step.lane == lane.name && step.status.is_failure())
     }
 
     /// Returns the names of those failures that the base has too.
@@ -355,6 +359,12 @@ async fn judge_lane(
         room.close().await;
     }
     Ok(outcome.steps)
+}
+
+/// Returns the words in the lines of these logs for which `is_read` holds.
+pub(super) async fn words_in(logs: Vec<String>, is_read: fn(&str) -> bool) -> BTreeSet<String> {
+    let all = move || logs.iter().flat_map(|log| words(Path::new(log), is_read)).collect();
+    tokio::task::spawn_blocking(all).await.unwrap_or_default()
 }
 
 /// Returns whether a file that a step wrote has the same content as in the tree.

@@ -11,8 +11,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// The signs of lines that report failed tests.
-pub(super) const FAILURES: [&str; 2] = ["FAIL", "ERROR"];
-/// The maximum number of words of such lines.
+const FAILURES: [&str; 2] = ["FAIL", "ERROR"];
+/// The maximum number of words that are read.
 const MOST_WORDS: usize = 10_000;
 
 /// Counts the tests in a log. A log that cannot be read counts nothing.
@@ -43,12 +43,17 @@ pub(super) fn has_line(log: &Path, is_one: impl Fn(&str) -> bool) -> bool {
     found
 }
 
-/// Returns the words in the lines of a log that report failures, up to [`MOST_WORDS`].
-pub(super) fn failure_words(log: &Path) -> BTreeSet<String> {
+/// Returns whether a line reports a failed test.
+pub(super) fn says_failure(line: &str) -> bool {
+    FAILURES.iter().any(|sign| line.contains(sign))
+}
+
+/// Returns the words in the lines of a log for which `is_read` holds, up to [`MOST_WORDS`].
+pub(super) fn words(log: &Path, is_read: fn(&str) -> bool) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     let _what_was_read_counts = each_line(log, |line, _| {
         let line = clean(line);
-        if FAILURES.iter().any(|sign| line.contains(sign)) {
+        if is_read(&line) {
             words.extend(line.split(|letter: char| !letter.is_alphanumeric() && letter != '_').map(ToOwned::to_owned));
         }
         if words.len() < MOST_WORDS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

@@ -3,16 +3,18 @@
 
 use super::{BaseError, BaseVerdict, keep};
 use crate::error_chain::chain;
+use crate::gate::evidence::Evidence;
 use crate::gate::planted::{CanaryError, CanaryRun, KnownSightings};
 use crate::gate::recognized::{is_needless, kinds_in_command};
 use crate::gate::{Gate, GateSite};
 use crate::lane::{CanaryTerms, Lane, RoomKind, Step};
+use crate::verdict::Ruling;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use tokio_util::sync::CancellationToken;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// The file in the folder of a base.
 const FILE: &str = "canaries.json";
 
@@ -26,19 +28,62 @@ pub(in crate::gate) struct AutoCanaries {
 /// The reports of a lane on failures that fledge planted in the base.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::gate) struct AutoCanary {
-    /// The kinds of tests of which the lane reports failures.
+    /// The kinds of tests of which the lane reports failures, and those whose reports the base
+    /// cannot show.
     pub(in crate::gate) kinds: BTreeMap<CanaryTerms, KindCanary>,
     /// The reasons why kinds are not planted in the work.
     pub(in crate::gate) lacking: Vec<String>,
+    /// True if the lane's checks fail on the base, so that it may have run no test there.
+    pub(in crate::gate) has_failed: bool,
 }
 
 /// The reports of a lane on planted failures of a kind.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::gate) struct KindCanary {
-    /// For each planted test, by key: true if the lane reports its failure.
+    /// For each planted test, by key: true if the lane reports its failure. Empty if the base
+    /// cannot show that.
     pub(in crate::gate) by_key: BTreeMap<String, bool>,
     /// The names of the steps that do not run with planted tests.
     pub(in crate::gate) skipped: BTreeSet<String>,
+}
+
+/// Returns whether tests of a kind run only if the whole program compiles. A lane that reports none
+/// of them on a failing base may do so once the work compiles. They are also planted in the files
+/// of existing tests, so a lane that runs only some files runs some of them.
+fn is_compiled(kind: &CanaryTerms) -> bool {
+    matches!(kind, CanaryTerms::CargoTest | CanaryTerms::GoTest | CanaryTerms::Junit | CanaryTerms::CppTest)
+}
+
+/// The kinds of tests that the steps of a lane run, by their commands and their output.
+pub(in crate::gate) struct StepKinds<'l>(Vec<(&'l Step, BTreeSet<CanaryTerms>)>);
+
+impl<'l> StepKinds<'l> {
+    pub(in crate::gate) fn of(lane: &'l Lane, evidence: &Evidence) -> Self {
+        let of_step = |step: &'l Step| {
+            let mut kinds = evidence.kinds(&lane.name, &step.name);
+            kinds.append(&mut kinds_in_command(&step.run));
+            (step, kinds)
+        };
+        Self(lane.steps.iter().map(of_step).collect())
+    }
+
+    fn all(&self) -> BTreeSet<CanaryTerms> {
+        self.0.iter().flat_map(|(_, kinds)| kinds.iter().cloned()).collect()
+    }
+
+    /// Returns the compiled kinds whose reports the base cannot show, for planting in the work.
+    pub(in crate::gate) fn unknown(&self) -> impl Iterator<Item = (CanaryTerms, KindCanary)> {
+        let kinds = self.all().into_iter().filter(is_compiled);
+        kinds.map(|kind| (kind.clone(), KindCanary { by_key: BTreeMap::new(), skipped: self.skipped(&kind) }))
+    }
+
+    /// Returns the names of the steps that do not run with planted tests of a kind.
+    fn skipped(&self, kind: &CanaryTerms) -> BTreeSet<String> {
+        let is_skipped = |(step, kinds): &&(&Step, BTreeSet<CanaryTerms>)| {
+            if kinds.is_empty() { is_needless(&step.run, kind) } else { !kinds.contains(kind) }
+        };
+        self.0.iter().filter(is_skipped).map(|(step, _)| step.name.clone()).collect()
+    }
 }
 
 /// Returns what the lanes report of failures that are planted in the base. Plants them now if that
@@ -92,13 +137,9 @@ async fn of_lane(
         canary.lacking.push("the lane runs in the workspace".into());
         return Ok(canary);
     }
-    let of_step = |step: &Step| {
-        let mut kinds = base.evidence.kinds(&lane.name, &step.name);
-        kinds.append(&mut kinds_in_command(&step.run));
-        kinds
-    };
-    let steps: Vec<(&Step, BTreeSet<CanaryTerms>)> = lane.steps.iter().map(|step| (step, of_step(step))).collect();
-    let kinds: BTreeSet<CanaryTerms> = steps.iter().flat_map(|(_, kinds)| kinds.iter().cloned()).collect();
+    let steps = StepKinds::of(lane, &base.evidence);
+    let kinds = steps.all();
+    canary.has_failed = base.ruling == Ruling::Failed && base.fails_in(lane);
     if kinds.is_empty() {
         canary.lacking.push("its test runner is not recognized".into());
     }
@@ -107,10 +148,7 @@ async fn of_lane(
         let lane = Lane { canary: kind.clone(), ..lane.clone() };
         let logs = site.logs.join("base").join(format!("{}-canary-{}", lane.name, kind.word()));
         let caches = base.caches(&lane);
-        let is_skipped = |(step, kinds): &&(&Step, BTreeSet<CanaryTerms>)| {
-            if kinds.is_empty() { is_needless(&step.run, &kind) } else { !kinds.contains(&kind) }
-        };
-        let skipped: BTreeSet<String> = steps.iter().filter(is_skipped).map(|(step, _)| step.name.clone()).collect();
+        let skipped = steps.skipped(&kind);
         let run = CanaryRun {
             gate,
             site,
@@ -124,6 +162,10 @@ async fn of_lane(
             stop,
         };
         let why = match run.sightings(logs).await {
+            Ok(sightings) if sightings.has_none() && canary.has_failed && is_compiled(&kind) => {
+                canary.kinds.insert(kind, KindCanary { by_key: BTreeMap::new(), skipped });
+                continue;
+            }
             Ok(sightings) if sightings.has_none() => {
                 format!("it reports no failing test of the kind `{}` that is planted in the base", kind.word())
             }

@@ -11,7 +11,7 @@ pub(super) use altered::{AlteredTests, altered_key};
 pub(super) use places::PlantingPlaces;
 pub(super) use sightings::{CanarySightings, SeenShare};
 
-use super::logs::FAILURES;
+use super::logs::says_failure;
 use super::names::has_name;
 use crate::lane::CanaryTerms;
 use crate::verdict::StepStatus;
@@ -59,6 +59,13 @@ struct Part {
     open: String,
     plants: Vec<PlantedTest>,
     close: &'static str,
+}
+
+impl PlantedTest {
+    /// Returns whether the test needs nothing of the project.
+    pub(super) fn is_plain(&self) -> bool {
+        self.group.ends_with(&format!(": {}", texts::PLAIN))
+    }
 }
 
 impl PlantedFile {
@@ -288,7 +295,7 @@ pub(super) fn says_failed(line: &str, plant: &PlantedTest, is_base: bool) -> boo
     const SIGNS: [&str; 8] = ["FAIL", "ERROR", "error", "not ok", "✖", "✗", "-->", " panicked at "];
     if let Some(whole) = &plant.altered {
         let name = if is_base { &plant.name } else { whole };
-        return FAILURES.iter().any(|sign| line.contains(sign)) && has_name(line, name);
+        return says_failure(line) && has_name(line, name);
     }
     let lower = line.to_lowercase();
     let names_it =

@@ -20,6 +20,9 @@ pub(in crate::gate) struct CanarySightings {
     seen: BTreeSet<String>,
     /// The search ended early, so seen failures may still hide others.
     is_cut: bool,
+    /// Only plain tests are planted, because the lane failed for another reason with those that use
+    /// the project's assertions.
+    is_plain: bool,
 }
 
 impl CanarySightings {
@@ -44,6 +47,16 @@ impl CanarySightings {
     /// Returns true if the lane has seen no planted failure.
     pub(in crate::gate) fn has_none(&self) -> bool {
         self.seen.is_empty()
+    }
+
+    /// Notes that only plain tests are planted.
+    pub(in crate::gate) fn only_plain(self) -> Self {
+        Self { is_plain: true, ..self }
+    }
+
+    /// Returns whether only plain tests are planted.
+    pub(in crate::gate) fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
     /// Notes that further rooms would show more failures.

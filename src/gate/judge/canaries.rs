@@ -1,9 +1,9 @@
 //! The check that a lane sees planted failures in the work.
 
 use super::{EarlyEnd, GateRun, JudgeRecord};
-use crate::gate::base::{AutoCanary, BaseError, BaseVerdict, KindCanary};
+use crate::gate::base::{BaseError, BaseVerdict, KindCanary, StepKinds, words_in};
 use crate::gate::canary::{CanarySightings, SeenShare};
-use crate::gate::planted::{CanaryRun, EITHER, KnownSightings, ReadyRoom};
+use crate::gate::planted::{CanaryError, CanaryRun, EITHER, KnownSightings, ReadyRoom};
 use crate::id::TreeId;
 use crate::lane::{CanaryTerms, Lane};
 use crate::verdict::Ruling;
@@ -12,6 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The maximum number of planted failures that a message names.
 const NAMED: usize = 5;
 const SILENCED: &str = "its tests are silenced";
+/// The reason if the base could not show whether the lane reports planted tests.
+const UNSHOWN: &str = "its tests are silenced, or it runs none of the tests that fledge looks for (then set `canary: none`); \
+    the checks of the base ran none that could show it";
+/// The note on a lane that reports only plain planted tests.
+const PLAIN: &str = "reported planted failing tests, but only without the project's own assertions: with them it failed for another reason";
 static NONE: BTreeSet<String> = BTreeSet::new();
 
 impl GateRun<'_> {
@@ -32,7 +37,10 @@ impl GateRun<'_> {
     /// beside a failure that it sees.
     pub(super) async fn canary(&self, lane: &Lane, tree: &TreeId, record: &mut JudgeRecord) -> Result<(), EarlyEnd> {
         match &lane.canary {
-            CanaryTerms::None => Ok(()),
+            CanaryTerms::None => {
+                record.without_canary.insert(lane.name.clone(), "turned off in the lane".into());
+                Ok(())
+            }
             CanaryTerms::Auto => self.auto_canary(lane, tree, record).await,
             _ => self.chosen_canary(lane, tree, record).await,
         }
@@ -60,7 +68,8 @@ impl GateRun<'_> {
         Ok(())
     }
 
-    /// Plants the kinds of failing tests that the lane reported on the base. Without the result of
+    /// Plants the kinds of failing tests that the lane reported on the base. If the checks fail on
+    /// the base, also plants compiled kinds that the base could not report. Without the result of
     /// the base, nothing is planted.
     async fn auto_canary(&self, lane: &Lane, tree: &TreeId, record: &mut JudgeRecord) -> Result<(), EarlyEnd> {
         // The base has no work that could silence tests.
@@ -68,29 +77,58 @@ impl GateRun<'_> {
             return Ok(());
         }
         let planted = self.gate.auto_canaries(self.site, self.stop).await?;
-        let Some(AutoCanary { kinds, lacking }) = planted.as_ref().and_then(|all| all.lanes.get(&lane.name)) else {
+        let Some(canary) = planted.as_ref().and_then(|all| all.lanes.get(&lane.name)) else {
             record.without_canary.insert(lane.name.clone(), "the base was not judged".into());
             return Ok(());
         };
-        if kinds.is_empty() {
-            record.without_canary.insert(lane.name.clone(), lacking.join("; "));
-            return Ok(());
+        let mut kinds = canary.kinds.clone();
+        if canary.has_failed {
+            let shown = StepKinds::of(lane, &record.evidence);
+            for (kind, unknown) in shown.unknown() {
+                kinds.entry(kind).or_insert(unknown);
+            }
         }
-        let base = self.gate.judged.get().map(|base| base.as_ref());
+        let (base, mut lacking) = (self.gate.judged.get().map(|base| base.as_ref()), canary.lacking.clone());
         let changes = self.site.trees.changes(self.gate.base(), tree, self.stop).await?;
         let falls_back = changes.iter().any(|change| self.gate.policy.opens_tests_in(&change.path));
+        let is_unknown = kinds.values().any(|kind| kind.by_key.is_empty());
+        let own = record.steps.iter().filter(|step| step.lane == lane.name && is_unknown);
+        let ran = words_in(own.filter_map(|step| step.log.clone()).collect(), |_| true).await;
+        let mut is_seen = !kinds.is_empty() && tree == self.gate.base();
         for (kind, KindCanary { by_key, skipped }) in kinds.iter().filter(|_| tree != self.gate.base()) {
             let lane = Lane { canary: kind.clone(), ..lane.clone() };
             let ready = self.ready(&lane, tree, record).await?;
             let logs = self.logs(&format!("{}-canary-{}", lane.name, kind.word()));
-            let run = self.canary_run(&lane, tree, known(base, Some(by_key)), ready.borrowed());
-            let sightings = CanaryRun { skipped, falls_back, alters: Some(&NONE), ..run }.sightings(logs).await?;
-            let missed = match sightings.share(Some(by_key)) {
+            let by_key = Some(by_key).filter(|by_key| !by_key.is_empty());
+            let run = self.canary_run(&lane, tree, known(base, by_key), ready.borrowed());
+            let alters = Some(if by_key.is_some() { &NONE } else { &ran });
+            let sightings = match (CanaryRun { skipped, falls_back, alters, ..run }.sightings(logs).await, by_key) {
+                (Err(CanaryError::NoPlace { why, .. }), None) => {
+                    lacking.extend(Some(why).filter(|why| !canary.lacking.contains(why)));
+                    continue;
+                }
+                (sightings, _) => sightings?,
+            };
+            // A test of C++ is planted beside those that it imitates, so it compiles like them.
+            let may_be_plain = by_key.is_some() || *kind != CanaryTerms::CppTest;
+            let missed = match sightings.share(by_key) {
+                SeenShare::All if sightings.is_plain() && !may_be_plain => {
+                    Some(format!("planted failing tests with the project's own assertions: {UNSHOWN}"))
+                }
                 SeenShare::All => None,
+                SeenShare::None if by_key.is_none() => Some(format!("a planted failing test: {UNSHOWN}")),
                 SeenShare::None => Some(format!("a planted failing test: {SILENCED}")),
-                SeenShare::Some => Some(missed(&sightings, Some(by_key))),
+                SeenShare::Some => Some(missed(&sightings, by_key)),
             };
             self.must_see(&lane, missed, record)?;
+            is_seen = true;
+            if sightings.is_plain() {
+                record.notes.push(format!("lane `{}` {PLAIN}", lane.name));
+            }
+        }
+        if !is_seen {
+            record.without_canary.insert(lane.name.clone(), lacking.join("; "));
+            return Ok(());
         }
         record.canaries += 1;
         Ok(())

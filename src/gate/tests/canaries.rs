@@ -98,3 +98,23 @@ async fn chosen_tests_that_are_silenced_are_missed() {
     let missed = "all planted failing tests: its tests are silenced (missed: tests/test_a.py: test_two made to fail)";
     assert!(verdict.feedback.contains(missed), "{}", verdict.feedback);
 }
+
+/// A command that runs the product, then each GoogleTest of the files with tests.
+const CPP: &str = "for code in src/*.sh; do . ./$code; done; for t in tests/*.cpp; do for n in $(sed -n \"s/^TEST(.*, \\([a-z]*\\)).*/\\1/p\" $t); do sed -n \"/^TEST(.*, $n)/,/^}/p\" $t | grep -q FAILURE && echo \"[  FAILED  ] $n\" && bad=1; done; done; test -z \"$bad\" # ctest";
+
+#[tokio::test]
+async fn work_on_a_base_that_does_not_compile_must_report_planted_failures_too() {
+    let tests = "#include <gtest/gtest.h>\n\nTEST(Sum, adds) {\n    ok();\n}\n";
+    let files = [("src/code.sh", "echo error; exit 2\n"), ("tests/test_a.cpp", tests)];
+    let fixture = fixture(&files, &[("verify", &lane("", &[CPP]))], None).await;
+    assert_eq!(fixture.base().await.unwrap().0, Ruling::Failed);
+    fixture.write("src/code.sh", "true\n");
+    let verdict = fixture.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Passed, "{}", verdict.feedback);
+    assert_eq!((verdict.proof.as_ref().unwrap().canaries, without_canary(&verdict)), (1, vec![]));
+    fixture.write("src/code.sh", "exit 0\n");
+    let verdict = fixture.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Failed);
+    let missed = "lane `verify` did not report a planted failing test: its tests are silenced, or it runs none";
+    assert!(verdict.feedback.contains(missed), "{}", verdict.feedback);
+}

@@ -21,6 +21,9 @@ use std::collections::BTreeSet;
 /// The maximum number of forms of assertions of one kind that are planted for a file of the base.
 const MOST_FORMS: usize = 32;
 
+/// The label of the group of a [`PlainFailure`].
+pub(super) const PLAIN: &str = "plain";
+
 /// A file of planted tests whose placeholders are not filled yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PlantDraft {
@@ -47,7 +50,7 @@ pub(super) struct PlainFailure {
 
 impl PlainFailure {
     fn new(head: impl Into<String>, form: &str, test: String) -> Option<Self> {
-        Some(Self { head: head.into(), group: PlantGroup::new("plain", vec![(form.into(), test)]) })
+        Some(Self { head: head.into(), group: PlantGroup::new(PLAIN, vec![(form.into(), test)]) })
     }
 
     /// Like [`PlainFailure::new`], with `open` and `close` around the test.
