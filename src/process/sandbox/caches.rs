@@ -16,6 +16,7 @@ const CACHES: &[(&str, &str, &[&str])] = &[
     ("GOCACHE", ".cache/go-build", &["go "]),
     ("GOMODCACHE", "go/pkg/mod", &["go "]),
     ("GOPATH/pkg/mod", "go/pkg/mod", &["go "]),
+    ("GOPATH/pkg/sumdb", "go/pkg/sumdb", &["go "]),
     ("UV_CACHE_DIR", ".cache/uv", &["uv ", "uvx "]),
     ("PIP_CACHE_DIR", ".cache/pip", &["pip"]),
     ("HATCH_DATA_DIR", ".local/share/hatch", &["hatch "]),
@@ -155,7 +156,7 @@ mod tests {
         };
         let caches = tool_caches(variable).into_iter().filter(|cache| cache.exists);
         let found: Vec<PathBuf> = caches.map(|cache| cache.folder).collect();
-        let there = ["elsewhere", "go/pkg/mod", "home/.npm", "cargo/registry", "cargo/git"];
+        let there = ["elsewhere", "go/pkg/mod", "go/pkg/sumdb", "home/.npm", "cargo/registry", "cargo/git"];
         assert_eq!(found, there.map(|name| root.join(name)));
         let free: Vec<PathBuf> =
             tool_caches(variable).into_iter().filter(|it| !it.exists).map(|it| it.folder).collect();
