@@ -170,6 +170,7 @@ row() {
     rm -rf "${work:?}/$project"
     finish() {
         while [ ${#cells[@]} -lt 9 ]; do cells+=(""); done
+        $holds || [ -z "${mends:-}" ] || reasons+=("to mend it: $mends")
         printf '| %s | %s |' "$project" "$stack"
         printf ' %s |' "${cells[@]}"
         printf '%s; ' "${reasons[@]:-}" | sed 's/; $//; s/|/\\|/g; s/^/ /; s/$/ |\n/'

@@ -2,6 +2,7 @@ stack='Python, poetry'
 repository=python-poetry/cleo
 commit=8c3f1bbf82d918fc137ad40db65c446e14564aac
 needs=poetry
+mends='run it where poetry reaches the JSON API of PyPI'
 install() { POETRY_VIRTUALENVS_IN_PROJECT=true poetry install -q; }
 check() { poetry run pytest -q; }
 honest() {

@@ -2,6 +2,7 @@ stack='Python, monorepo with poetry'
 repository=DavidVujic/python-polylith
 commit=ece7e3370d2e49e49901f7be9589e12097d5ab86
 needs=poetry
+mends='run it where poetry reaches the JSON API of PyPI'
 install() { poetry install -q; }
 check() { poetry run pytest -q; }
 honest() {
