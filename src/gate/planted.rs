@@ -175,6 +175,7 @@ impl CanaryRun<'_> {
                 move || left.iter().filter(|plant| is_in(&outcome, plant, is_base)).map(|it| it.key.clone()).collect();
             let looked = tokio::task::spawn_blocking(seen_of).await;
             let shows_more = sightings.add(looked.map_err(|_| self.cannot_run("reading its logs panicked"))?);
+            sightings.set_red(is_red);
             // The next level is for a lane that fails for another reason. A lane that passes beside
             // failures does not see them.
             if is_red && sightings.has_none() && (!saw_one || self.falls_back) && level + 1 < levels.len() {

@@ -47,11 +47,32 @@ pub(in crate::gate) struct KindCanary {
     pub(in crate::gate) skipped: BTreeSet<String>,
 }
 
+/// The kinds of tests that run only if the whole program compiles.
+const COMPILED: [CanaryTerms; 4] =
+    [CanaryTerms::CargoTest, CanaryTerms::GoTest, CanaryTerms::Junit, CanaryTerms::CppTest];
+/// Programs that run a target by its name, and the names of targets that run tests.
+const BUILDERS: [&str; 13] =
+    ["make", "gmake", "ninja", "just", "task", "ant", "bazel", "meson", "scons", "rake", "waf", "--target", "-t"];
+const TARGETS: [&str; 4] = ["test", "tests", "check", "unittest"];
+
 /// Returns whether tests of a kind run only if the whole program compiles. A lane that reports none
 /// of them on a failing base may do so once the work compiles. They are also planted in the files
 /// of existing tests, so a lane that runs only some files runs some of them.
 fn is_compiled(kind: &CanaryTerms) -> bool {
-    matches!(kind, CanaryTerms::CargoTest | CanaryTerms::GoTest | CanaryTerms::Junit | CanaryTerms::CppTest)
+    COMPILED.contains(kind)
+}
+
+/// Returns whether a command says that it runs tests, by a target (`make check`) or by the name of
+/// a program (`sh run-tests.sh`, `build/unit_test`). `test` alone is a command of shells.
+fn claims_tests(command: &str) -> bool {
+    let words: Vec<&str> = command.split([' ', '\t', '\n', ';', '&', '|', '(', ')', '"', '\'']).collect();
+    let is_program = |word: &&str| {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        let mut parts = name.split(|c: char| !c.is_alphanumeric());
+        **word != *"test" && !word.contains('*') && parts.any(|part| part == "test" || part == "tests")
+    };
+    words.iter().any(is_program)
+        || words.windows(2).any(|pair| BUILDERS.contains(&pair[0]) && TARGETS.contains(&pair[1]))
 }
 
 /// The kinds of tests that the steps of a lane run, by their commands and their output.
@@ -71,9 +92,18 @@ impl<'l> StepKinds<'l> {
         self.0.iter().flat_map(|(_, kinds)| kinds.iter().cloned()).collect()
     }
 
-    /// Returns the compiled kinds whose reports the base cannot show, for planting in the work.
+    /// Returns whether a step shows that it runs tests of a kind.
+    pub(in crate::gate) fn show(&self, kind: &CanaryTerms) -> bool {
+        self.0.iter().any(|(_, kinds)| kinds.contains(kind))
+    }
+
+    /// Returns the compiled kinds whose reports the base cannot show, for planting in the work. If
+    /// the lane claims to run tests and shows no kind, these are all of them: code that ends a test
+    /// program at once also hides its runner.
     pub(in crate::gate) fn unknown(&self) -> impl Iterator<Item = (CanaryTerms, KindCanary)> {
-        let kinds = self.all().into_iter().filter(is_compiled);
+        let shown = self.all();
+        let is_guessed = shown.is_empty() && self.0.iter().any(|(step, _)| claims_tests(&step.run));
+        let kinds = COMPILED.into_iter().filter(move |kind| is_guessed || shown.contains(kind));
         kinds.map(|kind| (kind.clone(), KindCanary { by_key: BTreeMap::new(), skipped: self.skipped(&kind) }))
     }
 
@@ -180,4 +210,27 @@ async fn of_lane(
         canary.lacking.push(why);
     }
     Ok(canary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_claims_tests_by_its_words() {
+        for (command, claims) in [
+            ("make test", true),
+            ("cmake --build build --target check", true),
+            ("cd build && ./unit_test", true),
+            ("sh scripts/run-tests.sh", true),
+            ("make check", true),
+            ("test -f build/app; for t in tests/*.sh; do sh $t; done", false),
+            ("sh tests/all.sh", false),
+            ("cargo check", false),
+            ("cmake --build build", false),
+            ("sh latest.sh", false),
+        ] {
+            assert_eq!(claims_tests(command), claims, "{command}");
+        }
+    }
 }

@@ -23,6 +23,8 @@ pub(in crate::gate) struct CanarySightings {
     /// Only plain tests are planted, because the lane failed for another reason with those that use
     /// the project's assertions.
     is_plain: bool,
+    /// The lane failed in the last room.
+    is_red: bool,
 }
 
 impl CanarySightings {
@@ -57,6 +59,16 @@ impl CanarySightings {
     /// Returns whether only plain tests are planted.
     pub(in crate::gate) fn is_plain(&self) -> bool {
         self.is_plain
+    }
+
+    /// Notes whether the lane failed in the last room.
+    pub(in crate::gate) fn set_red(&mut self, is_red: bool) {
+        self.is_red = is_red;
+    }
+
+    /// Returns whether the lane failed with planted tests but named none of them.
+    pub(in crate::gate) fn failed_without_names(&self) -> bool {
+        self.is_red && self.has_none()
     }
 
     /// Notes that further rooms would show more failures.

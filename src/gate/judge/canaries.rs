@@ -15,9 +15,21 @@ const SILENCED: &str = "its tests are silenced";
 /// The reason if the base could not show whether the lane reports planted tests.
 const UNSHOWN: &str = "its tests are silenced, or it runs none of the tests that fledge looks for (then set `canary: none`); \
     the checks of the base ran none that could show it";
+/// The reason for no canary if the lane fails with planted tests but does not name them.
+const UNNAMED: &str = "it fails with planted tests, but its output does not name them";
 /// The note on a lane that reports only plain planted tests.
 const PLAIN: &str = "reported planted failing tests, but only without the project's own assertions: with them it failed for another reason";
 static NONE: BTreeSet<String> = BTreeSet::new();
+
+/// The result of planting failing tests of one kind in the work.
+enum KindSeen {
+    /// The lane reported all that it must report.
+    Reported,
+    /// The lane failed, but named no planted test.
+    Unnamed,
+    /// Nothing was planted, for this reason.
+    NoPlace(String),
+}
 
 impl GateRun<'_> {
     /// Prepares a run of a lane on a tree with planted failures.
@@ -81,57 +93,73 @@ impl GateRun<'_> {
             record.without_canary.insert(lane.name.clone(), "the base was not judged".into());
             return Ok(());
         };
-        let mut kinds = canary.kinds.clone();
+        let (mut kinds, shown) = (canary.kinds.clone(), StepKinds::of(lane, &record.evidence));
         if canary.has_failed {
-            let shown = StepKinds::of(lane, &record.evidence);
             for (kind, unknown) in shown.unknown() {
                 kinds.entry(kind).or_insert(unknown);
             }
         }
-        let (base, mut lacking) = (self.gate.judged.get().map(|base| base.as_ref()), canary.lacking.clone());
-        let changes = self.site.trees.changes(self.gate.base(), tree, self.stop).await?;
-        let falls_back = changes.iter().any(|change| self.gate.policy.opens_tests_in(&change.path));
-        let is_unknown = kinds.values().any(|kind| kind.by_key.is_empty());
-        let own = record.steps.iter().filter(|step| step.lane == lane.name && is_unknown);
-        let ran = words_in(own.filter_map(|step| step.log.clone()).collect(), |_| true).await;
         let mut is_seen = !kinds.is_empty() && tree == self.gate.base();
-        for (kind, KindCanary { by_key, skipped }) in kinds.iter().filter(|_| tree != self.gate.base()) {
-            let lane = Lane { canary: kind.clone(), ..lane.clone() };
-            let ready = self.ready(&lane, tree, record).await?;
-            let logs = self.logs(&format!("{}-canary-{}", lane.name, kind.word()));
-            let by_key = Some(by_key).filter(|by_key| !by_key.is_empty());
-            let run = self.canary_run(&lane, tree, known(base, by_key), ready.borrowed());
-            let alters = Some(if by_key.is_some() { &NONE } else { &ran });
-            let sightings = match (CanaryRun { skipped, falls_back, alters, ..run }.sightings(logs).await, by_key) {
-                (Err(CanaryError::NoPlace { why, .. }), None) => {
-                    lacking.extend(Some(why).filter(|why| !canary.lacking.contains(why)));
-                    continue;
-                }
-                (sightings, _) => sightings?,
-            };
-            // A test of C++ is planted beside those that it imitates, so it compiles like them.
-            let may_be_plain = by_key.is_some() || *kind != CanaryTerms::CppTest;
-            let missed = match sightings.share(by_key) {
-                SeenShare::All if sightings.is_plain() && !may_be_plain => {
-                    Some(format!("planted failing tests with the project's own assertions: {UNSHOWN}"))
-                }
-                SeenShare::All => None,
-                SeenShare::None if by_key.is_none() => Some(format!("a planted failing test: {UNSHOWN}")),
-                SeenShare::None => Some(format!("a planted failing test: {SILENCED}")),
-                SeenShare::Some => Some(missed(&sightings, by_key)),
-            };
-            self.must_see(&lane, missed, record)?;
-            is_seen = true;
-            if sightings.is_plain() {
-                record.notes.push(format!("lane `{}` {PLAIN}", lane.name));
+        let mut lacking: BTreeSet<String> = canary.lacking.iter().cloned().collect();
+        for (kind, of_kind) in kinds.iter().filter(|_| tree != self.gate.base()) {
+            match self.kind_canary(lane, tree, (kind, of_kind), record).await? {
+                KindSeen::Reported => is_seen = true,
+                KindSeen::Unnamed => lacking = [UNNAMED.to_owned()].into(),
+                KindSeen::NoPlace(why) => lacking.extend(Some(why).filter(|_| shown.show(kind))),
             }
         }
-        if !is_seen {
-            record.without_canary.insert(lane.name.clone(), lacking.join("; "));
-            return Ok(());
+        if is_seen {
+            record.canaries += 1;
+        } else {
+            let why = lacking.into_iter().collect::<Vec<_>>().join("; ");
+            record.without_canary.insert(lane.name.clone(), why);
         }
-        record.canaries += 1;
         Ok(())
+    }
+
+    /// Plants failing tests of one kind in the work. The lane must report those that it reported on
+    /// the base; if the base could not show any, at least one.
+    async fn kind_canary(
+        &self,
+        lane: &Lane,
+        tree: &TreeId,
+        (kind, KindCanary { by_key, skipped }): (&CanaryTerms, &KindCanary),
+        record: &mut JudgeRecord,
+    ) -> Result<KindSeen, EarlyEnd> {
+        let by_key = Some(by_key).filter(|by_key| !by_key.is_empty());
+        let own = record.steps.iter().filter(|step| step.lane == lane.name && by_key.is_none());
+        let ran = words_in(own.filter_map(|step| step.log.clone()).collect(), |_| true).await;
+        let changes = self.site.trees.changes(self.gate.base(), tree, self.stop).await?;
+        let falls_back = changes.iter().any(|change| self.gate.policy.opens_tests_in(&change.path));
+        let lane = Lane { canary: kind.clone(), ..lane.clone() };
+        let ready = self.ready(&lane, tree, record).await?;
+        let logs = self.logs(&format!("{}-canary-{}", lane.name, kind.word()));
+        let base = self.gate.judged.get().map(|base| base.as_ref());
+        let run = self.canary_run(&lane, tree, known(base, by_key), ready.borrowed());
+        let run = CanaryRun { skipped, falls_back, alters: Some(&ran), ..run };
+        let sightings = match run.sightings(logs).await {
+            Err(CanaryError::NoPlace { why, .. }) if by_key.is_none() => return Ok(KindSeen::NoPlace(why)),
+            sightings => sightings?,
+        };
+        if by_key.is_none() && sightings.failed_without_names() {
+            return Ok(KindSeen::Unnamed);
+        }
+        // A test of C++ is planted beside those that it imitates, so it compiles like them.
+        let may_be_plain = by_key.is_some() || *kind != CanaryTerms::CppTest;
+        let missed = match sightings.share(by_key) {
+            SeenShare::All if sightings.is_plain() && !may_be_plain => {
+                Some(format!("planted failing tests with the project's own assertions: {UNSHOWN}"))
+            }
+            SeenShare::All => None,
+            SeenShare::None if by_key.is_none() => Some(format!("a planted failing test: {UNSHOWN}")),
+            SeenShare::None => Some(format!("a planted failing test: {SILENCED}")),
+            SeenShare::Some => Some(missed(&sightings, by_key)),
+        };
+        self.must_see(&lane, missed, record)?;
+        if sightings.is_plain() {
+            record.notes.push(format!("lane `{}` {PLAIN}", lane.name));
+        }
+        Ok(KindSeen::Reported)
     }
 
     /// Fails the gate run if the lane missed planted failures.

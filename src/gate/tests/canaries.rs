@@ -118,3 +118,24 @@ async fn work_on_a_base_that_does_not_compile_must_report_planted_failures_too()
     let missed = "lane `verify` did not report a planted failing test: its tests are silenced, or it runs none";
     assert!(verdict.feedback.contains(missed), "{}", verdict.feedback);
 }
+
+#[tokio::test]
+async fn a_lane_that_claims_to_run_tests_must_report_them_although_it_prints_nothing() {
+    let tests = "#include <gtest/gtest.h>\n\nTEST(Sum, adds) {\n    ok();\n}\n";
+    let files = [("src/code.sh", "exit 2\n"), ("tests/test_a.cpp", tests)];
+    let hidden = CPP.replace("echo", ":");
+    for (run, work, ruling, why) in [
+        (CPP.replace("ctest", "make check"), "exit 0\n", Ruling::Failed, None),
+        (CPP.replace("ctest", "make build"), "exit 0\n", Ruling::Passed, Some("its test runner is not recognized")),
+        (hidden.replace("ctest", "make check"), "true\n", Ruling::Passed, Some("it fails with planted tests")),
+        (hidden, "true\n", Ruling::Passed, Some("it fails with planted tests")),
+    ] {
+        let fixture = fixture(&files, &[("verify", &lane("", &[&run]))], None).await;
+        assert_eq!(fixture.base().await.unwrap().0, Ruling::Failed);
+        fixture.write("src/code.sh", work);
+        let verdict = fixture.judged(OnTamper::Restore).await;
+        assert_eq!(verdict.ruling, ruling, "{run}: {}", verdict.feedback);
+        let told = without_canary(&verdict);
+        assert!(why.map_or(told.is_empty(), |why| told.len() == 1 && told[0].contains(why)), "{run}: {told:?}");
+    }
+}
