@@ -143,6 +143,7 @@ impl GateRun<'_> {
         record.added = added;
         let tree = self.run_lanes(&candidate, record).await?;
         let tests_before = self.evidence(&tree, record).await?;
+        self.must_report_tests(&tree, record).await?;
         self.tests_of_base(&tree, record).await?;
         for lane in &self.gate.lanes {
             self.canary(lane, &tree, record).await?;

@@ -84,6 +84,21 @@ fn tests_of_unittest_and_node_are_known_by_name() {
 }
 
 #[test]
+fn a_file_of_node_that_the_base_cannot_load_is_no_test_of_it() {
+    long_test!();
+    if !Need::has_program("node") {
+        return Need::Node.lacks("no node");
+    }
+    let test = "const runner = require('node:test');\nconst { add } = require('../add.js');\n\
+        runner.test('adds', () => require('node:assert').equal(add(2, 3), 5));\n";
+    let files = [("add.js", "exports.add = (\n"), ("test/add.test.js", test)];
+    let honest = run(&files, "node --test", "echo 'exports.add = (a, b) => a + b;' > add.js");
+    assert_eq!(proved(&honest), (json!(1), json!(1)), "{}", honest.story());
+    let ends = run(&files, "node --test", "echo 'exports.add = () => 0; process.exit(0);' > add.js");
+    must_be_refused(&ends, "a test program ended before its tests did: test/add.test.js");
+}
+
+#[test]
 fn a_test_that_passes_only_on_its_second_try_is_noted() {
     long_test!();
     if !Need::has_program("pytest") {

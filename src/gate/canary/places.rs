@@ -50,10 +50,13 @@ impl PlantingPlaces {
             }
             CanaryTerms::Junit => of(&is_java_test),
             CanaryTerms::CppTest => {
-                let mut files: Vec<&String> = paths.iter().filter(|path| is_cpp_test(path)).collect();
-                files.sort_by_key(|path| (path.matches('/').count(), *path));
-                files.truncate(MOST_PLACES);
-                let folders = files.into_iter().map(|path| (folder_of(path).to_owned(), vec![path.clone()])).collect();
+                // A file with another name is a test if it includes a framework.
+                let mut files: Vec<&String> = paths.iter().filter(|path| is_cpp(path)).collect();
+                files.sort_by_key(|path| (!is_cpp_test(path), path.matches('/').count(), *path));
+                let named = files.iter().filter(|path| is_cpp_test(path)).count().min(MOST_PLACES);
+                let others = files.iter().filter(|path| !is_cpp_test(path)).take(MOST_LIKES - named);
+                let files = files[..named].iter().chain(others);
+                let folders = files.map(|path| (folder_of(path).to_owned(), vec![(*path).clone()])).collect();
                 Self { folders, units: Vec::new() }
             }
             CanaryTerms::Auto | CanaryTerms::None | CanaryTerms::File { .. } => Self::default(),
@@ -111,6 +114,10 @@ fn is_java_test(path: &str) -> bool {
     stem.is_some_and(|stem| {
         stem.starts_with("Test") || ["Test", "Tests", "TestCase"].iter().any(|end| stem.ends_with(end))
     })
+}
+
+fn is_cpp(path: &str) -> bool {
+    matches!(path.rsplit_once('.'), Some((_, "cpp" | "cc" | "cxx")))
 }
 
 fn is_cpp_test(path: &str) -> bool {

@@ -11,7 +11,7 @@ fn planted(canary: &CanaryTerms, paths: &[&str]) -> Result<PlantedTests, String>
     let text = |path: &str| match path.rsplit('.').next() {
         Some("go") => "// about\npackage calc // why\n",
         Some("toml") if path != "Cargo.toml" => "[package]\nname = \"a\"\n",
-        Some("cpp") => "#include <gtest/gtest.h>\n",
+        Some("cpp") if !path.starts_with("src/") => "#include <gtest/gtest.h>\n",
         Some("rs") if path.ends_with("inside.rs") => "#[cfg(test)]\nmod tests {\n}\n",
         _ => "",
     };
@@ -62,6 +62,7 @@ fn it_is_planted_wherever_the_runner_looks_for_tests_under_a_name_like_any_other
             &["src/test/java/a/WTest.java"],
         ),
         (CanaryTerms::CppTest, &["src/calc.cpp", "tests/calc.cpp"], &["tests/calc.cpp"]),
+        (CanaryTerms::CppTest, &["src/calc.cpp", "qa/verify.cpp"], &["qa/verify.cpp"]),
     ] {
         let planted = plant_files(&canary, paths).unwrap();
         let without_word = |path: &str| {

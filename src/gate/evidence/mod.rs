@@ -37,7 +37,7 @@ pub(super) const NO_TESTS: &str =
     "no test ran: the test runners found none; add a test, or remove their steps from the lane";
 
 /// The reason against a step whose test program ended before its tests.
-const CUT_SHORT: &str = "a test program ended before its tests did";
+pub(super) const CUT_SHORT: &str = "a test program ended before its tests did";
 /// The reason against a step that passed although its tests failed.
 const CONTRADICTORY: &str = "the step passed although its test output reports failures";
 
@@ -205,6 +205,14 @@ impl Evidence {
     /// Returns the kinds of tests that a step ran, as far as its output shows them.
     pub(super) fn kinds(&self, lane: &str, step: &str) -> BTreeSet<CanaryTerms> {
         self.steps.get(&format!("{lane}/{step}")).map_or_else(BTreeSet::new, |shown| shown.printed.kinds())
+    }
+
+    /// Returns the files that ended without a report of a test, and did not pass like that on the
+    /// base.
+    pub(super) fn bare_files(&self, base: Option<&Self>) -> BTreeSet<&str> {
+        let of_base = |step: &str| base.and_then(|base| base.steps.get(step)?.reported.as_ref());
+        let reported = self.steps.iter().filter_map(|(step, shown)| Some((step, shown.reported.as_ref()?)));
+        reported.flat_map(|(step, reported)| reported.bare_files(of_base(step))).collect()
     }
 
     /// Returns the number of tests that are known by name. fledge looks for each named test of the

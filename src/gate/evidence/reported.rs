@@ -114,11 +114,29 @@ impl ReportedTests {
         let mut missing: BTreeSet<&str> = BTreeSet::new();
         for (name, times) in &base.ran {
             let has_run = self.ran.get(name).is_some_and(|now| now >= times);
-            if !has_run && is_less(name) {
+            let is_loaded_now = || file_of(name).is_some_and(|file| self.has_tests_of(file));
+            if !has_run && is_less(name) && !is_loaded_now() {
                 missing.insert(name);
             }
         }
         missing
+    }
+
+    /// Returns the files that ended without a report of a test, and did not pass like that on the
+    /// base. Node reports such a file itself as a test: one without tests, one that cannot be
+    /// loaded, and one that ends the process.
+    pub(super) fn bare_files(&self, base: Option<&Self>) -> BTreeSet<&str> {
+        let was_bare = |name: &str| base.is_some_and(|it| it.ran.contains_key(name) && !it.failed.contains(name));
+        let names = self.ran.keys().filter(|name| !was_bare(name));
+        names.filter_map(|name| file_of(name)).filter(|file| !self.has_tests_of(file)).collect()
+    }
+
+    /// Returns whether tests of a file are reported, besides the file itself.
+    fn has_tests_of(&self, file: &str) -> bool {
+        let names = self.ran.keys().chain(&self.left_out);
+        names
+            .filter(|name| file_of(name).is_none())
+            .any(|name| name.split_once(" > ").is_some_and(|(of, _)| of == file))
     }
 
     /// Returns how often the tests of each function ran.
@@ -129,6 +147,11 @@ impl ReportedTests {
         }
         all
     }
+}
+
+/// Returns the file of a test that is a file: `a.test.js > a.test.js`.
+fn file_of(name: &str) -> Option<&str> {
+    name.split_once(" > ").filter(|(file, test)| file == test).map(|(file, _)| file)
 }
 
 /// Returns the name of a test without its parameters and values that differ from run to run.
@@ -164,6 +187,17 @@ mod tests {
         {
             assert_eq!(told(&base, &report(honest)), "");
         }
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_loaded_on_the_base_is_no_test_of_it() {
+        let (unloaded, file) = (report(&[("a.js > a.js", Failed), ("b.js > b", Passed)]), "a.js > a.js");
+        let loaded = report(&[("a.js > adds", Passed), ("b.js > b", Passed)]);
+        assert_eq!(told(&unloaded, &loaded), "");
+        assert_eq!(told(&unloaded, &report(&[("b.js > b", Passed)])), format!("tests of the base did not run: {file}"));
+        let ended = report(&[(file, Passed), ("b.js > b", Passed)]);
+        assert_eq!(ended.bare_files(Some(&unloaded)), BTreeSet::from(["a.js"]));
+        assert_eq!((ended.bare_files(Some(&ended)), loaded.bare_files(None)), (BTreeSet::new(), BTreeSet::new()));
     }
 
     #[test]

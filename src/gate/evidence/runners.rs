@@ -224,7 +224,15 @@ pub(super) fn node_name(line: &str) -> Option<&str> {
             number.parse::<u64>().is_ok().then_some(name)?
         }
     };
-    (!name.contains("# SKIP") && !name.contains("# TODO")).then(|| name.trim())
+    let is_left_out = name.contains("# SKIP") || name.contains("# TODO");
+    (!is_left_out && !is_script(name.trim())).then(|| name.trim())
+}
+
+/// Returns whether the name of a test is that of a file. Node reports a file as a test if it has
+/// none, or cannot be loaded.
+fn is_script(name: &str) -> bool {
+    const ENDINGS: [&str; 8] = [".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx"];
+    !name.contains(' ') && ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 /// Parses `Tests:       1 failed, 5 passed, 6 total` of Jest, ` Tests  1 failed | 5 passed (6)` of

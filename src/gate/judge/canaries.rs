@@ -17,6 +17,12 @@ const UNSHOWN: &str = "its tests are silenced, or it runs none of the tests that
     the checks of the base ran none that could show it";
 /// The reason for no canary if the lane fails with planted tests but does not name them.
 const UNNAMED: &str = "it fails with planted tests, but its output does not name them";
+/// The reason for no canary if the base could not show what a lane with a selection reports.
+const SELECTED: &str = "a command selects tests by name, and the checks of the base ran none";
+/// Options of test programs of Java and C++ that select tests by name. Their planted tests have
+/// other names.
+const SELECTS: [&str; 8] =
+    ["--gtest_filter", "GTEST_FILTER", "--test-case", "-tc=", "-Dtest=", "--tests ", "--select-", "--include-"];
 /// The note on a lane that reports only plain planted tests.
 const PLAIN: &str = "reported planted failing tests, but only without the project's own assertions: with them it failed for another reason";
 static NONE: BTreeSet<String> = BTreeSet::new();
@@ -144,6 +150,9 @@ impl GateRun<'_> {
         if by_key.is_none() && sightings.failed_without_names() {
             return Ok(KindSeen::Unnamed);
         }
+        if by_key.is_none() && sightings.has_none() && lane.steps.iter().any(|step| selects_tests(&step.run)) {
+            return Ok(KindSeen::NoPlace(SELECTED.to_owned()));
+        }
         // A test of C++ is planted beside those that it imitates, so it compiles like them.
         let may_be_plain = by_key.is_some() || *kind != CanaryTerms::CppTest;
         let missed = match sightings.share(by_key) {
@@ -195,4 +204,9 @@ fn reason(base: Option<&BaseVerdict>, saw_one: bool) -> String {
         ),
         Some(_) | None => EITHER.into(),
     }
+}
+
+/// Returns whether a command selects tests by name.
+fn selects_tests(command: &str) -> bool {
+    SELECTS.iter().any(|option| command.contains(option))
 }

@@ -3,7 +3,7 @@
 
 use super::{EarlyEnd, GateRun, JudgeRecord};
 use crate::gate::base::BaseVerdict;
-use crate::gate::evidence::{Evidence, MissingTests, Shortfall};
+use crate::gate::evidence::{CUT_SHORT, Evidence, MissingTests, Shortfall};
 use crate::gate::inside;
 use crate::gate::policy::Policy;
 use crate::gate::signs::{gained, gained_at_most, has_lost, has_test, has_tests, is_called_alike, lost, plain};
@@ -18,6 +18,8 @@ const MOST: usize = 200;
 const LARGEST: u64 = 1024 * 1024;
 /// The reason against a pass on the tree of the base.
 const SAME_AS_BASE: &str = "no file differs from the base, on which these checks failed: they are flaky";
+/// The module of Node's test runner.
+const OF_NODE: &str = "node:test";
 /// The maximum number of flags that a message names.
 const NAMED: usize = 5;
 
@@ -128,6 +130,23 @@ impl GateRun<'_> {
     /// base is unknown.
     pub(super) fn must_agree(&self, record: &JudgeRecord) -> Result<Option<u64>, EarlyEnd> {
         record.evidence.contradiction().map_or(Ok(None), |why| Err(self.fell_short(record, &why)))
+    }
+
+    /// Fails the gate run if a file with tests of Node ended without a report of a test: code that
+    /// it loads has ended the process.
+    pub(super) async fn must_report_tests(&self, tree: &TreeId, record: &JudgeRecord) -> Result<(), EarlyEnd> {
+        let base = self.gate.judged.get().map(|base| &base.evidence);
+        let files: Vec<&str> = record.evidence.bare_files(base).into_iter().take(MOST).collect();
+        let mut ended = Vec::new();
+        for file in files {
+            if self.text(tree, file).await?.contains(OF_NODE) {
+                ended.push(file);
+            }
+        }
+        if ended.is_empty() {
+            return Ok(());
+        }
+        Err(self.fell_short(record, &format!("{CUT_SHORT}: {}", ended.join(", "))))
     }
 
     /// Adds notes where more tests were skipped than on the base, where tests passed only when they

@@ -62,8 +62,8 @@ pub struct ToolCache {
 
 /// Finds the caches of a user by the variables of their environment.
 ///
-/// A sandbox cannot create a folder outside of the home, for example below `/usr/local/cargo`. So a
-/// cache there that does not exist yet is created, if the folder that its variable names exists.
+/// A sandbox cannot create a folder in one that a variable names, for example `/usr/local/cargo`.
+/// So a cache there that does not exist yet is created, if the named folder exists.
 pub fn tool_caches<'e>(variable: impl Fn(&str) -> Option<&'e str>) -> Vec<ToolCache> {
     let home = variable("HOME").map(Path::new).filter(|home| home.is_absolute());
     let Some(home) = home.and_then(|home| home.canonicalize().ok()) else { return Vec::new() };
@@ -75,7 +75,7 @@ pub fn tool_caches<'e>(variable: impl Fn(&str) -> Option<&'e str>) -> Vec<ToolCa
         let named = led
             .as_ref()
             .map_or_else(|| home.join(place), |led| if rest.is_empty() { led.clone() } else { led.join(rest) });
-        if led.is_some_and(|led| !named.starts_with(&home) && led.is_dir()) {
+        if led.is_some_and(|led| led.is_dir()) {
             let _stays_missing = fs::create_dir_all(&named); // for example on a read-only disk
         }
         let real = named.canonicalize().ok().filter(|real| real.is_dir());
