@@ -38,7 +38,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-const VERSION: u32 = 9;
+const VERSION: u32 = 10;
 /// The folder, in a lane's caches, for build output that tools keep in their own caches.
 pub(super) const BUILDS: &str = "builds";
 
