@@ -221,8 +221,9 @@ fn hidden_path(step: &StepReport, root: &Path) -> Option<(String, String)> {
 }
 
 /// Returns the problem with a path outside of the project that no step may write, and the remedy.
-/// For paths in the project, the gate itself reports what is read-only. Behind Landlock the kernel
-/// refuses such a path like one that belongs to another user, so the user's own access counts.
+/// For paths in the project, the gate itself reports what is read-only. Landlock refuses a path
+/// with the error that the kernel also gives for the path of another user. So the path counts only
+/// if the user may write it by hand.
 fn unwritable(step: &StepReport, root: &Path) -> Option<(String, String)> {
     const SIGNS: [&str; 4] = ["Read-only file system", "EROFS", "Permission denied", "EACCES"];
     let is_of_room = |line: &str, place: &str| {

@@ -123,8 +123,8 @@ impl ReportedTests {
     }
 
     /// Returns the files that ended without a report of a test, and did not pass like that on the
-    /// base. Node reports such a file itself as a test: one without tests, one that cannot be
-    /// loaded, and one that ends the process.
+    /// base. Node reports a file itself as a test if the file has no tests, cannot be loaded, or
+    /// ends the process.
     pub(super) fn bare_files(&self, base: Option<&Self>) -> BTreeSet<&str> {
         let was_bare = |name: &str| base.is_some_and(|it| it.ran.contains_key(name) && !it.failed.contains(name));
         let names = self.ran.keys().filter(|name| !was_bare(name));
