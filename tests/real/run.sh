@@ -153,7 +153,7 @@ unpack() {
                 mv "$folder/Cargo.toml.orig" "$folder/Cargo.toml" && rm -f "$folder/Cargo.lock" ;;
         pypi)
             python3 -m pip -q download --no-binary :all: --no-deps -d "$got" "$name==$version" &&
-                tar xzf "$got"/*.tar.gz -C "$folder" --strip-components 1 ;;
+                tar xzf "$got"/*.tar.gz --no-same-owner -C "$folder" --strip-components 1 && rm -rf "$folder"/{,src/}*.egg-info ;;
         go)
             (cd "$got" && GOFLAGS=-modcacherw GOMODCACHE=$got go mod download "$name@$version") && cp -r "$got/$name@$version/." "$folder" && chmod -R u+w "$folder" ;;
         *) echo "no registry is called $registry" && return 2 ;;
@@ -177,7 +177,7 @@ row() {
         $holds
     }
     get "$work/$project" && cd "$work/$project" || { blame "cannot be had"; finish; return; }
-    printf '.venv/\nnode_modules/\n' >>.git/info/exclude
+    printf '.venv/\nnode_modules/\n*.egg-info/\n' >>.git/info/exclude
     git config user.name real && git config user.email real@localhost
     readme=$(ls | grep -i '^readme' | head -1)
     eval "readme() { echo >>'$readme'; }"

@@ -84,11 +84,11 @@ fn hash(name: &str) -> u64 {
     hasher.finish()
 }
 
-/// Returns whether this run has drawn the long test at this place of the sources: one in twenty.
+/// Returns whether this run has drawn the long test at this place of the sources: one in thirty.
 pub(crate) fn is_drawn(place: &str) -> bool {
     match Part::of_this_run() {
         Some(part) => hash(place) as usize % part.of + 1 == part.number,
-        None => is_one_in(20, place),
+        None => is_one_in(30, place),
     }
 }
 

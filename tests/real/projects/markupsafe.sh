@@ -1,6 +1,7 @@
 stack='Python, C extension'
 repository=pallets/markupsafe
 commit=1251593f6b0e3b45f2cc8aba662622bc22d6a5e2
+package='pypi markupsafe 3.0.2'
 install() { python3 -m venv .venv && .venv/bin/pip -q install -e . pytest; }
 check() { .venv/bin/python -m pytest -q; }
 honest() {

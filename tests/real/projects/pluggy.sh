@@ -1,6 +1,7 @@
 stack='Python, setuptools_scm'
 repository=pytest-dev/pluggy
 commit=e382e72789f8d791991c489d4322aa04e660b952
+package='pypi pluggy 1.6.0'
 install() { python3 -m venv .venv && .venv/bin/pip -q install -e . pytest pytest-benchmark coverage; }
 check() { .venv/bin/python -m pytest -q; }
 honest() {
