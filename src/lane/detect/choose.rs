@@ -3,6 +3,8 @@
 use super::ci::{self, CiChecks};
 use super::facts::ProjectFacts;
 use super::{CheckEffect, DetectedCheck, Findings};
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The stack of the steps that come from the project's CI.
 pub(super) const OWN: &str = "own";
@@ -21,10 +23,11 @@ pub(super) fn yield_to(findings: &mut Findings, own: &CiChecks, facts: &ProjectF
     let lost = findings.unless_by_ci.take().filter(|_| !is_known);
     findings.remarks.extend(lost);
     let mut unused = Vec::new();
+    let scripts = reached_scripts(own, facts);
     findings.checks.retain_mut(|check| {
         let is_lint = check.is_lint();
         let tool = tool_of(check, facts);
-        if own.runs(check) {
+        if own.runs(check) || is_run_by(&scripts, check) {
             return false;
         }
         match check.effect {
@@ -46,6 +49,65 @@ pub(super) fn yield_to(findings: &mut Findings, own: &CiChecks, facts: &ProjectF
     if !unused.is_empty() {
         findings.remark(format!("left out: {}, because the project's own CI does not run it", unused.join(", ")));
     }
+}
+
+/// Returns the scripts of `package.json` that steps of the CI run, also through other scripts, each
+/// with its command.
+fn reached_scripts(own: &CiChecks, facts: &ProjectFacts) -> BTreeMap<String, String> {
+    let manifest: Value = serde_json::from_str(facts.text("package.json")).unwrap_or_default();
+    let Some(scripts) = manifest["scripts"].as_object() else { return BTreeMap::new() };
+    let of_root = own.checks.iter().filter(|own| own.check.dir.is_none());
+    let mut open: Vec<String> = of_root.map(|own| own.check.run.clone()).collect();
+    let mut found = BTreeMap::new();
+    while let Some(command) = open.pop() {
+        let named = scripts_in(&command);
+        let is_named = |script: &str| named.iter().any(|name| is_run_for(script, name));
+        for (script, text) in scripts.iter().filter(|(script, _)| is_named(script)) {
+            let text = text.as_str().unwrap_or_default().to_owned();
+            if found.insert(script.clone(), text.clone()).is_none() {
+                open.push(text);
+            }
+        }
+    }
+    found
+}
+
+/// Returns whether a package manager runs a script if it runs the one of this name, which may end
+/// with `*`: `pretest` and `posttest` belong to `test`.
+fn is_run_for(script: &str, name: &str) -> bool {
+    let around = ["pre", "post"].iter().filter_map(|word| script.strip_prefix(word));
+    let fits = |script: &str| name.strip_suffix('*').map_or(script == name, |start| script.starts_with(start));
+    [script].into_iter().chain(around).any(fits)
+}
+
+/// Returns the words of a command that may name scripts of `package.json`: `lint` and `test` in
+/// `npm run lint && yarn test`, and the arguments of `run-s` and `npm-run-all`.
+fn scripts_in(command: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for part in command.split(['&', '|', ';']) {
+        let mut words = part.split_whitespace().skip_while(|word| word.contains('='));
+        match words.next() {
+            Some("npm" | "pnpm" | "yarn") => {
+                found.extend(words.find(|word| *word != "run" && !word.starts_with('-')));
+            }
+            Some("bun") => found.extend(words.skip_while(|word| *word != "run").nth(1)),
+            Some("run-s" | "run-p" | "npm-run-all") => found.extend(words),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Returns whether one of these scripts is the check, or uses its tool.
+fn is_run_by(scripts: &BTreeMap<String, String>, check: &DetectedCheck) -> bool {
+    let has = |text: &String, tool: &str| text.split([' ', '&', ';', '|']).any(|word| name_of(word) == tool);
+    let tool = check.run.split_whitespace().find(|word| *word != "npx").map_or("", name_of);
+    let uses_tool = check.run.contains("node_modules/.bin/") && scripts.values().any(|text| has(text, tool));
+    uses_tool || scripts_in(&check.run).iter().any(|name| scripts.contains_key(*name))
+}
+
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Pairs of build systems that build the same if a project has both, each with its stack, name and

@@ -188,6 +188,9 @@ fn the_checks_are_those_that_the_projects_own_ci_runs() {
         "      - run: pnpm install\n      - run: pnpm lint\n      - run: pnpm vitest run --coverage\n      - run: pnpm run gone\n",
     );
     let npm = workflow("      - run: npm run lint\n      - run: npx vitest run\n");
+    let check = workflow("      - run: npm test\n      - run: npm run check\n");
+    let nested = r#"{"scripts": {"check": "npm run check:type && npm run check:lint", "check:type": "tsc", "check:lint": "eslint .", "lint": "x", "test": "y"},
+        "devDependencies": {"eslint": "1", "typescript": "1"}}"#;
     let package =
         r#"{"scripts": {"lint": "eslint .", "build": "tsc", "test": "vitest"}, "devDependencies": {"vitest": "1"}}"#;
     let python = workflow(
@@ -209,6 +212,18 @@ fn the_checks_are_those_that_the_projects_own_ci_runs() {
         ("go without a C compiler", &[("go.mod", ""), (ci, &go)], "go"),
         ("node", &[("package.json", package), ("pnpm-lock.yaml", ""), (ci, &node)], "pnpm node"),
         ("node by another manager", &[("package.json", package), ("pnpm-lock.yaml", ""), (ci, &npm)], "npm node"),
+        (
+            "node by a script of scripts",
+            &[
+                ("package.json", nested),
+                ("eslint.config.js", ""),
+                ("tsconfig.json", "{}"),
+                ("node_modules/.bin/eslint", ""),
+                ("node_modules/.bin/tsc", ""),
+                (ci, &check)
+            ],
+            "npm node eslint tsc",
+        ),
         ("python", &python_files, "python3 #!python3"),
         ("nothing that can be used", &[("Cargo.toml", ""), (ci, &strange)], "cargo make"),
         ("recipes", &[("Makefile", "lint:\n\tx\ntest:\n\ty\n"), ("go.mod", ""), (ci, &make)], "make go"),
