@@ -19,7 +19,7 @@ use super::base::LaneCaches;
 use super::built;
 use super::history;
 use super::holdout;
-use super::install::{INSTALLED, Installation};
+use super::install::{INSTALLED, Installation, is_completed};
 use super::installed::reached;
 use super::refreshed::REFRESHED;
 use super::{Gate, GateSite};
@@ -169,8 +169,10 @@ impl CleanRoom {
         let installation = wanted.dependencies.installation();
         let new = installation.iter().flat_map(|it| it.files());
         for path in new.chain(&wanted.lane.include_ignored).chain(&wanted.gate.installed.files) {
-            let from = installation.and_then(|it| it.file(path)).unwrap_or_else(|| site.ignored.join(path));
-            if let Some(to) = reached(&room.files(), path).filter(|to| from.is_file() && !to.exists()) {
+            let installed = installation.and_then(|it| it.file(path));
+            let is_over = installed.is_some() && is_completed(path);
+            let from = installed.unwrap_or_else(|| site.ignored.join(path));
+            if let Some(to) = reached(&room.files(), path).filter(|to| from.is_file() && (is_over || !to.exists())) {
                 to.parent().map_or(Ok(()), fs::create_dir_all).map_err(io(&to))?;
                 fs::copy(&from, &to).map_err(io(&to))?;
             }

@@ -186,6 +186,54 @@ fn a_tracked_lock_file_that_the_work_left_is_completed_in_the_room_with_a_note()
     locked.must_be(1, "gate_failed");
 }
 
+/// Replaces Go: adds the sums of manifests, and those of the modules in its arguments, as
+/// `go mod download` does.
+const GO: &str = r#"#!/bin/sh
+case "$1 $2" in "mod download") ;; *) exit 1 ;; esac
+shift 2
+sed -n 's/^require \(.*\)/\1\/go.mod h1:YWJj=/p' go.mod >>go.sum
+for module; do echo "$module h1:YWJj=" | tr @ ' ' >>go.sum; done
+sort -u go.sum -o go.sum
+"#;
+
+/// Returns a project whose check needs the sum of a module that the agent adds.
+fn of_go(model: &Model, sandbox: &str) -> (TempDir, Fledge) {
+    let tools = crate::support::temp_dir();
+    let go = tools.path().join("go");
+    fs::write(&go, GO).unwrap();
+    fs::set_permissions(&go, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", tools.path().display(), std::env::var("PATH").unwrap());
+    let lane = "steps: [{ name: test, run: 'test ! -e new || cat *.sum | grep ^github.com/new/new.v1.0.0.h1' }]";
+    let place = Fledge::simple(model).env("PATH", &path).lane("verify", lane).arg("--max-retries=0");
+    let place = place.file("go.mod", "module sums\n\ngo 1.22\n\n").file("go.sum", "");
+    (tools, place.arg(&format!("--sandbox={sandbox}")))
+}
+
+/// Returns an agent without a network that requires a module, and so leaves `go.sum` as it is.
+fn requiring() -> Model {
+    Model::new([shell("echo require github.com/new/new v1.0.0 >>go.mod; touch new"), say("Done.")])
+}
+
+#[test]
+fn sums_of_go_are_complete_in_the_room_since_go_does_not_complete_them_there() {
+    long_test!();
+    for sandbox in ["auto", "off"] {
+        let model = requiring();
+        let (_tools, place) = of_go(&model, sandbox);
+        let ended = place.run();
+        let report = ended.must_be(0, "verified");
+        let note = "go.sum lacks the new dependencies; the checks completed a copy: run `go mod tidy` and commit";
+        assert!(report["warnings"].to_string().contains(note), "{sandbox}: {}", ended.story());
+        assert_eq!(ended.file("go.sum").as_deref(), Some(""), "{sandbox}");
+    }
+    let model = requiring();
+    let (_tools, place) = of_go(&model, "auto");
+    fs::remove_file(place.workspace().join("go.sum")).unwrap();
+    let ended = place.run();
+    let warnings = ended.must_be(0, "verified")["warnings"].to_string();
+    assert!(warnings.contains("go.sum is not in the work; the checks made one: run `go mod tidy`"), "{warnings}");
+}
+
 #[test]
 fn a_package_that_takes_the_place_of_an_installed_program_is_refused() {
     long_test!();

@@ -94,6 +94,12 @@ allprojects { p ->
 END
 "#;
 
+const GO_DOWNLOAD: &str = "go mod download";
+/// Shell text that also adds the sums of the modules in `go.mod` to `go.sum`. `go mod download`
+/// does so only for modules in its arguments. The last line is what messages show.
+const GO_SUMS: &str = r"sed -nE 's/^(require)?[[:space:]]*([^[:space:]]+)[[:space:]]+(v[^[:space:]]+).*/\2@\3/p' go.mod | xargs go mod download || true
+go mod download";
+
 /// Programs in command lines, by the group of package managers that serves them.
 const CARGO: &[&str] = &["cargo", "rustc", "maturin"];
 const NODE: &[&str] = &["node", "npm", "npx", "pnpm", "yarn", "bun", "bunx", "deno", "tsc", "jest", "vitest", "eslint"];
@@ -254,7 +260,7 @@ impl InstallProject<'_> {
         if self.is_installed(&vendor) {
             return Some(command(root, if is_work { "go work vendor" } else { "go mod vendor" }.into()));
         }
-        Some(into_cache(root, "go mod download"))
+        Some(into_cache(root, if is_work { GO_DOWNLOAD } else { GO_SUMS }))
     }
 
     /// Returns the command for Maven, which resolves the dependencies of each goal before it runs

@@ -13,7 +13,7 @@ mod room;
 mod vendored;
 
 pub(super) use differ::is_lock;
-pub(super) use room::NO_SCRIPTS;
+pub(super) use room::{NO_SCRIPTS, is_completed};
 pub(super) use vendored::allow_vendored_folders;
 
 use super::base::BaseError;
@@ -60,7 +60,8 @@ pub(super) struct Installation {
     caches: BTreeMap<PathBuf, PathBuf>,
     /// Folders of the workspace that the installation holds as a whole, below `whole`.
     whole: BTreeSet<String>,
-    /// Git-ignored files of the workspace, which the installation holds below `files`.
+    /// Git-ignored files and completed lock files of the workspace, which the installation holds
+    /// below `files`.
     files: BTreeSet<String>,
     /// The commands and packages, for the report.
     pub(super) report: InstalledForChecks,
@@ -86,13 +87,12 @@ impl Installation {
         self.whole.iter().map(|path| (path, self.folder.join("whole").join(path)))
     }
 
-    /// Returns the place on disk of a git-ignored file of the workspace; `None` if the installation
-    /// lacks the file.
+    /// Returns the place on disk of one of [`Installation::files`], or `None`.
     pub(super) fn file(&self, path: &str) -> Option<PathBuf> {
         self.files.contains(path).then(|| self.folder.join("files").join(path))
     }
 
-    /// Returns the paths of the git-ignored files.
+    /// Returns the paths of the git-ignored files and of the completed lock files.
     pub(super) fn files(&self) -> &BTreeSet<String> {
         &self.files
     }
@@ -323,6 +323,8 @@ pub(super) async fn for_tree(
         }
         Err(fault) => return Err(fault),
     }
+    // A lock file that the work changed is judged as it is.
+    installation.files.retain(|path| !is_completed(path) || !difference.seen.contains(path));
     let text = serde_json::to_vec(&installation).map_err(|error| io(error.into()))?;
     write_whole(&folder.join(READY), &text)?;
     Ok(Some(InstallOutcome::Done(Box::new(installation))))

@@ -160,6 +160,12 @@ pub(super) async fn run(
     }
 }
 
+/// Returns whether a path is that of a lock file which its tool completes only while it installs. A
+/// room then gets the file of the installation.
+pub(in crate::gate) fn is_completed(path: &str) -> bool {
+    matches!(name_of(path), "go.sum" | "go.work.sum")
+}
+
 /// Moves the new content of a room into the folder of an installation: layers over installed
 /// folders and tool caches, new folders, and git-ignored files.
 fn move_content(
@@ -191,7 +197,8 @@ fn move_content(
         moved(&room.made(path), &folder.join("whole").join(path))?;
         installation.whole.insert(path.clone());
     }
-    for path in found_files.into_iter().filter(|path| is_made(path)) {
+    let completed = files.iter().filter(|path| is_completed(path));
+    for path in found_files.into_iter().chain(completed).filter(|path| is_made(path)) {
         moved(&room.made(path), &folder.join("files").join(path))?;
         installation.files.insert(path.clone());
     }

@@ -6,7 +6,7 @@ use super::{GateRun, JudgeRecord};
 use crate::error_chain::chain;
 use crate::gate::base::{self, BaseError, LaneCaches};
 use crate::gate::clean::RoomDependencies;
-use crate::gate::install::{self, InstallOutcome, Installation};
+use crate::gate::install::{self, InstallOutcome, Installation, is_completed};
 use crate::gate::planted::ReadyRoom;
 use crate::gate::refreshed;
 use crate::id::TreeId;
@@ -79,6 +79,12 @@ impl GateRun<'_> {
             Ok(Some(InstallOutcome::Done(installation))) => {
                 record.notes.push(install_note(&installation.report));
                 record.notes.extend(installation.withheld.iter().cloned());
+                let work = self.site.trees.paths(tree, self.stop).await?;
+                let is_missing = |path: &&String| is_completed(path) && !work.contains(path);
+                let missing = installation.files().iter().filter(is_missing);
+                record.notes.extend(missing.map(|path| {
+                    format!("{path} is not in the work; the checks made one: run `go mod tidy` and commit the file")
+                }));
                 Some(Arc::from(installation))
             }
             Ok(Some(InstallOutcome::Impossible(lines))) => {

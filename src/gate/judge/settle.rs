@@ -111,6 +111,10 @@ impl GateRun<'_> {
     ) -> Result<bool, EarlyEnd> {
         let installed = record.installed.as_ref().filter(|(of, _)| of == tree).and_then(|(_, it)| it.as_ref());
         let Some(commands) = installed.map(|it| it.report.commands.join("` and `")) else { return Ok(false) };
+        let completing = |locks: &[String]| match locks {
+            [lock] if lock.ends_with("go.sum") => "go mod tidy".to_owned(),
+            _ => commands,
+        };
         let (trees, base) = (&self.site.trees, self.gate.base());
         let of_work = trees.changes(base, tree, self.stop).await?;
         let is_of_work = |path: &str| of_work.iter().any(|change| change.path == path);
@@ -123,8 +127,9 @@ impl GateRun<'_> {
         let completes = seen.findings.is_empty();
         if completes {
             record.notes.push(format!(
-                "{} lacks the new dependencies; the checks completed a copy: run `{commands}` and commit the file",
-                named(&locks)
+                "{} lacks the new dependencies; the checks completed a copy: run `{}` and commit the file",
+                named(&locks),
+                completing(&locks)
             ));
         }
         Ok(completes)
