@@ -237,8 +237,7 @@ impl Edits {
     fn closed<'e>(&'e self, gone: &'e MissingTests) -> impl Iterator<Item = &'e Edited> {
         let may_have = move |file: &&Edited| match gone {
             MissingTests::Tests(names) => {
-                let is_product = inside::may_have(&file.path) && !file.is_test;
-                let may_test = !is_product || has_tests(&file.was) || file.was.contains(">>>");
+                let may_test = file.is_test || has_tests(&file.was) || file.was.contains(">>>");
                 may_test && names.iter().any(|name| has_test(&file.was, name))
             }
             MissingTests::Packages(names) => names.iter().any(|name| file.is_test && self.is_of_package(file, name)),
@@ -302,6 +301,9 @@ mod tests {
         let files = vec![edited("calc.js", "exports.VALUES = [1, 3];\n", "exports.VALUES = [1];\n", false)];
         let product = Edits { files, module: None };
         assert_eq!(product.closed(&named(&["test/v.test.js > value 3"])).count(), 0, "it has no tests");
+        let files = vec![edited("src/main/java/Calc.java", "int add() {}\n", "int add() { exit(0); }\n", false)];
+        let java = Edits { files, module: None };
+        assert_eq!(java.closed(&named(&["calc.CalcTest add"])).count(), 0, "it has a method of this name, no test");
         assert_eq!(file_of_values("test/v.test.js > values > 3"), Some("test/v.test.js"));
         assert_eq!(file_of_values("tests/test_v.py::test_v[3]"), Some("tests/test_v.py"));
         assert_eq!(file_of_values("tests/test_v.py::test_v"), None);

@@ -106,11 +106,11 @@ impl BaseDeclarations {
         }
         let folder = dotted(folder_of(path));
         let declared = package(&text).map(|package| format!(".{package}."));
-        let is_in = |package: &&String| {
-            let within = format!(".{package}.");
-            folder.contains(&within) || declared.as_ref().is_some_and(|declared| declared.starts_with(&within))
-        };
-        let package = self.packages.iter().find(is_in)?;
+        let within = |package: &str| format!(".{package}.");
+        let is_declared =
+            |package: &&String| declared.as_ref().is_some_and(|declared| declared.starts_with(&within(package)));
+        let is_in_folder = |package: &&String| folder.contains(&within(package));
+        let package = self.packages.iter().find(is_declared).or_else(|| self.packages.iter().find(is_in_folder))?;
         Some(format!("it would be used instead of `{package}`, which tests use"))
     }
 }

@@ -188,6 +188,9 @@ pub(super) const TEST_FILES: &[(&str, &[&str])] = &[
     ("Lua", &["**/*_spec.lua", "**/spec/**/*.lua"]),
     ("Robot Framework", &["**/*.robot"]),
     ("PHP", &["**/*Test.php"]),
+    ("C, C++", &[
+        "**/{3rdparty,contrib,deps,extern,external,lib,libs,third_party,thirdparty,vendor,vendored}/**/{acutest,catch,catch_amalgamated,doctest,greatest,minunit,munit,unity,unity_internals,utest}.{c,cpp,h,hpp}",
+    ]),
     ("others", &["**/*_test.{c,cc,cpp,dart,exs,ml,sh,zig}", "**/*.bats", "**/{t,xt}/**/*.{t,pl,pm,sh,bash}", "**/test_*.{c,cc,cpp,sh}", "**/test.sh"]),
     ("snapshots", &["**/__snapshots__/**", "**/*.snap", "**/*.approved.*", "**/cassettes/**", "**/expected/**", "**/golden/**", "**/goldens/**"]),
 ];

@@ -6,7 +6,7 @@ use super::ecosystems::TEST_FILES;
 use super::imports::modules_for_tests;
 use super::named::{inside, is_source, text};
 use super::{cmake, exactly, folders_of, loaded_by_tests, manifest, test_folders, tests_selected};
-use crate::gate::names::name_of;
+use crate::gate::names::{joined, name_of};
 use crate::gate::signs;
 use crate::lane::Lane;
 use crate::pattern::{PatternError, Patterns};
@@ -44,7 +44,12 @@ impl BaseTests {
         let helpers = test_folders::helpers(base, &|path| is_named(path) || more.contains(path), &helps_in_place, read);
         more.extend(helpers);
         let is_test = |path: &str| is_named(path) || more.contains(path);
-        let folders = whole_folders(base, &is_test);
+        let mut folders = whole_folders(base, &is_test);
+        let product: Vec<String> =
+            folders.iter().filter(|folder| is_product(folder, base, &is_test, read)).cloned().collect();
+        folders.retain(|folder| {
+            !product.iter().any(|package| package == folder || folders_of(package).any(|above| above == folder))
+        });
         let exact: Vec<String> = more.iter().chain(&folders).map(|path| exactly(path)).collect();
         Ok(Self { others: Some(Patterns::trees(exact.iter().map(String::as_str))?) })
     }
@@ -109,6 +114,29 @@ fn whole_folders(base: &BaseFiles, is_test: &dyn Fn(&str) -> bool) -> BTreeSet<S
         }
     }
     with_tests.difference(&with_others).cloned().collect()
+}
+
+/// Returns whether a folder is a package of Python that its own tests import: a package of the
+/// product, with tests beside its code.
+fn is_product(
+    folder: &str,
+    base: &BaseFiles,
+    is_test: &dyn Fn(&str) -> bool,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> bool {
+    let package = joined(folder, "__init__.py");
+    if !base.has(&package) || is_test(&package) {
+        return false;
+    }
+    let defines = |line: &str| ["def ", "class ", "async def "].iter().any(|start| line.starts_with(start));
+    if !text(&package, read).is_some_and(|text| text.lines().any(defines)) {
+        return false;
+    }
+    let (start, name) = (format!("{folder}/"), name_of(folder));
+    let inside = base.0.range(start.clone()..).take_while(|path| path.starts_with(&start));
+    let mut tests = inside.filter(|path| path.ends_with(".py") && is_test(path));
+    let from = [format!("from {name} import"), format!("import {name}"), "from . import".to_owned()];
+    tests.any(|path| text(path, read).is_some_and(|text| from.iter().any(|from| text.contains(from.as_str()))))
 }
 
 /// Returns whether a source among tests belongs to them by its name.

@@ -32,6 +32,9 @@ const BASE: &[(&str, &str)] = &[
     ("helpers/compare.py", "from . import deep\n"),
     ("helpers/deep.py", ""),
     ("docs/test_docs.py", ""),
+    ("third_party/doctest/doctest.h", ""),
+    ("lib/unity.c", ""),
+    ("src/unity.c", ""),
     ("docs/guide.md", ""),
     ("testing.py", "def area(): pass\n"),
     ("t/lib/Sums.pm", ""),
@@ -224,12 +227,38 @@ fn tests_are_found_as_their_runners_find_them_and_folders_of_tests_are_whole() {
         "spec/calcSpec.js",
         "probes/sums.c",
         "docs/test_docs.py",
+        "third_party/doctest/doctest.h",
+        "lib/unity.c",
     ] {
         assert_eq!(why(path), Some(TEST), "{path}");
     }
-    for path in ["docs/guide.md", "testing.py", "src/features/list.tsx", "src/calc.c", "src/tool.c", "data/sums.csv"] {
+    for path in [
+        "src/unity.c",
+        "docs/guide.md",
+        "testing.py",
+        "src/features/list.tsx",
+        "src/calc.c",
+        "src/tool.c",
+        "data/sums.csv",
+    ] {
         assert_eq!(why(path), None, "{path}");
     }
+}
+
+#[test]
+fn a_package_with_a_test_beside_its_code_is_the_product() {
+    let files = BTreeMap::from([
+        ("checks/__init__.py", "def helps():\n    pass\n"),
+        ("checks/selftest.py", "import unittest\n\nfrom calc import add\n"),
+        ("lib/calc/__init__.py", "def add(a, b):\n    return a + b\n"),
+        ("lib/calc/selftest.py", "import unittest\n\nfrom calc import add\n"),
+    ]);
+    let run = "python3 -m unittest lib/calc/selftest.py checks/selftest.py";
+    let lane = parse("verify", "verify.yaml", &format!("steps: [{{ run: {run} }}]")).unwrap();
+    let mut read = |path: &str| files.get(path).map(|text| text.as_bytes().to_vec());
+    let policy = Policy::freeze(files.keys().map(|path| (*path).to_owned()), &[lane], &[], &[], &mut read).unwrap();
+    let kept: Vec<&&str> = files.keys().filter(|path| policy.rule(path).is_some()).collect();
+    assert_eq!(kept, [&"checks/__init__.py", &"checks/selftest.py", &"lib/calc/selftest.py"]);
 }
 
 #[test]

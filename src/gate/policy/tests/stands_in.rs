@@ -234,6 +234,7 @@ fn no_source_declares_a_package_that_tests_use_and_the_project_has_not() {
         ("src/main/java/Assertions.java", "// ours\npackage org.assertj.core.api;\n", "org.assertj"),
         ("src/main/kotlin/a/Facts.kt", "package org.acme.checks\n", "org.acme"),
         ("src/main/resources/org/junit/jupiter/api/Assertions.class", "", "org.junit"),
+        ("src/main/java/org/junit/runner/Runner.java", "package org.junit.runner;\n", "org.junit"),
     ] {
         let message = format!("it would be used instead of `{package}`, which tests use");
         assert_eq!(added(&policy, path, text), Some(message), "{path}");
