@@ -1,6 +1,6 @@
 //! The tree that the agent left, and its violations of the rules.
 
-use super::policy::{PathChange, PathChangeKind, Policy, TreeSide};
+use super::policy::{PathChange, PathChangeKind, Policy, RedefinedAssertions, TreeSide};
 use super::unfetched::AddedDependency;
 use super::{Gate, GateSite, install, locks};
 use crate::id::TreeId;
@@ -12,6 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 /// The largest file that the policy reads, in bytes. Data and documents are larger than manifests.
 const LOOKED_INTO: u64 = 8 * 1024 * 1024;
+
+/// The number of sources that are read at once.
+const READ_AT_ONCE: usize = 64;
 
 /// The rule against files in a cache.
 const CACHED: &str = "it is in a cache of the gate, which only the base fills";
@@ -110,12 +113,53 @@ pub(super) async fn look(
     findings.extend(taken.anomalies.iter().map(anomaly_finding));
     findings.extend(in_caches(gate, &changes));
     findings.extend(changes.iter().filter_map(|change| linked(gate, change)));
+    findings.extend(redefined(gate, site, &differ, &taken.tree, stop).await?);
     findings.sort();
     findings.dedup();
     let mut may_differ =
         install::allow_vendored_folders(gate, site, &taken.tree, &mut findings, &mut notes, stop).await?;
     may_differ.extend(gate.policy.changed_in_unused_parts(&differ, content));
     Ok(Candidate { tree: taken.tree, findings, may_differ, notes, added })
+}
+
+/// Returns a finding for each assertion that a source redefines.
+async fn redefined(
+    gate: &Gate,
+    site: &GateSite,
+    changes: &[PathChange],
+    tree: &TreeId,
+    stop: &CancellationToken,
+) -> Result<Vec<TamperFinding>, TreesError> {
+    let sources: Vec<&PathChange> =
+        changes.iter().filter(|change| gate.policy.may_redefine_assertions(change)).collect();
+    let found = redefined_in(gate, site, &sources, tree, stop).await?;
+    if gate.policy.redefinitions(&found, &[]).is_empty() {
+        return Ok(Vec::new());
+    }
+    let known = redefined_in(gate, site, &sources, gate.base(), stop).await?;
+    let known: Vec<RedefinedAssertions> = known.into_iter().map(|(_, it)| it).collect();
+    Ok(gate.policy.redefinitions(&found, &known))
+}
+
+/// Looks for redefined assertions in these files, as they are in a tree.
+async fn redefined_in<'c>(
+    gate: &Gate,
+    site: &GateSite,
+    sources: &[&'c PathChange],
+    tree: &TreeId,
+    stop: &CancellationToken,
+) -> Result<Vec<(&'c PathChange, RedefinedAssertions)>, TreesError> {
+    let mut found = Vec::new();
+    for some in sources.chunks(READ_AT_ONCE) {
+        let paths: Vec<&str> = some.iter().map(|change| change.path.as_str()).collect();
+        let texts = site.trees.read_all(tree, &paths, LOOKED_INTO, stop).await?;
+        let look = |change: &&'c PathChange| {
+            let text = texts.get(&change.path)?;
+            Some((*change, gate.policy.redefined_assertions(&change.path, text)))
+        };
+        found.extend(some.iter().filter_map(look));
+    }
+    Ok(found)
 }
 
 /// Compares the lock files, and the manifests that name sources of packages, with those of the

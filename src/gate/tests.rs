@@ -139,6 +139,23 @@ async fn an_edited_lane_is_put_back_and_the_frozen_one_judges() {
 }
 
 #[tokio::test]
+async fn a_source_may_move_the_definition_of_an_assertion_but_not_make_one() {
+    let (lanes, own) = ([("verify", "steps: [{ run: 'true' }]")], "macro_rules! assert_ne { () => {}; }\n");
+    let fixture = fixture(&[("src/a.rs", own), ("src/b.rs", "")], &lanes, None).await;
+    fixture.write("src/a.rs", "");
+    fixture.write("src/c.rs", own);
+    assert_eq!(fixture.ruling().await, Ruling::Passed);
+    fixture.write("src/b.rs", "macro_rules! assert_eq { () => {}; }\n");
+    let verdict = fixture.judged(OnTamper::Restore).await;
+    let finding = TamperFinding {
+        path: "src/b.rs".into(),
+        change: "changed".into(),
+        rule: "it redefines `assert_eq`, which tests use".into(),
+    };
+    assert_eq!((verdict.ruling, verdict.findings), (Ruling::Tampered, vec![finding]));
+}
+
+#[tokio::test]
 async fn a_tampered_gate_runs_nothing() {
     let fixture = frozen(&[("verify", "steps: [{ run: touch ran }]")]).await;
     fixture.write("lanes/extra.yaml", "steps: [{ run: 'true' }]");

@@ -4,6 +4,7 @@
 //! Tests inside product files (`#[cfg(test)] mod tests`, doctests) share the path of the product.
 //! They have no rule here. The gate judges the work by the base's own versions of them too.
 
+mod assertions;
 mod calls;
 mod checks;
 mod ci;
@@ -42,6 +43,8 @@ use crate::lane::Lane;
 use crate::pattern::{PatternError, Patterns};
 use crate::verdict::tests_in;
 use crate::workspace::{ProtectedRule, Protection};
+use assertions::Assertions;
+pub use assertions::RedefinedAssertions;
 pub(super) use calls::rules_of_git;
 use checks::Importers;
 use declares::BaseDeclarations;
@@ -93,6 +96,8 @@ pub struct FrozenPolicy {
     found: ShadowableFiles,
     /// Names that no source may declare.
     declared: BaseDeclarations,
+    /// Names with which tests in C and C++ compare or fail.
+    assertions: Assertions,
     /// Names that Node packages of the base have or depend on.
     taken: BTreeSet<String>,
     /// Files whose change is noted, each with the reason.
@@ -200,6 +205,7 @@ impl Policy {
             modules,
             found,
             declared,
+            assertions: Assertions::from_base(&base, &tests, read),
             taken,
             noted,
             packages,

@@ -4,7 +4,7 @@ use super::git::GitAnswer;
 use super::names::{each, listed, spelled};
 use super::{DiffForm, Inner, REPOSITORY, TreeChange, TreeChangeKind, TreeEntry, Trees, TreesError, take};
 use crate::id::TreeId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio_util::sync::CancellationToken;
 
 /// The maximum number of paths that are passed to git as arguments. Beyond that, a list of all
@@ -107,6 +107,28 @@ impl Inner {
         let size = self.git.ask(&["cat-file", "-s", &entry.blob], stop).await?;
         let bytes = std::str::from_utf8(&size).ok().and_then(|size| size.trim().parse().ok());
         Err(TreesError::TooLarge { path: entry.path, bytes: bytes.unwrap_or(limit), limit })
+    }
+
+    pub(super) async fn read_all(
+        &self,
+        tree: &TreeId,
+        paths: &[&str],
+        limit: u64,
+        stop: &CancellationToken,
+    ) -> Result<BTreeMap<String, Vec<u8>>, TreesError> {
+        let mut entries = self.entries_at(tree, paths, stop).await?;
+        entries.retain(|entry| entry.mode != REPOSITORY && paths.contains(&entry.path.as_str()));
+        let ids: String = entries.iter().map(|entry| format!("{}\n", entry.blob)).collect();
+        if ids.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let sizes = self.git.tell(&["cat-file", "--batch-check=%(objectsize)"], ids.as_bytes(), stop).await?;
+        let sizes = String::from_utf8_lossy(&sizes);
+        let is_small = |size: &str| size.parse::<u64>().is_ok_and(|size| size <= limit);
+        let small: Vec<TreeEntry> =
+            entries.into_iter().zip(sizes.lines()).filter(|(_, size)| is_small(size)).map(|(entry, _)| entry).collect();
+        let texts = self.blobs(small.iter().map(|entry| entry.blob.as_str()), stop).await?;
+        Ok(small.into_iter().map(|entry| entry.path).zip(texts).collect())
     }
 
     /// Returns the entries at these paths, or all files of the tree if the paths are too many or

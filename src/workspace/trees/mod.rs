@@ -36,6 +36,7 @@ use git::GitFolder;
 use scratch::GitScratch;
 use seen::GitAnswers;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use take::TakeState;
@@ -267,6 +268,21 @@ impl Trees {
         stop: &CancellationToken,
     ) -> Result<Option<Vec<u8>>, TreesError> {
         self.0.read(tree, path, limit, stop).await
+    }
+
+    /// Returns the contents of those of these files, and the targets of those links, that the tree
+    /// has and that are not larger than `limit` bytes.
+    ///
+    /// # Errors
+    /// [`TreesError`] if git fails.
+    pub async fn read_all(
+        &self,
+        tree: &TreeId,
+        paths: &[&str],
+        limit: u64,
+        stop: &CancellationToken,
+    ) -> Result<BTreeMap<String, Vec<u8>>, TreesError> {
+        self.0.read_all(tree, paths, limit, stop).await
     }
 
     /// Returns a copy of `tree` in which these paths are as in `base`. Paths that `base` does not

@@ -106,6 +106,12 @@ async fn a_tree_has_what_is_there_and_not_ignored_and_what_changed_is_told() {
     assert_eq!(trees.read(&tree, "src/new", 1, &project.stop).await.unwrap(), Some(b"5".to_vec()));
     assert_eq!(trees.read(&tree, "a", 9, &project.stop).await.unwrap(), None);
     assert!(matches!(trees.read(&tree, "src/b", 0, &project.stop).await, Err(TreesError::TooLarge { bytes: 1, .. })));
+    let all = trees.read_all(&tree, &["src/new", "src/b", "a"], 1, &project.stop).await.unwrap();
+    assert_eq!(
+        all.into_iter().map(|(path, text)| (path, text.len())).collect::<Vec<_>>(),
+        [("src/b".into(), 1), ("src/new".into(), 1)]
+    );
+    assert!(trees.read_all(&tree, &["src/b"], 0, &project.stop).await.unwrap().is_empty(), "it is too large");
     let diff = trees.diff(&base, &tree, DiffForm::Patch, 10_000, &project.stop).await.unwrap();
     assert!(String::from_utf8(diff).unwrap().contains("-2\n\\ No newline at end of file\n+4\n"));
     assert_eq!(trees.diff(&base, &tree, DiffForm::Whole, 10, &project.stop).await.unwrap().len(), 10);
