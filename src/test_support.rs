@@ -17,12 +17,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// The timeout of each wait for an event. It only ends a hang: no busy machine is that slow.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Picks one of every [`step`] cases of a long test. The offset comes from `FLEDGE_TEST_SEED`, else
-/// from the process id.
+/// Picks one of every [`step`] cases of a long test, by `FLEDGE_TEST_SEED`, else by the process id.
+/// A test that fails shows the seed.
 #[expect(clippy::disallowed_methods, reason = "the seed of a test is set from outside")]
 pub(crate) fn drawn<T>(cases: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
-    let given = std::env::var("FLEDGE_TEST_SEED").ok().and_then(|seed| seed.parse::<usize>().ok());
-    let seed = given.unwrap_or_else(|| std::process::id() as usize);
+    let given = std::env::var("FLEDGE_TEST_SEED").ok();
+    let by_process = || std::process::id() as usize;
+    let seed = given.map_or_else(by_process, |seed| seed.parse().expect("FLEDGE_TEST_SEED is a whole number"));
+    eprintln!("drawn by FLEDGE_TEST_SEED={seed}");
     cases.skip(seed % step()).step_by(step())
 }
 

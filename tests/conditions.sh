@@ -72,7 +72,6 @@ other_file_system() {
 # tests.
 ordinary_user() {
     local home status
-    [ "$(id -u)" = 0 ] || { echo "skipped: only root can become another user"; return 0; }
     home=$(mktemp -d)
     mkdir -p "$home/up" "$home/work" "$home/tmp" "$home/.cargo" "$home/.rustup"
     export home here
@@ -99,6 +98,12 @@ if [ $# -eq 0 ]; then
 fi
 for condition; do
     begun=$SECONDS
+    why=
+    case $condition in
+        ordinary_user) [ "$(id -u)" = 0 ] || why="only root can become another user; run it as root" ;;
+        lang_de) locale -a | grep -qi '^de_DE.utf-\?8$' || why="no locale de_DE.UTF-8; to install it: apt-get install locales, and locale-gen" ;;
+    esac
+    if [ -n "$why" ]; then printf '%-18s skipped: %s\n' "$condition" "$why"; continue; fi
     if "$condition" "$logs/$condition.log"; then word=passed; else word=FAILED failed=1; fi
     passed=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 passed, \2 failed/p' "$logs/$condition.log" | paste -sd ';')
     printf '%-18s %s in %d s (%s)\n' "${condition%_}" "$word" $((SECONDS - begun)) "$passed"

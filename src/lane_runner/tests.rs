@@ -272,6 +272,7 @@ async fn a_stop_cancels_what_runs() {
     assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Cancelled, vec![NotRun, NotRun]));
 }
 
+#[cfg(target_os = "linux")] // elsewhere there is no `setsid`
 #[tokio::test]
 async fn what_a_step_leaves_behind_is_killed_and_told() {
     let outcome = run(&place(), "steps: [{run: '(setsid sleep 60 >/dev/null 2>&1 &)'}]").await;

@@ -399,5 +399,7 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+// Only Linux lists processes in `/proc`.
 #[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;

@@ -114,7 +114,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("notify", &["file_watch/fs_events.rs"]),
     ("rusqlite", &["store/"]),
     ("println!", &["cli/"]),
-    ("eprintln!", &["cli/"]),
+    ("eprintln!", &["cli/", "test_support.rs"]),
     ("print!", &["cli/"]),
     ("eprint!", &["cli/"]),
     ("std::io::stdout", &["cli/", "process/dialogue.rs"]),

@@ -86,7 +86,8 @@ const LANGUAGES: [&str; 7] = ["c", "go", "node", "perl", "python", "rust", "shel
 /// Judges the projects of one language.
 fn of_language(language: &str) {
     long_table!();
-    if !draw("languages of the corpus", 1, LANGUAGES.to_vec()).contains(&language) {
+    let is_drawn = draw("languages of the corpus", 1, LANGUAGES.to_vec()).contains(&language);
+    if !is_drawn || !Need::has_program("python3") {
         return;
     }
     record_time();
@@ -137,6 +138,9 @@ fn shell_projects_end_as_their_table_says() {
 
 #[test]
 fn the_batch_ends_each_task_as_listed_and_leaves_a_branch_of_verified_work() {
+    if !Need::has_program("python3") {
+        return;
+    }
     // The sample has projects for each of the exit codes 0, 1 and 6.
     let globs = amount(["shell-*", "python-rows"], ["shell-*", "python-*"]);
     let (home, table) = written(&globs, "1");
@@ -160,6 +164,9 @@ fn the_batch_ends_each_task_as_listed_and_leaves_a_branch_of_verified_work() {
 
 #[test]
 fn a_seed_names_the_projects_down_to_their_commits_and_another_asks_for_other_cases() {
+    if !Need::has_program("python3") {
+        return;
+    }
     let heads = |seed: &str, globs: &[&str]| {
         let (home, table) = written(globs, seed);
         let head = |project: &Value| {

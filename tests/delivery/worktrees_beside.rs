@@ -2,14 +2,13 @@
 //! and the preview of a run.
 
 use crate::delivery::worktrees::{branches, isolated, known, left, working, worktree};
-use crate::support::{Model, say, write};
+use crate::support::{Model, PATIENCE, say, write};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 /// A task whose model never answers.
 const HANGING: &str = "hang.md";
@@ -29,7 +28,7 @@ fn five(place: &Path, model: &str, hangs: Option<Receiver<()>>) {
     for number in 0..5 {
         if let Some(hangs) = hangs.as_ref().filter(|_| number == 2) {
             let mut child = begin(place, model, HANGING);
-            hangs.recv_timeout(Duration::from_secs(60)).unwrap();
+            hangs.recv_timeout(PATIENCE).unwrap();
             child.kill().unwrap();
             child.wait().unwrap();
             continue;

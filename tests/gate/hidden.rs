@@ -1,6 +1,6 @@
 //! Hidden tests: the agent sees neither the files nor their failures, and the gate uses them.
 
-use crate::support::{Asked, BEHIND_LANDLOCK, Ended, Fledge, Model, Turn, call, git, say, shell, write};
+use crate::support::{Asked, BEHIND_LANDLOCK, Ended, Fledge, Model, Need, Turn, call, git, say, shell, write};
 use fledge::process::sandbox::{Sandbox, SandboxChoice, SandboxKind};
 use rustix::process::Signal;
 use serde_json::json;
@@ -111,7 +111,7 @@ fn no_tool_of_the_agent_shows_hidden_tests_and_the_commit_has_them_unchanged() {
 #[test]
 fn hooks_servers_and_sub_agents_see_no_hidden_tests() {
     long_test!();
-    if !is_possible() {
+    if !is_possible() || !Need::has_program("python3") {
         return;
     }
     let server = "import json, subprocess, sys\nfor line in sys.stdin:\n    asked = json.loads(line)\n    \

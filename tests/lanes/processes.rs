@@ -98,7 +98,7 @@ fn a_step_is_ended_by_the_rules_beside_a_sibling_whose_processes_live_on() {
         let own = unique();
         // On a busy machine the other step may time out before all processes have started.
         let innocent = format!(
-            "setsid sleep {own} & own=$!; n=0; until [ -e begun ] || [ $n -gt 200 ]; do sleep 0.02; n=$((n + 1)); done; \
+            "setsid sleep {own} & own=$!; n=0; until [ -e begun ] || [ $n -gt 15000 ]; do sleep 0.02; n=$((n + 1)); done; \
              while pgrep -xf '(/bin/)?sleep {number}' >/dev/null; do sleep 0.02; done; \
              kill -0 $own && echo still here; kill $own; wait $own 2>/dev/null || true"
         );
@@ -218,7 +218,7 @@ fn many_jobs_raise_the_limit_on_open_files_for_the_program_alone() {
     const SCANT: [&str; 3] = ["sh", "-c", "ulimit -Sn 100; exec \"$0\" \"$@\""];
     let waiting = "{ run: 'echo x >> count; exec sleep 3600' }, ".repeat(59);
     let last =
-        "until [ $(wc -l < count) -ge 59 ]; do sleep 0.05; done; until [ $(ulimit -Sn) = 100 ]; do :; done; exit 7";
+        "until [ $(wc -l < count) -ge 59 ]; do sleep 0.02; done; until [ $(ulimit -Sn) = 100 ]; do :; done; exit 7";
     let lane = format!("jobs: 60\nsteps: [{{ parallel: [{waiting}{{ name: last, run: '{last}' }}] }}]");
     let ended = Fledge::new().lane("many", &lane).under(&SCANT).args(&["lanes", "run", "many", "--json"]).run();
     ended.must_exit(1);

@@ -1,7 +1,7 @@
 //! Working servers: lists, calls, both transports, the sandbox, and the end of a session.
 
 use super::scene::{Scene, by_http, said, unique};
-use crate::support::SOON;
+use crate::support::{SOON, until_async};
 use fledge::mcp::{McpAnswer, ServerConfig, ServerTransport};
 use std::fs;
 use std::net::TcpListener;
@@ -66,9 +66,7 @@ async fn a_call_that_is_stopped_ends_at_once_and_the_server_hears_of_it() {
     let stop = CancellationToken::new();
     let begun = Instant::now();
     let stopping = async {
-        while !scene.notes().contains("tools/call") {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until_async("the server is called", || scene.notes().contains("tools/call")).await;
         stop.cancel();
     };
     let (answer, ()) = tokio::join!(scene.servers.call("mcp-t-echo", serde_json::json!({}), &stop), stopping);

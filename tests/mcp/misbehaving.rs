@@ -1,7 +1,7 @@
 //! Servers that misbehave: none hangs or ends a run, and none leaves anything behind.
 
 use super::scene::{Scene, by_http, said, unique};
-use crate::support::{SOON, must_be_gone, running_with, until};
+use crate::support::{SOON, must_be_gone, running_with, until, until_async};
 use fledge::mcp::{McpAnswer, McpServers, ServerConfig};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -201,9 +201,7 @@ async fn one_that_hangs_when_it_is_to_end_holds_nobody_up() {
     let number = unique();
     let stop = CancellationToken::new();
     let stopping = async {
-        while running_with(&format!("sleep {number}")).is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until_async("the server sleeps", || !running_with(&format!("sleep {number}")).is_empty()).await;
         stop.cancel();
     };
     let input = serde_json::json!({ "text": number });
@@ -242,9 +240,8 @@ async fn one_that_says_nothing_at_all_can_be_stopped_while_it_starts() {
     let scene = Scene::new("silent");
     let stop = CancellationToken::new();
     let stopping = async {
-        while running_with(&scene.folder.path().display().to_string()).is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let path = scene.folder.path().display().to_string();
+        until_async("the server runs", || !running_with(&path).is_empty()).await;
         stop.cancel();
     };
     let (offer, ()) = tokio::join!(scene.servers.offer(&stop), stopping);

@@ -177,7 +177,7 @@ row() {
         $holds
     }
     get "$work/$project" && cd "$work/$project" || { blame "cannot be had"; finish; return; }
-    printf '.venv/\nnode_modules/\n*.egg-info/\n' >>.git/info/exclude
+    printf '.venv/\nnode_modules/\n*.egg-info/\n*.so\n' >>.git/info/exclude
     git config user.name real && git config user.email real@localhost
     readme=$(ls | grep -i '^readme' | head -1)
     eval "readme() { echo >>'$readme'; }"

@@ -208,7 +208,7 @@ fn a_question_stays_below_what_others_have_to_say_and_is_answered_there() {
         - tools: [{ name: subagent-spawn, input: { task: ask } }, { name: subagent-spawn, input: { task: talk } }]\n  \
         - { of: 1, tools: [{ name: shell-exec, input: { command: touch done } }] }\n  \
         - { of: 1, text: asked }\n  \
-        - { of: 2, tools: [{ name: shell-exec, input: { command: 'until test -e go; do sleep 0.05; done; echo gone' } }] }\n  \
+        - { of: 2, tools: [{ name: shell-exec, input: { command: 'until test -e go; do sleep 0.02; done; echo gone' } }] }\n  \
         - { of: 2, text: talked }\n  \
         - { text: Done. }\n";
     let model = Model::new([]);

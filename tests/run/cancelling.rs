@@ -4,7 +4,8 @@
 #[cfg(debug_assertions)]
 use crate::support::Hold;
 use crate::support::{
-    Ended, Fledge, Model, Running, SOON, hang, must_be_gone, needs, running_with, say, shell, status, unique, write,
+    Ended, Fledge, Model, Running, SOON, hang, must_be_gone, needs, running_with, say, shell, status, unique, until,
+    write,
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -184,9 +185,7 @@ fn a_lane_by_hand_is_cancelled_too() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let fledge = Fledge::new().lane("slow", &lane).lane("verify", &needs("done"));
         let run = fledge.args(&["lanes", "run", "slow", "--json"]).start();
-        while running_with(&format!("sleep {number}")).len() < 2 {
-            std::thread::yield_now();
-        }
+        until("both sleeps run", || running_with(&format!("sleep {number}")).len() >= 2);
         let asked = run.signal(signal);
         let ended = run.end();
         ended.must_exit(code);

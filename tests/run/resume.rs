@@ -1,7 +1,7 @@
 //! Tests of resuming a killed run: it continues where it was and ends like an uninterrupted run.
 //! Actions that must not be repeated are done once.
 
-use crate::support::{Ended, Fledge, Model, Running, needs, say, shell, words, write};
+use crate::support::{Ended, Fledge, Model, Running, needs, say, shell, until, words, write};
 use fledge::store::StoredRunState;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
@@ -137,9 +137,7 @@ fn a_report_under_way_is_written_again_and_nothing_else_is_done() {
     let running = fledge.start();
     let state = pipe.with_file_name("state");
     let is_written = || walk(&state).iter().any(|path| path.ends_with("report.json"));
-    while !is_written() {
-        std::thread::yield_now(); // it now waits for a reader of the pipe
-    }
+    until("it waits for a reader of the pipe", is_written);
     let ended = dead(running);
     fs::remove_file(&pipe).unwrap();
     let ended = resuming(ended, &model).run();

@@ -85,7 +85,7 @@ fn four_work_at_once_and_a_fifth_waits_for_one_to_end() {
     long_test!();
     // Each command waits until four have begun. A lower limit on concurrent sub-agents would block
     // them.
-    let command = "echo + >> log; for n in $(seq 1000); do [ $(grep -c + log) -ge 4 ] && break; sleep 0.02; done; \
+    let command = "echo + >> log; for n in $(seq 15000); do [ $(grep -c + log) -ge 4 ] && break; sleep 0.02; done; \
         sleep 0.1; echo - >> log; touch done";
     let mut turns: BTreeMap<String, usize> = BTreeMap::new();
     let model = Model::thinking(move |body, count| {

@@ -1,6 +1,8 @@
 //! Tests that fledge leaves no process running after a SIGKILL, and touches no process of others.
 
-use crate::support::{Fledge, Model, Running, WAYS, fleeing, must_be_gone, running_with, shell, sleepers, unique};
+use crate::support::{
+    Fledge, Model, Need, Running, WAYS, fleeing, must_be_gone, running_with, shell, sleepers, unique,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Returns a command whose processes detach in every way, and do not end.
@@ -103,8 +105,7 @@ fn in_a_container_whose_session_was_begun_outside_nothing_is_left_either() {
     // keep it from finding itself.
     const LOOK: &str = r#""$0" "$@"; code=$?; cat /proc/[0-9]*/cmdline | tr '\0' ' ' | grep -c '[s]leep '; exit $code"#;
     if !Fledge::new().under(&CONTAINED).args(&["--version"]).run().stdout.starts_with("fledge") {
-        eprintln!("no container can be made here");
-        return;
+        return Need::Sandbox.lacks("no container can be made here");
     }
     let lane = "steps: [{ name: fleeing, run: 'setsid sleep 1000 & sleep 0.01' }]";
     let fledge = Fledge::new().lane("flee", lane).under(&[&CONTAINED[..], &["sh", "-c", LOOK]].concat());

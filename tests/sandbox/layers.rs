@@ -2,7 +2,7 @@
 //! unchanged.
 
 use crate::sandbox::isolation::sandbox;
-use crate::support::{Fledge, Model, Need, say, shell as call_shell};
+use crate::support::{Fledge, Model, Need, PATIENCE, say, shell as call_shell};
 use fledge::process::sandbox::{Mount, MountView, Mounts, PathRules, PinnedPath, SandboxKind, ViewLayer};
 use fledge::process::{Invocation, ProcessEnd, Variables};
 use fledge::workspace::replica::{LayerEntry, LayerSides};
@@ -18,7 +18,7 @@ fn shell(script: &str, dir: &Path) -> Invocation {
         args: vec!["-c".into(), script.into()],
         dir: dir.into(),
         env: Variables::new([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
-        timeout: Some(Duration::from_secs(30)),
+        timeout: Some(PATIENCE),
         grace: Duration::ZERO,
         linger: Duration::ZERO,
         log: None,

@@ -2,7 +2,7 @@
 //! end, and races against its file tools.
 
 use super::isolation::sandbox;
-use crate::support::{SOON, amount};
+use crate::support::{PATIENCE, SOON, amount};
 use fledge::chat::{OutcomeDetail, ToolOutcome};
 use fledge::id::CallId;
 use fledge::process::sandbox::{Mount, PathRules, SandboxKind};
@@ -53,7 +53,7 @@ impl Scene {
                 .chain([("PATH".to_owned(), "/usr/bin:/bin".to_owned())])
                 .collect(),
             max_result: 30_000,
-            shell_timeout: Duration::from_secs(60),
+            shell_timeout: PATIENCE,
             bounds: fledge::process::ProcessBounds::default(),
         };
         let mut rules = PathRules::of_workspace(&root);

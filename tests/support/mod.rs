@@ -37,7 +37,7 @@ pub(crate) use pty::open_terminal;
 pub(crate) use requirements::{BEHIND_LANDLOCK, Need, WITHOUT_LAYERS};
 pub(crate) use sampling::{Part, amount, dice, draw, is_drawn, is_table_drawn, is_whole, seed, wanted_rows};
 pub(crate) use times::record_time;
-pub(crate) use waiting::{PATIENCE, SOON, becomes, becomes_by, read_some, until};
+pub(crate) use waiting::{PATIENCE, SOON, becomes, becomes_by, read_some, until, until_async};
 pub(crate) use wire::{Dialect, Turn, call, garbled, hang, nothing, refuse, say, status};
 
 use serde_json::Value;

@@ -77,11 +77,12 @@ impl Need {
     /// Returns the requirement for a program's name.
     pub(crate) fn of_program(name: &str) -> Self {
         match name {
+            "bwrap" => Self::Sandbox,
             "chromedriver" => Self::Browser,
             "cc" | "gcc" => Self::CCompiler,
             "cmake" | "ctest" => Self::Cmake,
             "go" => Self::Go,
-            "gtest" => Self::GoogleTest,
+            "g++" | "gtest" => Self::GoogleTest,
             "java" | "javac" | "junit4" => Self::Junit,
             "make" => Self::Make,
             "node" | "npm" => Self::Node,

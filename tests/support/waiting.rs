@@ -41,6 +41,19 @@ pub(crate) fn becomes_by(tick: Duration, mut holds: impl FnMut() -> bool) -> boo
     true
 }
 
+/// Waits until this holds, while other tasks of the test go on.
+///
+/// # Panics
+///
+/// After [`PATIENCE`], with the name of what was waited for.
+pub(crate) async fn until_async(what: &str, mut holds: impl FnMut() -> bool) {
+    let late = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < late, "waited for {PATIENCE:?} in vain: {what}");
+        tokio::time::sleep(TICK).await;
+    }
+}
+
 /// Reads the next bytes. Returns 0 at the end and after an error. Continues after a signal: a
 /// socket with a time limit stops reading when a child of another test ends.
 pub(crate) fn read_some(from: &mut impl Read, into: &mut [u8]) -> usize {

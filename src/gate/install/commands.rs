@@ -94,6 +94,7 @@ allprojects { p ->
 END
 "#;
 
+/// The command that fetches the modules of Go.
 const GO_DOWNLOAD: &str = "go mod download";
 /// Shell text that also adds the sums of the modules in `go.mod` to `go.sum`. `go mod download`
 /// does so only for modules in its arguments. The last line is what messages show.

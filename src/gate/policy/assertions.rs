@@ -186,8 +186,11 @@ fn is_defined_by_build(name: &str, text: &str) -> bool {
         let near = &rest[..rest.floor_char_boundary(LONGEST)];
         let parameters = near.strip_prefix('(').and_then(|near| near.split_once(')'));
         let value = parameters.map_or(near, |(_, near)| near).strip_prefix('=');
-        let is_setting = |value: &str| parameters.is_none() && SETTINGS.contains(&word(value));
-        !before.strip_suffix("-D").unwrap_or(before).ends_with(is_part) && value.is_some_and(|value| !is_setting(value))
+        // A macro without parameters that gets a path or a text in quotes does not compile.
+        let is_code =
+            |value: &str| value.is_empty() || value.starts_with(|c: char| is_part(c) || " \t\n\"();".contains(c));
+        let is_macro = |value: &str| parameters.is_some() || (is_code(value) && !SETTINGS.contains(&word(value)));
+        !before.strip_suffix("-D").unwrap_or(before).ends_with(is_part) && value.is_some_and(is_macro)
     })
 }
 

@@ -89,9 +89,7 @@ async fn what_two_walls_in_one_workspace_need_stays_until_the_last_of_them_is_go
     let (stop, rules) = (CancellationToken::new(), scene.rules());
     let long = sandbox.run_at(None, &rules, scene.shell(script), &stop, &|_| {});
     let short = async {
-        while !scene.path("workspace/begun").exists() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until_async("the script has begun", || scene.path("workspace/begun").exists()).await;
         told(&sandbox, &rules, scene.shell("true")).await;
         let is_held = [".git", ".fledge"].map(|name| scene.path("workspace").join(name).is_dir());
         fs::write(scene.path("workspace/go"), "").unwrap();

@@ -8,7 +8,7 @@ mod endings;
 mod sockets;
 
 use crate::sandbox::probes::{Bare::Through, HOLES_OF_LANDLOCK, HOLES_OF_SOME_MACHINES, PROBES, Probe};
-use crate::support::{Need, draw, record_time};
+use crate::support::{Need, PATIENCE, draw, record_time, until_async};
 use fledge::process::sandbox::{PathRules, Sandbox, SandboxChoice, SandboxKind};
 use fledge::process::{self, EndedProcess, Invocation, ProcessEnd, Variables};
 use std::fs;
@@ -123,7 +123,7 @@ impl Scene {
             args: vec!["-c".into(), script.into()],
             dir: self.path("workspace"),
             env: Variables::new(env.map(|(name, value)| (name.to_owned(), value))),
-            timeout: Some(Duration::from_secs(30)),
+            timeout: Some(PATIENCE),
             grace: Duration::ZERO,
             linger: Duration::ZERO,
             log: None,

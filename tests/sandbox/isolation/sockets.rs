@@ -69,9 +69,7 @@ async fn a_socket_that_is_bound_while_a_program_works_in_the_workspace_is_out_of
         let before = "echo begun >begun; until test -e go; do sleep 0.01; done;";
         let (rules, inner) = (scene.rules(), attack_on(&scene, &workspace, before));
         let bind = async {
-            while !workspace.join("begun").exists() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            until_async("the script has begun", || workspace.join("begun").exists()).await;
             let binder = Binder::in_folder(&workspace);
             fs::write(workspace.join("go"), "").unwrap();
             binder

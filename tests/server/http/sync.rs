@@ -2,7 +2,7 @@
 //! the server.
 
 use crate::server::http::support::{Answer, Place, Server, TOKEN};
-use crate::support::until;
+use crate::support::{PATIENCE, until};
 use serde_json::Value;
 use std::fs;
 use std::process::Output;
@@ -84,7 +84,7 @@ fn a_run_of_a_dead_machine_is_lost_in_the_list_and_the_api() {
             path.exists().then_some(path)
         });
         let db = rusqlite::Connection::open(project.unwrap()).unwrap();
-        db.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+        db.busy_timeout(PATIENCE).unwrap();
         assert_eq!(db.execute(sql, []).unwrap(), 1);
     };
     change("UPDATE runs SET ended_at = NULL, exit_code = NULL");

@@ -126,13 +126,16 @@ fn a_build_must_not_define_assertions_by_options_or_in_headers_that_it_writes() 
     let policy = policy();
     for text in [
         "add_definitions(-DREQUIRE=void)",
-        "add_compile_definitions(\"REQUIRE(x)=\")",
+        "add_compile_definitions(\"REQUIRE(x)=\" \"OTHER\")",
+        "add_compile_definitions(\"REQUIRE=\")",
         "file(WRITE a.h \"#define REQUIRE(x)\")",
     ] {
         assert_eq!(redefined(&policy, &[("CMakeLists.txt", text)]), ["REQUIRE"], "{text}");
     }
     let many = "REQUIRE(".repeat(20_000);
-    for text in ["REQUIRE(x)\n", "set(REQUIRE ON)", "-DREQUIRED=1 -DREQUIRE=ON", "NOT_REQUIRE=1", &many] {
+    for text in
+        ["REQUIRE(x)\n", "set(REQUIRE ON)", "-DREQUIRED=1 -DREQUIRE=ON", "NOT_REQUIRE=1", "REQUIRE=/tmp/a", &many]
+    {
         assert_eq!(redefined(&policy, &[("CMakeLists.txt", text)]), <[&str; 0]>::default());
     }
 }
