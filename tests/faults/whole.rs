@@ -46,7 +46,7 @@ fn a_wall_clock_that_jumps_by_days_changes_no_pause() {
                 let took = begun.elapsed();
                 let said = String::from_utf8_lossy(&ended.stderr);
                 assert_eq!((ended.status.code(), place.server.count()), (Some(0), 2), "{wire:?}: {said}");
-                assert!(took >= Duration::from_secs(1) && took < SOON, "{wire:?}: {took:?}");
+                assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(20), "{wire:?}: {took:?}");
             });
         }
     });

@@ -8,9 +8,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
+/// The time limit on streams that stay open after the end of their program. After that, a process
+/// that the program left behind must hold them.
+const HELD_OPEN: Duration = Duration::from_secs(60);
 /// The API key of the program, which must appear in no output.
 pub(crate) const KEY: &str = "sk-canary-5f1d7c20b9";
 
@@ -321,7 +324,7 @@ impl Running {
     #[track_caller]
     fn rest(&mut self) {
         while self.open > 0 {
-            let Ok((is_stdout, line)) = self.lines.recv_timeout(PATIENCE) else {
+            let Ok((is_stdout, line)) = self.lines.recv_timeout(HELD_OPEN) else {
                 panic!("another process holds the output open:\n{}", self.story());
             };
             self.keep(is_stdout, line);

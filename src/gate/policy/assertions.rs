@@ -54,7 +54,7 @@ const MOST: usize = 500;
 /// The longest comment inside a directive of C, and the longest list of parameters, in bytes.
 const LONGEST: usize = 4096;
 
-/// What the tests of the base, in C and C++, use.
+/// Names that the tests of the base use, in C and C++.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Assertions {
     /// Macros and functions with which they compare or fail.

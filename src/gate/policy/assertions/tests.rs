@@ -1,4 +1,4 @@
-//! Which definitions of Rust, C, C++ and their builds redefine an assertion, and which do not.
+//! Definitions in Rust, C, C++ and their builds: some redefine an assertion, and others do not.
 
 use super::*;
 
