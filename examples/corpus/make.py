@@ -45,7 +45,7 @@ def main():
     chosen = [project for project in projects if any(fnmatch.fnmatch(project["name"], glob) for glob in given.only or ["*"])]
     for project in chosen:
         write(project, given.folder, random.Random(f"{given.seed} {project['name']}"))
-    table = [{key: project[key] for key in ("name", "language", "tool", "fault", "plan", "sample", "ends")} for project in chosen]
+    table = [{key: project[key] for key in ("name", "language", "tool", "fault", "plan", "ends")} for project in chosen]
     (given.folder / "corpus.json").write_text(json.dumps(table, indent=1) + "\n")
     (given.folder / "batch.yaml").write_text(batch([project["name"] for project in chosen]))
     print(f"{len(chosen)} projects in {given.folder}/projects, seed {given.seed}")
@@ -61,7 +61,6 @@ def read(path):
     project["sources"] = list(project["files"])
     project["tool"] = LANGUAGES[project["language"]]["tool"]
     project["run"] = LANGUAGES[project["language"]]["run"]
-    project["sample"] = "sample" in project
     project["ends"] = ending(project)
     return project
 

@@ -1,6 +1,6 @@
 //! The projects of examples/corpus, as their generator writes them. Each gate fails at first, the
 //! run with the recorded answers ends as the table says, and verified work passes in a fresh clone.
-//! An ordinary run draws one language.
+//! An ordinary run draws two projects of one language.
 
 use crate::support::{Need, amount, draw, git, go_cache, is_whole, record_time};
 use serde_json::Value;
@@ -80,7 +80,7 @@ fn judge(home: &Path, project: &Value) {
     }
 }
 
-/// The languages with projects. An ordinary run draws one of them.
+/// The languages with projects. An ordinary run draws one of them, and two of its projects.
 const LANGUAGES: [&str; 7] = ["c", "go", "node", "perl", "python", "rust", "shell"];
 
 /// Judges the projects of one language.
@@ -94,10 +94,8 @@ fn of_language(language: &str) {
     let (home, table) = written(&[&format!("{language}-*")], "1");
     let tool = table[0]["tool"].as_str().unwrap();
     if Need::has_program(tool) {
-        table
-            .iter()
-            .filter(|project| is_whole() || project["sample"] == true)
-            .for_each(|project| judge(home.path(), project));
+        let projects = if is_whole() { table } else { draw(language, 2, table) };
+        projects.iter().for_each(|project| judge(home.path(), project));
     }
 }
 
@@ -141,7 +139,7 @@ fn the_batch_ends_each_task_as_listed_and_leaves_a_branch_of_verified_work() {
     if !Need::has_program("python3") {
         return;
     }
-    // The sample has projects for each of the exit codes 0, 1 and 6.
+    // Both have projects for each of the exit codes 0, 1 and 6.
     let globs = amount(["shell-*", "python-rows"], ["shell-*", "python-*"]);
     let (home, table) = written(&globs, "1");
     let corpus = home.path().join("corpus");

@@ -4,7 +4,7 @@
 
 use crate::disk::judge::{Loss, Promises};
 use crate::disk::story::{STORIES, WORKSPACE, begin, can_trace, tell, writer};
-use crate::support::{self, Need};
+use crate::support::{Need, amount, dice, draw};
 use fledge::store::{RunListFilter, Store};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -15,7 +15,6 @@ const LARGE: usize = 3;
 
 #[test]
 fn whatever_call_fails_and_however_the_writer_says_so_and_the_next_one_goes_on() {
-    let is_whole = support::is_whole();
     let mut failed = 0;
     let calls = [
         ("pwrite64", 1..90),
@@ -29,7 +28,7 @@ fn whatever_call_fails_and_however_the_writer_says_so_and_the_next_one_goes_on()
         return Need::Strace.lacks("no strace, or it may not trace");
     }
     for (call, times) in calls {
-        for when in times.step_by(if is_whole { 1 } else { 9 }) {
+        for when in draw(call, times.len().div_ceil(9), times.collect()) {
             let complaint = COMPLAINTS[when % COMPLAINTS.len()];
             let home = crate::support::temp_dir();
             let (calls, inject) = (format!("trace={call}"), format!("inject={call}:error={complaint}:when={when}"));
@@ -62,9 +61,11 @@ fn files_that_may_not_grow_end_the_writer_and_nothing_else() {
 
 #[test]
 fn on_a_full_disk_it_is_said_and_when_there_is_room_again_it_goes_on() {
-    let (is_whole, room) = (support::is_whole(), crate::support::temp_dir());
+    let room = crate::support::temp_dir();
     let (mut failed, room) = (0, room.path().to_str().unwrap());
-    for size in (24..640).step_by(if is_whole { 4 } else { 44 }) {
+    // One size in every 44 kB, or all.
+    let (step, first) = amount((44, dice("sizes of full disks").index(44)), (4, 0));
+    for size in (24 + first..640).step_by(step) {
         let mount = format!("mount -t tmpfs -o size={size}k none {room}");
         let Some(ended) = mounting(&mount, "disk::full::tells_a_story_in_a_small_room", room) else { return };
         let said = String::from_utf8_lossy(&ended.stderr);

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
 async fn tools_are_listed_with_their_schemas_and_called() {
+    needs_python!();
     let scene = Scene::new("good");
     let offer = scene.offer().await;
     assert_eq!(offer.warnings, Vec::<String>::new());
@@ -31,12 +32,14 @@ async fn tools_are_listed_with_their_schemas_and_called() {
 
 #[tokio::test]
 async fn a_list_in_pages_is_read_to_its_end_and_one_without_an_end_is_not() {
+    needs_python!();
     assert_eq!(Scene::new("pages").names().await, ["p0", "p1", "p2"]);
     assert_eq!(Scene::new("endless pages").names().await.len(), 64);
 }
 
 #[tokio::test]
 async fn a_closed_server_is_started_again_by_the_next_call() {
+    needs_python!();
     let scene = Scene::new("good");
     for round in 1..=3 {
         assert_eq!(scene.call("echo", "a").await, said("a", false));
@@ -49,6 +52,7 @@ async fn a_closed_server_is_started_again_by_the_next_call() {
 
 #[tokio::test]
 async fn a_server_is_reached_by_http_and_answers_as_json_or_as_a_stream() {
+    needs_python!();
     for mode in ["good", "stream"] {
         let (_http, scene) = by_http(mode);
         assert_eq!(scene.names().await[0], "echo");
@@ -61,6 +65,7 @@ async fn a_server_is_reached_by_http_and_answers_as_json_or_as_a_stream() {
 
 #[tokio::test]
 async fn a_call_that_is_stopped_ends_at_once_and_the_server_hears_of_it() {
+    needs_python!();
     let scene = Scene::new("hang");
     scene.offer().await;
     let stop = CancellationToken::new();
@@ -78,6 +83,7 @@ async fn a_call_that_is_stopped_ends_at_once_and_the_server_hears_of_it() {
 
 #[tokio::test]
 async fn a_call_that_takes_too_long_is_cancelled_and_the_session_goes_on() {
+    needs_python!();
     let slow = |server| ServerConfig { timeout: Duration::from_millis(300), ..server };
     let scene = Scene::with("wrong ids", slow);
     let why = scene.why("echo", "").await;
@@ -92,6 +98,7 @@ async fn a_call_that_takes_too_long_is_cancelled_and_the_session_goes_on() {
 
 #[tokio::test]
 async fn the_environment_of_a_server_is_short() {
+    needs_python!();
     let scene = Scene::with("good", |server| {
         let ServerTransport::Program { command, .. } = server.reach else { unreachable!() };
         let env = vec![("TOKEN".into(), "x".into())];
@@ -106,6 +113,7 @@ async fn the_environment_of_a_server_is_short() {
 
 #[tokio::test]
 async fn behind_the_wall_a_server_reaches_the_workspace_and_no_network_unless_it_may() {
+    needs_python!();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let Some(scene) = Scene::behind_a_wall(|server| server).await else { return };

@@ -10,6 +10,7 @@ const GONE: &str = "the MCP server `t` has ended or hung twice: fledge does not 
 
 #[tokio::test]
 async fn one_that_does_not_start_is_a_warning_with_its_last_words() {
+    needs_python!();
     let offer = Scene::new("no start").offer().await;
     let [warning] = offer.warnings.as_slice() else { panic!("{offer:?}") };
     assert!(warning.starts_with("the MCP server `t` did not start: "), "{warning}");
@@ -23,6 +24,7 @@ async fn one_that_does_not_start_is_a_warning_with_its_last_words() {
 
 #[tokio::test]
 async fn one_that_knows_only_the_older_beginning_is_begun_with_in_that_form_and_soon() {
+    needs_python!();
     for mode in ["ignores", "ends"] {
         let (scene, begun) = (Scene::new(mode), Instant::now());
         assert_eq!(scene.offer().await.warnings, Vec::<String>::new(), "{mode}");
@@ -36,6 +38,7 @@ async fn one_that_knows_only_the_older_beginning_is_begun_with_in_that_form_and_
 #[tokio::test]
 async fn a_slow_server_that_exits_on_the_new_handshake_gets_the_old_handshake() {
     long_test!();
+    needs_python!();
     let scene = Scene::new("ends late");
     assert_eq!(scene.offer().await.warnings, Vec::<String>::new());
     assert_eq!(scene.call("echo", "a").await, said("a", false));
@@ -45,6 +48,7 @@ async fn a_slow_server_that_exits_on_the_new_handshake_gets_the_old_handshake() 
 
 #[tokio::test]
 async fn one_that_is_required_and_does_not_start_is_an_error() {
+    needs_python!();
     let scene = Scene::with("no start", |server| ServerConfig { required: true, ..server });
     let why = scene.servers.offer(&CancellationToken::new()).await.unwrap_err();
     assert!(why.starts_with("the MCP server `t` did not start: "), "{why}");
@@ -52,6 +56,7 @@ async fn one_that_is_required_and_does_not_start_is_an_error() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
+    needs_python!();
     let server = ServerConfig::program("t", vec!["/no/such/program".into()]);
     let folder = crate::support::temp_dir();
     let place = super::scene::place(folder.path(), fledge::process::sandbox::Sandbox::off());
@@ -61,6 +66,7 @@ async fn a_program_that_is_not_there_is_named() {
 
 #[tokio::test]
 async fn a_crash_in_a_call_is_its_error_and_the_second_one_is_the_last() {
+    needs_python!();
     let scene = Scene::new("good");
     for _ in 0..2 {
         assert_eq!(scene.call("echo", "a").await, said("a", false));
@@ -74,6 +80,7 @@ async fn a_crash_in_a_call_is_its_error_and_the_second_one_is_the_last() {
 
 #[tokio::test]
 async fn noise_between_answers_is_passed_over() {
+    needs_python!();
     let scene = Scene::new("noise");
     assert_eq!(scene.call("echo", "a").await, said("a", false));
     scene.servers.close().await;
@@ -81,6 +88,7 @@ async fn noise_between_answers_is_passed_over() {
 
 #[tokio::test]
 async fn an_answer_that_is_no_answer_is_an_error_at_once_and_the_session_goes_on() {
+    needs_python!();
     for mode in ["half", "bomb"] {
         let scene = Scene::new(mode);
         for _ in 0..2 {
@@ -95,6 +103,7 @@ async fn an_answer_that_is_no_answer_is_an_error_at_once_and_the_session_goes_on
 #[tokio::test]
 async fn an_answer_of_a_hundred_megabytes_is_an_error_and_the_session_goes_on() {
     long_test!();
+    needs_python!();
     let scene = Scene::new("huge");
     let answer = scene.call("echo", "big").await;
     assert_eq!(answer, said("the answer has more than 8388608 bytes: ask for less", true));
@@ -109,6 +118,7 @@ async fn an_answer_of_a_hundred_megabytes_is_an_error_and_the_session_goes_on() 
 #[tokio::test]
 async fn floods_of_news_and_of_questions_hold_nothing_up() {
     long_test!();
+    needs_python!();
     for mode in ["news", "questions"] {
         let scene = Scene::new(mode);
         assert_eq!(scene.call("echo", mode).await, said(mode, false));
@@ -119,6 +129,7 @@ async fn floods_of_news_and_of_questions_hold_nothing_up() {
 
 #[tokio::test]
 async fn tools_that_cannot_be_offered_are_left_out_and_told_of() {
+    needs_python!();
     for (mode, names, warnings) in [("doubles", 2, 2), ("schemas", 1, 3), ("many", 128, 6)] {
         let scene = Scene::new(mode);
         let offer = scene.offer().await;
@@ -129,6 +140,7 @@ async fn tools_that_cannot_be_offered_are_left_out_and_told_of() {
 
 #[tokio::test]
 async fn one_that_heeds_no_signal_and_no_end_is_gone_all_the_same() {
+    needs_python!();
     let scene = Scene::new("deaf");
     scene.offer().await;
     let begun = Instant::now();
@@ -139,6 +151,7 @@ async fn one_that_heeds_no_signal_and_no_end_is_gone_all_the_same() {
 
 #[tokio::test]
 async fn a_daemon_that_a_server_forks_is_ended_with_it() {
+    needs_python!();
     let scene = Scene::new("daemon");
     let number = unique();
     assert_eq!(scene.call("echo", &number).await, said(&number, false));
@@ -150,6 +163,7 @@ async fn a_daemon_that_a_server_forks_is_ended_with_it() {
 
 #[tokio::test]
 async fn one_that_leaves_its_streams_to_a_daemon_has_ended() {
+    needs_python!();
     let scene = Scene::new("gone");
     let number = unique();
     let why = scene.why("echo", &number).await;
@@ -160,6 +174,7 @@ async fn one_that_leaves_its_streams_to_a_daemon_has_ended() {
 
 #[tokio::test]
 async fn dropping_servers_ends_them() {
+    needs_python!();
     let scene = Scene::new("deaf");
     scene.offer().await;
     let Scene { folder, servers } = scene;
@@ -170,6 +185,7 @@ async fn dropping_servers_ends_them() {
 #[tokio::test]
 async fn a_server_that_hangs_in_a_call_is_killed_and_started_again_once() {
     long_test!();
+    needs_python!();
     for mode in ["hang", "frozen"] {
         let slow = |server| ServerConfig { timeout: Duration::from_millis(300), ..server };
         let scene = Scene::with(mode, slow);
@@ -191,6 +207,7 @@ async fn a_server_that_hangs_in_a_call_is_killed_and_started_again_once() {
 
 #[tokio::test]
 async fn one_that_hangs_when_it_is_to_end_holds_nobody_up() {
+    needs_python!();
     let (_http, scene) = by_http("slow end");
     scene.offer().await;
     let begun = Instant::now();
@@ -215,6 +232,7 @@ async fn one_that_hangs_when_it_is_to_end_holds_nobody_up() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_says_nothing_when_it_starts_is_given_up_after_half_a_minute_and_ended() {
+    needs_python!();
     let scene = Scene::new("silent");
     let offer = scene.offer().await;
     assert!(offer.warnings[0].contains("not ready within 30s"), "{:?}", offer.warnings);
@@ -223,6 +241,7 @@ async fn one_that_says_nothing_when_it_starts_is_given_up_after_half_a_minute_an
 
 #[tokio::test]
 async fn by_http_no_redirect_is_followed_and_a_page_is_no_answer() {
+    needs_python!();
     let (_http, scene) = by_http("redirect");
     let offer = scene.offer().await;
     assert_eq!((offer.tools.len(), offer.warnings.len()), (0, 1), "{:?}", offer.warnings);
@@ -237,6 +256,7 @@ async fn by_http_no_redirect_is_followed_and_a_page_is_no_answer() {
 
 #[tokio::test]
 async fn one_that_says_nothing_at_all_can_be_stopped_while_it_starts() {
+    needs_python!();
     let scene = Scene::new("silent");
     let stop = CancellationToken::new();
     let stopping = async {

@@ -63,6 +63,7 @@ const DONE: &str = "  - { text: Done. }\n";
 
 #[tokio::test]
 async fn a_model_calls_a_tool_and_the_server_is_gone_before_the_gate_looks() {
+    needs_python!();
     let folder = crate::support::temp_dir();
     let turns = "turns:\n  - { tools: [{ name: mcp-t-echo, input: { text: hello } }] }\n\
          \x20 - { expect: { contains: [hello, Do not trust it], tool_result: ok }, \
@@ -76,6 +77,7 @@ async fn a_model_calls_a_tool_and_the_server_is_gone_before_the_gate_looks() {
 
 #[tokio::test]
 async fn a_long_answer_is_cut_fenced_and_can_be_paged() {
+    needs_python!();
     let folder = crate::support::temp_dir();
     let text = "long ".repeat(10_000);
     let turns = format!(
@@ -89,6 +91,7 @@ async fn a_long_answer_is_cut_fenced_and_can_be_paged() {
 
 #[tokio::test]
 async fn a_server_that_the_run_cannot_be_without_ends_it_and_another_is_a_note() {
+    needs_python!();
     let folder = crate::support::temp_dir();
     let skip = || Task { gate: GateChoice::Skip, ..task() };
     let bad = server(folder.path(), "no start");
@@ -104,6 +107,7 @@ async fn a_server_that_the_run_cannot_be_without_ends_it_and_another_is_a_note()
 
 #[tokio::test]
 async fn a_hanging_mcp_server_ends_no_run_late_and_one_in_the_workspace_is_refused() {
+    needs_python!();
     let folder = crate::support::temp_dir();
     let slow = ServerConfig { timeout: std::time::Duration::from_millis(300), ..server(folder.path(), "frozen") };
     let turns = "turns:\n  - { tools: [{ name: mcp-t-echo, input: { text: '600' } }] }\n  \
@@ -123,6 +127,7 @@ async fn a_hanging_mcp_server_ends_no_run_late_and_one_in_the_workspace_is_refus
 
 #[tokio::test]
 async fn tools_that_the_task_does_not_allow_and_unknown_servers_are_refused() {
+    needs_python!();
     let folder = crate::support::temp_dir();
     let turns = "turns:\n  - { tools: [{ name: mcp-t-write, input: { text: made } }] }\n  - { expect: { tool_result: error }, text: Done. }\n".to_string();
     let skip = || Task { gate: GateChoice::Skip, ..task() };
@@ -142,6 +147,7 @@ async fn tools_that_the_task_does_not_allow_and_unknown_servers_are_refused() {
 
 #[tokio::test]
 async fn a_sub_agent_has_the_tools_of_servers_that_were_asked_for_it_and_no_others() {
+    needs_python!();
     let folder = crate::support::temp_dir();
     let turns = "turns:
   - { tools: [{ name: subagent-spawn, input: { task: echo, tools: [mcp-t-echo] } }] }
