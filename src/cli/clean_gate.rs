@@ -216,7 +216,7 @@ impl GatePlace<'_> {
             hidden: vec![environment.state_dir().map_err(CliError::input)?],
             env: self.env(),
             logs: logs.path().to_owned(),
-            earlier_logs: None,
+            failed_trees: None,
             mask: secrets(environment, set, &LateSecrets::default()),
             rooms: logs.path().join("rooms"),
             ignored: root.to_owned(), // as the workspace has them now

@@ -92,7 +92,7 @@ impl<'t> LaneTrial<'t> {
         let stop = self.stop.token();
         let entered = court.gate.enter(lane.clone(), &court.site, stop).await.map_err(lost(self.stop))?;
         let outcome = run_lane(&lane, &entered.room(), stop, &|_| {}).await;
-        let doubts = entered.leave(&outcome, stop).await.map_err(lost(self.stop))?;
+        let doubts = entered.leave(&outcome, true, stop).await.map_err(lost(self.stop))?;
         let ignored = court.ignored(self.environment, self.stop).await;
         let failed = outcome.steps.iter().filter(|step| step.status.is_failure());
         let lacked = failed.map(|step| (step.step.clone(), gate::lacked_files(step, &lane, self.root, &ignored)));

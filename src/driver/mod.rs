@@ -123,6 +123,9 @@ pub struct DriverSettings {
     pub mcp: Vec<mcp::ServerConfig>,
     /// The conversation that runs continue, if any.
     pub earlier: Option<EarlierRun>,
+    /// A file with the trees that failed in other runs of the same task, such as candidates of a
+    /// race. The run adds its own.
+    pub failed_trees: Option<PathBuf>,
     /// The memory settings. `None`: runs recall nothing and keep nothing.
     pub memory: Option<MemorySettings>,
     /// The secrets to hide in events, reports and memories.
@@ -171,6 +174,7 @@ impl DriverSettings {
             jobs: cores(),
             mcp: Vec::new(),
             earlier: None,
+            failed_trees: None,
             memory: Some(MemorySettings::default()),
             secrets: SecretMask::default(),
             holdout: None,

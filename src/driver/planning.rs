@@ -14,7 +14,7 @@ use super::prepared_workspace::{IGNORED, PreparedWorkspace, baseline, no_trees};
 use super::{DriverSettings, enclosure, memory, servers, worktree};
 use crate::chat::{Block, FileChange};
 use crate::error_chain::chain;
-use crate::gate::{BaseError, Gate, GateSite};
+use crate::gate::{BaseError, Gate, GateSite, inherit_failed_trees};
 use crate::id::CallId;
 use crate::process::sandbox::SandboxKind;
 use crate::run::{Event, RunPlan, Workplace};
@@ -152,6 +152,12 @@ impl Planner {
         made: Option<(Workplace, Vec<String>)>,
     ) -> Result<RunPlan, PlanError> {
         let run = self.run_dir.run();
+        if let Some(earlier) = &self.settings.earlier {
+            let (from, to) = (self.run_dir.of_other(&earlier.run).logs(), self.run_dir.logs());
+            let unread =
+                |error| PlanError::new(Reason::IoError, format!("cannot copy the list of failed trees: {error}"));
+            inherit_failed_trees(&from, &to).map_err(unread)?;
+        }
         let forget_gone = workspace.forget_gone(&self.settings, &self.stop);
         let ((), start) = futures_util::join!(forget_gone, workspace.base(&self.settings, &run, &self.stop));
         let start = start?;

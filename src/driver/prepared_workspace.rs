@@ -313,7 +313,7 @@ impl PreparedWorkspace {
             hidden: enclosure::hidden(settings).into_iter().chain(self.hidden_from_rooms()).collect(),
             env: settings.step_env.clone(),
             logs: run.logs(),
-            earlier_logs: settings.earlier.as_ref().map(|earlier| run.of_other(&earlier.run).logs()),
+            failed_trees: settings.failed_trees.clone(),
             mask: settings.secrets.clone(),
             rooms: run.path().join("rooms"),
             ignored: run.path().join(IGNORED),

@@ -88,11 +88,16 @@ impl EnteredRoom<'_> {
     }
 
     /// Leaves the room and removes it. Returns the reasons why the gate would not accept a pass of
-    /// the lane.
+    /// the lane. `is_whole` is false if only some of its steps were to run, which need no tests.
     ///
     /// # Errors
     /// [`BaseError`] when these reasons cannot be determined.
-    pub async fn leave(self, outcome: &LaneOutcome, stop: &CancellationToken) -> Result<Vec<String>, BaseError> {
+    pub async fn leave(
+        self,
+        outcome: &LaneOutcome,
+        is_whole: bool,
+        stop: &CancellationToken,
+    ) -> Result<Vec<String>, BaseError> {
         let Self { gate, site, lane, room, watcher, mut caches, _filled } = self;
         let mut doubts = Vec::new();
         if outcome.ruling != LaneRuling::Passed {
@@ -104,7 +109,10 @@ impl EnteredRoom<'_> {
         }
         let mut evidence = Evidence::default();
         base::show(outcome, site.names_tests(&lane), &mut evidence).await;
-        doubts.extend(evidence.is_without_tests().then(|| NO_TESTS.to_owned()));
+        if is_whole {
+            let none = evidence.is_without_tests();
+            doubts.extend(if none { vec![NO_TESTS.to_owned()] } else { evidence.empty_steps(&lane) });
+        }
         doubts.extend(evidence.contradiction());
         let written = watcher.finish(gate, site, &lane, stop).await.map_err(BaseError::CannotRun)?;
         for it in &written {

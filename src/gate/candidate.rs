@@ -67,7 +67,7 @@ pub(super) async fn take_candidate(
 /// Removes from the anomalies pipes and sockets that the base ignores. They are not part of the
 /// work, because a program of the user may have made them. Keeps those in the place of a file that
 /// a step or fledge itself writes, because there they only help an attacker.
-async fn forget_ignored(
+pub(super) async fn forget_ignored(
     gate: &Gate,
     site: &GateSite,
     anomalies: &mut Vec<TreeAnomaly>,
@@ -130,12 +130,20 @@ async fn redefined(
     tree: &TreeId,
     stop: &CancellationToken,
 ) -> Result<Vec<TamperFinding>, TreesError> {
-    let sources: Vec<&PathChange> =
-        changes.iter().filter(|change| gate.policy.may_redefine_assertions(change)).collect();
-    let found = redefined_in(gate, site, &sources, tree, stop).await?;
+    let mut found: Vec<(&PathChange, RedefinedAssertions)> = Vec::new();
+    loop {
+        let is_new = |change: &&PathChange| !found.iter().any(|(known, _)| known.path == change.path);
+        let may_redefine = |change: &&PathChange| gate.policy.may_redefine_assertions(change, &found);
+        let more: Vec<&PathChange> = changes.iter().filter(is_new).filter(may_redefine).collect();
+        if more.is_empty() {
+            break; // no other file is included by those that were read
+        }
+        found.extend(redefined_in(gate, site, &more, tree, stop).await?);
+    }
     if gate.policy.redefinitions(&found, &[]).is_empty() {
         return Ok(Vec::new());
     }
+    let sources: Vec<&PathChange> = found.iter().map(|(change, _)| *change).collect();
     let known = redefined_in(gate, site, &sources, gate.base(), stop).await?;
     let known: Vec<RedefinedAssertions> = known.into_iter().map(|(_, it)| it).collect();
     Ok(gate.policy.redefinitions(&found, &known))
@@ -153,11 +161,12 @@ async fn redefined_in<'c>(
     for some in sources.chunks(READ_AT_ONCE) {
         let paths: Vec<&str> = some.iter().map(|change| change.path.as_str()).collect();
         let texts = site.trees.read_all(tree, &paths, LOOKED_INTO, stop).await?;
-        let look = |change: &&'c PathChange| {
-            let text = texts.get(&change.path)?;
-            Some((*change, gate.policy.redefined_assertions(&change.path, text)))
+        let look = |change: &'c PathChange| match texts.get(&change.path) {
+            Some(text) => gate.policy.redefined_assertions(&change.path, text),
+            None if change.kind == PathChangeKind::Removed => RedefinedAssertions::default(),
+            None => RedefinedAssertions::unread(),
         };
-        found.extend(some.iter().filter_map(look));
+        found.extend(some.iter().map(|change| (*change, look(change))));
     }
     Ok(found)
 }

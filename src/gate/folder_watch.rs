@@ -26,7 +26,7 @@ impl FolderWatch {
 
     /// Returns a watch on nothing, because this system has no inotify.
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn begin(_: &Path, _: &[String]) -> Self {
+    pub(super) fn start(_: &Path, _: &[String]) -> Self {
         Self()
     }
 

@@ -160,8 +160,8 @@ pub(super) fn parents(path: &str) -> Vec<String> {
 
 /// Returns whether one of these parents, given by path and text, loads a file only for tests: as a
 /// module or by `include!`.
-pub(super) fn is_for_tests(path: &str, parents: &[(String, String)]) -> bool {
-    let loads = |(parent, text): &(String, String)| {
+pub(super) fn is_for_tests<'t>(path: &str, mut parents: impl Iterator<Item = (&'t str, &'t str)>) -> bool {
+    let loads = |(parent, text): (&str, &str)| {
         let folder = parent.rsplit_once('/').map_or("", |(folder, _)| folder);
         let is_included = |part: &TestPart| {
             let mut texts = part.words.split("include ! ( \"").skip(1).filter_map(|rest| rest.split('"').next());
@@ -173,7 +173,7 @@ pub(super) fn is_for_tests(path: &str, parents: &[(String, String)]) -> bool {
         };
         Outline::parse(text).parts.iter().any(|part| is_module(part) || is_included(part))
     };
-    parents.iter().any(loads)
+    parents.any(loads)
 }
 
 /// Returns the paths at which a module may be, given the file that declares it.

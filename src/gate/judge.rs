@@ -15,6 +15,8 @@ mod settle;
 mod short;
 mod standing;
 
+pub use again::inherit_failed_trees;
+
 use super::base::{self, BaseError, BaseVerdict};
 use super::candidate::{self, Candidate};
 use super::evidence::{Evidence, NO_TESTS};

@@ -57,6 +57,7 @@ pub use forget::{bytes_of_bases, forget_bases};
 pub use freeze::{GateDefinition, GateError, check_definition, digest_of, freeze};
 pub use hidden::{HiddenError, HiddenFiles, HiddenTests, choose_hidden, hidden_of_lanes};
 pub use installed::{InstalledPackages, installed_table};
+pub use judge::inherit_failed_trees;
 pub use kept::ThawError;
 pub use masked::mask_logs;
 pub use planted::CanaryError;
@@ -149,8 +150,8 @@ pub struct GateSite {
     pub env: Vec<(String, String)>,
     /// The folder for step logs. Each attempt gets its own subfolder.
     pub logs: PathBuf,
-    /// The folder for step logs of the run that this one continues.
-    pub earlier_logs: Option<PathBuf>,
+    /// A file with the trees that failed in other runs of the same task. This run adds its own.
+    pub failed_trees: Option<PathBuf>,
     /// Hides secrets in the logs that are kept.
     pub mask: SecretMask,
     /// The folder in which rooms are made.

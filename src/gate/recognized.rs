@@ -60,6 +60,19 @@ pub fn kinds_in_commands(lane: &Lane) -> BTreeSet<CanaryTerms> {
     lane.steps.iter().flat_map(|step| kinds_in_command(&step.run)).collect()
 }
 
+/// Returns whether a text of commands may build or run compiled tests of a kind, by the tools and
+/// sources that it names.
+pub(super) fn may_run(text: &str, kind: &CanaryTerms) -> bool {
+    let (tools, endings): (&[&str], &[&str]) = match kind {
+        CanaryTerms::CargoTest => (&["cargo"], &[]),
+        CanaryTerms::GoTest => (&["go", "gotestsum"], &[]),
+        CanaryTerms::Junit => (&["java", "javac", "mvn", "mvnw", "mvnd", "gradle", "gradlew", "ant"], &[".java"]),
+        CanaryTerms::CppTest => (&["cmake", "ctest", "meson", "ninja", "scons", "bazel"], &[".cpp", ".cc", ".cxx"]),
+        _ => (&[], &[]),
+    };
+    tools.iter().any(|tool| has_name(text, tool)) || endings.iter().any(|ending| text.contains(ending))
+}
+
 /// Returns a command whose test runner does not stop after the first program with a failure, if
 /// the runner has a flag for that.
 pub(super) fn without_early_end(command: &str) -> String {

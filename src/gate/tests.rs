@@ -84,7 +84,7 @@ impl GateFixture {
             hidden: Vec::new(),
             env: vec![("PATH".to_owned(), PATH.to_owned())],
             logs: home.join("logs"),
-            earlier_logs: None,
+            failed_trees: None,
             mask: SecretMask::default(),
             rooms: home.join("rooms"),
             ignored: home.join("ignored"),

@@ -2,8 +2,9 @@
 //! name the file, its folder or all tests. Pure.
 
 /// Verbs that ask for a change.
-const DOES: &str = "add adapt adjust append bump change configure create declare delete drop edit enable disable extend format insert \
-introduce lower make move pin put raise reformat remove rename replace reorder rewrite set sort split switch turn update upgrade write";
+const DOES: &str = "add adapt adjust allow append bump change configure convert correct create declare define delete drop edit enable disable \
+exclude extend fix format include increase insert introduce let lower make mend migrate move pin put raise reformat relax remove rename replace \
+reorder repair require rewrite set sort split switch turn update upgrade use write";
 /// Verbs that ask to format files.
 const FORMATS: &str = "format reformat";
 /// Verbs that ask to run a program. `FORMATTERS` are the names of formatters, and words for them.
@@ -117,6 +118,9 @@ mod tests {
             ("Rename `test_zero` in tests/test_calc.py to `test_nothing`.", "tests/test_calc.py", true),
             ("Fix the parser.\n\n- Set the edition in Cargo.toml to 2024\n- Run the checks", "Cargo.toml", true),
             ("Update `./web/package.json`: it lacks a licence.", "web/package.json", true),
+            ("Use LTO in Cargo.toml", "Cargo.toml", true),
+            ("Fix the expected value in tests/test_calc.py", "tests/test_calc.py", true),
+            ("Fix calc.py; tests/test_calc.py fails", "tests/test_calc.py", false),
             ("Make tsconfig.json strict and give `born` a type.", "tsconfig.json", true),
             ("Make the tests in tests/test_calc.py pass", "tests/test_calc.py", false),
             ("Change the parser so that tests/test_calc.py passes", "tests/test_calc.py", false),

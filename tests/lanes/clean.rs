@@ -116,7 +116,9 @@ fn a_pass_that_the_gate_would_not_take_is_none() {
     let without =
         "steps: [{ name: test, run: 'printf \"?   \\tm\\t[no test files]\\n\"; echo no tests ran in 0.01s' }]\n";
     let contradicts = "steps: [{ name: test, run: 'echo \"test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\"' }]\n";
+    let half = "steps: [{ name: unit, run: echo 3 passed in 0.1s }, { name: e2e, run: echo no tests ran in 0.01s }]\n";
     for (lane, why) in [
+        (half, "verify/e2e: its test runner found no test; add one, or remove the step"),
         (contradicts, "verify/test: the step passed although its test output reports failures"),
         (without, "no test ran: the test runners found none; add a test, or remove their steps from the lane"),
         (empty, "no test ran: the test runners found none; add a test, or remove their steps from the lane"),
@@ -138,6 +140,8 @@ fn a_pass_that_the_gate_would_not_take_is_none() {
         assert_eq!(ended.file("a.txt").as_deref(), Some("a\n"));
     }
     let part = clean(&blind).file("checks/one", "").arg("--only=test").run();
+    part.must_exit(0);
+    let part = clean(half).file("checks/one", "").arg("--only=e2e").run();
     part.must_exit(0);
 }
 

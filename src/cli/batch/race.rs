@@ -96,6 +96,11 @@ pub(super) fn patch_of(state_dir: &Path, batch: &str, job: &str) -> PathBuf {
     state_dir.join(PATCHES).join(format!("{batch}-{job}"))
 }
 
+/// Returns the path of the list of trees that failed in a job, or in all candidates of its race.
+pub(super) fn failed_trees_of(state_dir: &Path, batch: &str, job: &str) -> PathBuf {
+    state_dir.join(PATCHES).join(format!("{batch}-{job}.failed"))
+}
+
 /// Creates the folder for these patches.
 ///
 /// # Errors

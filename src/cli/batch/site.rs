@@ -147,6 +147,11 @@ impl JobFactory<'_> {
         format!("{}/{}", self.ledger.batch(), self.jobs[job].name)
     }
 
+    /// Returns the path of the list of trees that failed in the race of this first candidate.
+    pub(super) fn failed_trees(&self, race: usize) -> PathBuf {
+        race::failed_trees_of(&self.sites.state_dir, self.ledger.batch(), &self.jobs[race].name)
+    }
+
     fn made(&self, job: usize, tries: u32, usd_micros: Option<u64>) -> Result<PreparedJob, JobRefusal> {
         let planned = &self.jobs[job];
         let site = &self.sites.all[planned.repository];
@@ -168,10 +173,12 @@ impl JobFactory<'_> {
         let place = ProjectContext { workspace: &site.folder, state_dir: &self.sites.state_dir, set: &site.set };
         let usual = options.settings(environment, &place, shared.keys());
         let patch = options.patch().map(|_| race::patch_of(&self.sites.state_dir, self.ledger.batch(), &planned.name));
+        let failed_trees = planned.race.map(|race| self.failed_trees(race));
         let settings = DriverSettings {
             models,
             reports: Vec::new(),
             patch,
+            failed_trees,
             // An evaluation must not let one run profit from the memory of another.
             memory: usual.memory.clone().filter(|_| self.sites.request.eval.is_none()),
             jobs: (cores() / self.at_once.max(1)).max(1),

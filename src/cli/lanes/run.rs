@@ -195,7 +195,7 @@ async fn attempt(ask: LaneRequest<'_>, was_told: &Cell<bool>) -> Result<u8, CliE
     };
     gate::mask_logs(logs.path(), &SecretMask::of(environment.secrets())).await;
     let doubts = match entered {
-        Some(entered) => entered.leave(&outcome, stop.token()).await.map_err(lost(stop)),
+        Some(entered) => entered.leave(&outcome, ask.arguments.is_whole(), stop.token()).await.map_err(lost(stop)),
         None => Ok(Vec::new()),
     };
     let doubts = match doubts {

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use tokio_util::sync::CancellationToken;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// The file in the folder of a base.
 const FILE: &str = "canaries.json";
 
@@ -62,14 +62,17 @@ fn is_compiled(kind: &CanaryTerms) -> bool {
     COMPILED.contains(kind)
 }
 
-/// Returns whether a command says that it runs tests, by a target (`make check`) or by the name of
-/// a program (`sh run-tests.sh`, `build/unit_test`). `test` alone is a command of shells.
+/// Returns whether a command says that it runs tests, by a target (`make check`), by the name of a
+/// program (`sh run-tests.sh`, `build/unit_test`) or by a switch (`-DRUN_ALL_TESTS`). `test` alone
+/// is a command of shells.
 fn claims_tests(command: &str) -> bool {
     let words: Vec<&str> = command.split([' ', '\t', '\n', ';', '&', '|', '(', ')', '"', '\'']).collect();
     let is_program = |word: &&str| {
         let name = word.rsplit('/').next().unwrap_or(word);
-        let mut parts = name.split(|c: char| !c.is_alphanumeric());
-        **word != *"test" && !word.contains('*') && parts.any(|part| part == "test" || part == "tests")
+        let parts: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).collect();
+        let is_switch = parts.contains(&"RUN") && (parts.contains(&"TEST") || parts.contains(&"TESTS"));
+        let is_named = parts.contains(&"test") || parts.contains(&"tests") || is_switch;
+        **word != *"test" && !word.contains('*') && is_named
     };
     words.iter().any(is_program)
         || words.windows(2).any(|pair| BUILDERS.contains(&pair[0]) && TARGETS.contains(&pair[1]))
@@ -97,13 +100,19 @@ impl<'l> StepKinds<'l> {
         self.0.iter().any(|(_, kinds)| kinds.contains(kind))
     }
 
-    /// Returns the compiled kinds whose reports the base cannot show, for planting in the work. If
-    /// the lane claims to run tests and shows no kind, these are all of them: code that ends a test
+    /// Returns whether the lane claims to run tests and shows no kind: code that ends a test
     /// program at once also hides its runner.
-    pub(in crate::gate) fn unknown(&self) -> impl Iterator<Item = (CanaryTerms, KindCanary)> {
-        let shown = self.all();
-        let is_guessed = shown.is_empty() && self.0.iter().any(|(step, _)| claims_tests(&step.run));
-        let kinds = COMPILED.into_iter().filter(move |kind| is_guessed || shown.contains(kind));
+    pub(in crate::gate) fn hide_runners(&self) -> bool {
+        self.all().is_empty() && self.0.iter().any(|(step, _)| claims_tests(&step.run))
+    }
+
+    /// Returns the compiled kinds whose reports the base cannot show, for planting in the work:
+    /// those that the steps show, and those of `guessed`.
+    pub(in crate::gate) fn unknown(
+        &self,
+        guessed: impl Fn(&CanaryTerms) -> bool,
+    ) -> impl Iterator<Item = (CanaryTerms, KindCanary)> {
+        let kinds = COMPILED.into_iter().filter(move |kind| guessed(kind) || self.show(kind));
         kinds.map(|kind| (kind.clone(), KindCanary { by_key: BTreeMap::new(), skipped: self.skipped(&kind) }))
     }
 
@@ -224,6 +233,8 @@ mod tests {
             ("cd build && ./unit_test", true),
             ("sh scripts/run-tests.sh", true),
             ("make check", true),
+            ("cmake -DEXERCISM_RUN_ALL_TESTS=1 .", true),
+            ("cmake -DBUILD_TESTS=ON .", false),
             ("test -f build/app; for t in tests/*.sh; do sh $t; done", false),
             ("sh tests/all.sh", false),
             ("cargo check", false),

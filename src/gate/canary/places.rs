@@ -8,6 +8,19 @@ use std::collections::BTreeMap;
 const MOST_PLACES: usize = 16;
 /// The maximum number of files in one place that planted tests imitate.
 const MOST_LIKES: usize = 32;
+/// Usual names of folders with third-party code in C++, whose tests a project does not run.
+const VENDORED: [&str; 10] = [
+    "3rdparty",
+    "_deps",
+    "deps",
+    "extern",
+    "external",
+    "googletest",
+    "subprojects",
+    "third_party",
+    "thirdparty",
+    "vendor",
+];
 /// The maximum number of Rust source files that are searched for unit tests.
 const MOST_UNITS: usize = 32;
 
@@ -51,7 +64,8 @@ impl PlantingPlaces {
             CanaryTerms::Junit => of(&is_java_test),
             CanaryTerms::CppTest => {
                 // A file with another name is a test if it includes a framework.
-                let mut files: Vec<&String> = paths.iter().filter(|path| is_cpp(path)).collect();
+                let is_own = |path: &&String| is_cpp(path) && !path.split('/').any(|part| VENDORED.contains(&part));
+                let mut files: Vec<&String> = paths.iter().filter(is_own).collect();
                 files.sort_by_key(|path| (!is_cpp_test(path), path.matches('/').count(), *path));
                 let named = files.iter().filter(|path| is_cpp_test(path)).count().min(MOST_PLACES);
                 let others = files.iter().filter(|path| !is_cpp_test(path)).take(MOST_LIKES - named);
@@ -104,9 +118,11 @@ fn is_python_test(path: &str) -> bool {
 fn is_script_test(path: &str) -> bool {
     let stem = ["js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx"];
     let stem = stem.iter().find_map(|ending| name_of(path).strip_suffix(ending)?.strip_suffix('.'));
-    stem.is_some_and(|stem| {
-        stem.ends_with(".test") || stem.ends_with(".spec") || stem.ends_with("_test") || stem == "test"
-    })
+    let ends = [".test", ".spec", "_test", "-test"];
+    let is_named = |stem: &str| ends.iter().any(|end| stem.ends_with(end)) || stem.starts_with("test-");
+    // Folders whose files are all tests for Node and Jest.
+    let is_in_folder = || matches!(name_of(folder_of(path).trim_end_matches('/')), "test" | "__tests__");
+    stem.is_some_and(|stem| stem == "test" || is_named(stem) || is_in_folder())
 }
 
 fn is_java_test(path: &str) -> bool {

@@ -55,7 +55,8 @@ fn it_is_planted_wherever_the_runner_looks_for_tests_under_a_name_like_any_other
         ),
         (CanaryTerms::NodeTest, &["js/sum.test.js", "js/sum.js", "js/b.spec.mjs"], &["js/W.spec.mjs", "js/W.test.js"]),
         (CanaryTerms::NodeTest, &["sum.js"], &["W.test.mjs"]),
-        (CanaryTerms::Jest, &["src/__tests__/x.js", "src/a.spec.tsx"], &["src/W.spec.tsx"]),
+        (CanaryTerms::Jest, &["src/__tests__/x.js", "src/a.spec.tsx"], &["src/W.spec.tsx", "src/__tests__/W.test.js"]),
+        (CanaryTerms::NodeTest, &["test/sum.js", "test/data/a.js"], &["test/W.test.js"]),
         (
             CanaryTerms::Junit,
             &["src/main/java/a/Calc.java", "src/test/java/a/CalcTest.java"],
@@ -63,6 +64,7 @@ fn it_is_planted_wherever_the_runner_looks_for_tests_under_a_name_like_any_other
         ),
         (CanaryTerms::CppTest, &["src/calc.cpp", "tests/calc.cpp"], &["tests/calc.cpp"]),
         (CanaryTerms::CppTest, &["src/calc.cpp", "qa/verify.cpp"], &["qa/verify.cpp"]),
+        (CanaryTerms::CppTest, &["tests/calc.cpp", "third_party/googletest/test/a_test.cpp"], &["tests/calc.cpp"]),
     ] {
         let planted = plant_files(&canary, paths).unwrap();
         let without_word = |path: &str| {

@@ -124,11 +124,18 @@ impl ReportedTests {
 
     /// Returns the files that ended without a report of a test, and did not pass like that on the
     /// base. Node reports a file itself as a test if the file has no tests, cannot be loaded, or
-    /// ends the process.
+    /// ends the process. A file without tests of the base can be a new helper.
     pub(super) fn bare_files(&self, base: Option<&Self>) -> BTreeSet<&str> {
         let was_bare = |name: &str| base.is_some_and(|it| it.ran.contains_key(name) && !it.failed.contains(name));
-        let names = self.ran.keys().filter(|name| !was_bare(name));
-        names.filter_map(|name| file_of(name)).filter(|file| !self.has_tests_of(file)).collect()
+        let is_of_base = |file: &&str| base.is_none_or(|it| it.names(file));
+        let files = self.ran.keys().filter(|name| !was_bare(name)).filter_map(|name| file_of(name));
+        files.filter(|file| !self.has_tests_of(file)).filter(is_of_base).collect()
+    }
+
+    /// Returns whether the file or a test of it is reported.
+    fn names(&self, file: &str) -> bool {
+        let mut names = self.ran.keys().chain(&self.left_out);
+        names.any(|name| name.split_once(" > ").is_some_and(|(of, _)| of == file))
     }
 
     /// Returns whether tests of a file are reported, besides the file itself.
@@ -198,6 +205,8 @@ mod tests {
         let ended = report(&[(file, Passed), ("b.js > b", Passed)]);
         assert_eq!(ended.bare_files(Some(&unloaded)), BTreeSet::from(["a.js"]));
         assert_eq!((ended.bare_files(Some(&ended)), loaded.bare_files(None)), (BTreeSet::new(), BTreeSet::new()));
+        let beside = report(&[("a.js > a", Passed), ("new.js > new.js", Passed)]);
+        assert_eq!(beside.bare_files(Some(&unloaded)), BTreeSet::new(), "a new file without tests");
     }
 
     #[test]

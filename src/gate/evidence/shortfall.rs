@@ -2,6 +2,7 @@
 
 use super::reported::ReportedTests;
 use super::{Evidence, some};
+use crate::lane::{CanaryTerms, Lane, Step};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -37,7 +38,26 @@ impl fmt::Display for Shortfall {
     }
 }
 
+/// Options with which Jest, Vitest and others pass without a test.
+const PERMITS_NONE: [&str; 2] = ["--passWithNoTests", "--pass-with-no-tests"];
+
 impl Evidence {
+    /// Returns a message for each step of a lane that passed although its test runner found no
+    /// test, unless its command permits that. Cargo prints a summary for each of its targets, also
+    /// for those without tests.
+    pub(in crate::gate) fn empty_steps(&self, lane: &Lane) -> Vec<String> {
+        let is_empty = |step: &&Step| {
+            let Some(shown) = self.steps.get(&format!("{}/{}", lane.name, step.name)) else { return false };
+            let is_cargo = shown.printed.kinds().contains(&CanaryTerms::CargoTest);
+            let has_none = shown.ran() == Some(0) && shown.printed.packages().is_empty() && !is_cargo;
+            shown.is_green && has_none && !PERMITS_NONE.iter().any(|flag| step.run.contains(flag))
+        };
+        let message = |step: &Step| {
+            format!("{}/{}: its test runner found no test; add one, or remove the step", lane.name, step.name)
+        };
+        lane.steps.iter().filter(is_empty).map(message).collect()
+    }
+
     /// Returns a note for people if the number of tests differs from the base's and the work does
     /// not explain it. The work adds `added` tests.
     pub(in crate::gate) fn strange_count(&self, base: &Self, added: u64) -> Option<String> {

@@ -24,6 +24,8 @@ pub(in crate::gate) struct Grafts {
     pub(in crate::gate) switches: Vec<(String, String)>,
     /// The files of the base whose tests differ and are open to the task, sorted.
     pub(in crate::gate) opened: Vec<String>,
+    /// Files that are too large to be read, sorted.
+    pub(in crate::gate) unread: Vec<String>,
 }
 
 /// Puts the tests of `before` into `after`. `for_tests` names the files of the base that are only

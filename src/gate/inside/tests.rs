@@ -136,10 +136,10 @@ fn a_file_that_only_tests_load_is_found() {
         ("src/lib.rs", "#[cfg(test)]\nmod other;\n", false),
     ] {
         assert!(parents("src/sizes.rs").iter().any(|own| own == parent), "{parent}");
-        assert_eq!(is_for_tests("src/sizes.rs", &[(parent.to_owned(), text.to_owned())]), is_found, "{text}");
+        assert_eq!(is_for_tests("src/sizes.rs", [(parent, text)].into_iter()), is_found, "{text}");
     }
-    assert!(is_for_tests("src/a/b.rs", &[("src/a.rs".to_owned(), "#[cfg(test)] mod b;".to_owned())]));
-    assert!(is_for_tests("src/a/mod.rs", &[("src/lib.rs".to_owned(), "#[cfg(test)] mod a;".to_owned())]));
+    assert!(is_for_tests("src/a/b.rs", [("src/a.rs", "#[cfg(test)] mod b;")].into_iter()));
+    assert!(is_for_tests("src/a/mod.rs", [("src/lib.rs", "#[cfg(test)] mod a;")].into_iter()));
     assert!(parents("src/a/b.rs").contains(&"src/a.rs".to_owned()));
     assert!(parents("src/a/mod.rs").contains(&"src/lib.rs".to_owned()));
 }

@@ -167,7 +167,7 @@ impl DependencyDifference {
             return Ok(None);
         }
         let is_granted = |path: &str| site.agent_has_network || gate.policy.is_opened(path);
-        let withheld = |path: &str| differ::is_program(path) && !is_granted(path);
+        let withheld = |path: &str| why_withheld(path).is_some() && !is_granted(path);
         let is_seen = |path: &&String| differ::names_dependencies(path) || Policy::is_manifest(path);
         let seen = changes.iter().map(|change| &change.path).filter(|path| is_seen(path) && !withheld(path));
         let seen = seen.cloned().collect();
@@ -246,10 +246,19 @@ impl DependencyDifference {
     fn withheld_lines(&self) -> Vec<String> {
         let line = |path: &String| {
             let cure = format!("allow it with `--network allow` or `--allow-edit {path}`");
-            format!("{path} changed and is a program, so fledge does not run it with network access; {cure}")
+            format!("{path} changed and {}; {cure}", why_withheld(path).unwrap_or_default())
         };
         self.withheld.iter().map(line).collect()
     }
+}
+
+/// Returns why an installer with network access does not get a changed file of the work.
+fn why_withheld(path: &str) -> Option<&'static str> {
+    if differ::is_program(path) {
+        return Some("is a program, so fledge does not run it with network access");
+    }
+    let is_unknown = differ::is_lock(path) && !super::locks::compares(path);
+    is_unknown.then_some("its format is not compared, so fledge does not install from it with network access")
 }
 
 /// Reads a file of a tree. For a file that is too large, returns the id of the tree, so that the

@@ -9,6 +9,7 @@ use crate::id::TreeId;
 use crate::verdict::{Ruling, StepReport, Verdict, as_judged};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -90,16 +91,18 @@ impl GateRun<'_> {
     }
 
     /// Returns whether the checks failed on a tree in this run, in this process or an earlier one,
-    /// or in the run that this one continues.
+    /// or in a run that this one continues
+    /// or competes with.
     fn has_failed(&self, tree: &TreeId) -> bool {
         let failed = self.gate.failed.lock().unwrap_or_else(PoisonError::into_inner);
         failed.contains_key(tree) || self.kept_failures().contains(&tree.to_string())
     }
 
-    /// Returns the trees that failed in this run and in the run that it continues.
+    /// Returns the trees that failed in this run, in runs that it continues, and in other runs of
+    /// its task.
     fn kept_failures(&self) -> BTreeSet<String> {
-        let folders = [Some(&self.site.logs), self.site.earlier_logs.as_ref()].into_iter().flatten();
-        let texts = folders.filter_map(|logs| fs::read_to_string(failed_trees(logs)).ok());
+        let files = [failed_trees(&self.site.logs)].into_iter().chain(self.site.failed_trees.clone());
+        let texts = files.filter_map(|file| fs::read_to_string(file).ok());
         texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
     }
 
@@ -115,7 +118,8 @@ impl GateRun<'_> {
             let lines: String = kept.iter().map(|tree| format!("{tree}\n")).collect();
             let path = failed_trees(&self.site.logs);
             let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-            if let Err(error) = made.and_then(|()| fs::write(&path, lines)) {
+            let shared = || self.site.failed_trees.as_ref().map_or(Ok(()), |file| add_line(file, tree.as_str()));
+            if let Err(error) = made.and_then(|()| fs::write(&path, lines)).and_then(|()| shared()) {
                 tracing::warn!(%error, "cannot keep the trees that failed");
             }
         }
@@ -124,7 +128,23 @@ impl GateRun<'_> {
     }
 }
 
+/// Gives a run the trees that failed in the run that it continues. Both are named by their logs.
+///
+/// # Errors
+/// When the trees cannot be copied.
+pub fn inherit_failed_trees(from: &Path, to: &Path) -> io::Result<()> {
+    let (from, to) = (failed_trees(from), failed_trees(to));
+    if from.exists() { fs::copy(from, to).map(drop) } else { Ok(()) }
+}
+
 /// Returns the file with failed trees of the run that has these logs.
 fn failed_trees(logs: &Path) -> PathBuf {
     logs.with_file_name(FAILED_TREES)
+}
+
+/// Adds a line to a file that several runs write.
+fn add_line(file: &Path, line: &str) -> io::Result<()> {
+    file.parent().map_or(Ok(()), fs::create_dir_all)?;
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(file)?;
+    file.write_all(format!("{line}\n").as_bytes())
 }

@@ -4,13 +4,17 @@ use super::{EarlyEnd, GateRun, JudgeRecord};
 use crate::gate::base::{BaseError, BaseVerdict, KindCanary, StepKinds, words_in};
 use crate::gate::canary::{CanarySightings, SeenShare};
 use crate::gate::planted::{CanaryError, CanaryRun, EITHER, KnownSightings, ReadyRoom};
+use crate::gate::recognized::may_run;
 use crate::id::TreeId;
 use crate::lane::{CanaryTerms, Lane};
 use crate::verdict::Ruling;
+use crate::workspace::trees::TreesError;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of planted failures that a message names.
 const NAMED: usize = 5;
+/// The largest file with commands that is read, in bytes.
+const LARGEST: u64 = 1024 * 1024;
 const SILENCED: &str = "its tests are silenced";
 /// The reason if the base could not show whether the lane reports planted tests.
 const UNSHOWN: &str = "its tests are silenced, or it runs none of the tests that fledge looks for (then set `canary: none`); \
@@ -101,7 +105,8 @@ impl GateRun<'_> {
         };
         let (mut kinds, shown) = (canary.kinds.clone(), StepKinds::of(lane, &record.evidence));
         if canary.has_failed {
-            for (kind, unknown) in shown.unknown() {
+            let commands = if shown.hide_runners() { self.commands(lane).await? } else { String::new() };
+            for (kind, unknown) in shown.unknown(|kind| may_run(&commands, kind)) {
                 kinds.entry(kind).or_insert(unknown);
             }
         }
@@ -114,13 +119,26 @@ impl GateRun<'_> {
                 KindSeen::NoPlace(why) => lacking.extend(Some(why).filter(|_| shown.show(kind))),
             }
         }
+        let why = lacking.into_iter().collect::<Vec<_>>().join("; ");
         if is_seen {
             record.canaries += 1;
+            if !why.is_empty() {
+                record
+                    .notes
+                    .push(format!("lane `{}` reported planted tests, but not of each runner: {why}", lane.name));
+            }
         } else {
-            let why = lacking.into_iter().collect::<Vec<_>>().join("; ");
             record.without_canary.insert(lane.name.clone(), why);
         }
         Ok(())
+    }
+
+    /// Returns the commands of a lane, with the files of the base from which they take commands.
+    async fn commands(&self, lane: &Lane) -> Result<String, TreesError> {
+        let files: Vec<&str> = self.gate.policy.command_files().collect();
+        let texts = self.site.trees.read_all(self.gate.base(), &files, LARGEST, self.stop).await?;
+        let texts = texts.into_values().map(|text| String::from_utf8_lossy(&text).into_owned());
+        Ok(lane.steps.iter().map(|step| step.run.clone()).chain(texts).collect::<Vec<_>>().join("\n"))
     }
 
     /// Plants failing tests of one kind in the work. The lane must report those that it reported on

@@ -2,7 +2,9 @@
 
 use super::settle::{LaneRan, named};
 use super::{EarlyEnd, GateRun, JudgeRecord};
+use crate::gate::base;
 use crate::gate::canary::SeenShare;
+use crate::gate::evidence::{Evidence, NO_TESTS};
 use crate::gate::feedback;
 use crate::gate::planted::KnownSightings;
 use crate::id::TreeId;
@@ -33,6 +35,13 @@ impl GateRun<'_> {
                 LaneRuling::NothingRan => {
                     return Err(EarlyEnd::Broken(format!("hold-out: {}", feedback::nothing_ran(lane))));
                 }
+            }
+            let mut evidence = Evidence::default();
+            base::show(&outcome, self.site.names_tests(lane), &mut evidence).await;
+            let no_tests = evidence.is_without_tests().then(|| NO_TESTS.to_owned());
+            if let Some(why) = evidence.contradiction().or(no_tests) {
+                record.notes.push(format!("hold-out lane `{}` passed, but that is not enough: {why}", lane.name));
+                return Err(self.held_out_failed(record));
             }
             let written = self.written_by_work(lane, written, tree).await?;
             if !written.is_empty() {

@@ -15,12 +15,13 @@ use crate::lane::{Lane, RoomKind, Step};
 use crate::lane_runner::LaneRuling;
 use crate::limits::FEEDBACK_LIMIT;
 use crate::verdict::{Ruling, StepProgress, TamperFinding, Verdict, tests_in};
-use crate::workspace::trees::{TreeChange, TreeChangeKind, TreesError};
-use std::collections::BTreeSet;
+use crate::workspace::trees::{REPOSITORY, TreeChange, TreeChangeKind, TreesError};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum number of changed sources that are read, and the largest size of one, in bytes.
-const SOURCES: usize = 200;
-const LARGEST: u64 = 1024 * 1024;
+/// The largest source that is read, in bytes.
+const LARGEST: u64 = 8 * 1024 * 1024;
+/// The number of sources that are read at once.
+const READ_AT_ONCE: usize = 128;
 /// Git's mode of executable files.
 const EXECUTABLE: u32 = 0o100_755;
 /// The maximum number of files that a message names.
@@ -33,9 +34,13 @@ impl GateRun<'_> {
         if self.is_base || tree == self.gate.base() {
             return Ok(());
         }
-        let Grafts { files, differ, lacking, gone, switches, opened } = self.grafts(tree).await?;
+        let Grafts { files, differ, lacking, gone, switches, opened, unread } = self.grafts(tree).await?;
         let differs = |path: &str| format!("{path}: tests inside it, or code that they use, differ from the base");
         record.notes.extend(opened.iter().map(|path| format!("allow_edit: {}", differs(path))));
+        if !unread.is_empty() {
+            let why = "too large to compare the tests inside";
+            return Err(self.refused(record, why, &unread, "Keep each source below 8 MiB."));
+        }
         if !switches.is_empty() {
             let each: Vec<String> = switches.iter().map(|(path, when)| format!("{path}: {when}")).collect();
             let why = "product code behaves differently under tests";
@@ -139,61 +144,65 @@ impl GateRun<'_> {
         let is_product = |change: &TreeChange| inside::may_have(&change.path) && policy.rule(&change.path).is_none();
         let mut changes = self.site.trees.changes(base, tree, self.stop).await?;
         changes.retain(|change| is_product(change) && change.kind != TreeChangeKind::ModeChanged);
-        let (mut before, mut after, mut for_tests) = (Vec::new(), Vec::new(), BTreeSet::new());
-        for change in changes.iter().take(SOURCES) {
-            let path = change.path.as_str();
-            let is_new = change.from_mode == 0;
-            if let (false, Some(text)) = (is_new, self.source(base, path).await?) {
-                before.push((path, text));
-                if self.is_for_tests(path).await? {
+        let old = changes.iter().filter(|change| change.from_mode != 0).map(|change| change.path.as_str());
+        let parents: BTreeMap<&str, Vec<String>> = old.map(|path| (path, inside::parents(path))).collect();
+        let wanted = parents.keys().copied().chain(parents.values().flatten().map(String::as_str));
+        let of_base = self.sources(base, wanted).await?;
+        let of_tree = self.sources(tree, changes.iter().map(|change| change.path.as_str())).await?;
+        let (mut before, mut after, mut for_tests, mut unread) = (Vec::new(), Vec::new(), BTreeSet::new(), Vec::new());
+        for change in &changes {
+            let (path, is_new) = (change.path.as_str(), change.from_mode == 0);
+            let (was, is) = (of_base.get(path).cloned(), of_tree.get(path).cloned());
+            let is_lacking = |text: &Option<String>, mode| text.is_none() && mode != 0 && mode != REPOSITORY;
+            if is_lacking(&was, change.from_mode) || is_lacking(&is, change.to_mode) {
+                unread.push(path.to_owned());
+            }
+            if let (Some(was), Some(parents)) = (was, parents.get(path)) {
+                let known = parents.iter().filter_map(|parent| of_base.get_key_value(parent));
+                if inside::is_for_tests(path, known.map(|(parent, text)| (parent.as_str(), text.as_str()))) {
                     for_tests.insert(path.to_owned());
                 }
+                before.push((path, was));
             }
-            after.extend(self.source(tree, path).await?.map(|text| ChangedSource { path, text, is_new }));
+            after.extend(is.map(|text| ChangedSource { path, text, is_new }));
         }
+        unread.retain(|path| !policy.opens_tests_in(path));
         if before.is_empty() && after.is_empty() {
-            return Ok(Grafts::default());
+            return Ok(Grafts { unread, ..Grafts::default() });
         }
         let new: Vec<&str> = after.iter().filter(|source| source.is_new).map(|source| source.path).collect();
         let packages = self.packages_of(&new).await?;
         let is_opened = |path: &str| policy.opens_tests_in(path);
-        Ok(inside::graft(&before, &after, &packages, &for_tests, is_opened))
+        Ok(Grafts { unread, ..inside::graft(&before, &after, &packages, &for_tests, is_opened) })
     }
 
-    /// Returns whether a file of the base is only built for tests.
-    async fn is_for_tests(&self, path: &str) -> Result<bool, TreesError> {
-        let mut parents = Vec::new();
-        for parent in inside::parents(path) {
-            parents.extend(self.source(self.gate.base(), &parent).await?.map(|text| (parent, text)));
+    /// Returns the texts of the files at these paths that exist and are not too large.
+    async fn sources(
+        &self,
+        tree: &TreeId,
+        paths: impl Iterator<Item = &str>,
+    ) -> Result<BTreeMap<String, String>, TreesError> {
+        let paths: Vec<&str> = paths.collect::<BTreeSet<_>>().into_iter().collect();
+        let mut all = BTreeMap::new();
+        for some in paths.chunks(READ_AT_ONCE) {
+            let texts = self.site.trees.read_all(tree, some, LARGEST, self.stop).await?;
+            all.extend(texts.into_iter().map(|(path, text)| (path, String::from_utf8_lossy(&text).into_owned())));
         }
-        Ok(inside::is_for_tests(path, &parents))
+        Ok(all)
     }
 
     /// Returns the Cargo packages of the base. Reads only the manifests above these new files.
     async fn packages_of(&self, files: &[&str]) -> Result<CargoPackages, TreesError> {
-        let mut packages = CargoPackages::default();
-        for folder in self.gate.policy.cargo_packages() {
-            packages.all.insert(folder.to_owned());
-            let is_above =
-                |file: &&str| folder.is_empty() || file.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-            if !files.iter().any(is_above) {
-                continue;
-            }
-            let manifest = self.source(self.gate.base(), &joined(folder, "Cargo.toml")).await?.unwrap_or_default();
-            if finds_tests(&manifest) {
-                packages.finding.insert(folder.to_owned());
-            }
-        }
-        Ok(packages)
-    }
-
-    /// Returns the text of a source file, or `None` if it does not exist or is too large.
-    async fn source(&self, tree: &TreeId, path: &str) -> Result<Option<String>, TreesError> {
-        match self.site.trees.read(tree, path, LARGEST, self.stop).await {
-            Ok(bytes) => Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())),
-            Err(TreesError::TooLarge { .. }) => Ok(None),
-            Err(fault) => Err(fault),
-        }
+        let all: BTreeSet<String> = self.gate.policy.cargo_packages().map(ToOwned::to_owned).collect();
+        let is_above = |folder: &str, file: &str| {
+            folder.is_empty() || file.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let above = all.iter().filter(|folder| files.iter().any(|file| is_above(folder, file)));
+        let manifests: BTreeMap<String, &String> = above.map(|folder| (joined(folder, "Cargo.toml"), folder)).collect();
+        let texts = self.sources(self.gate.base(), manifests.keys().map(String::as_str)).await?;
+        let finding = texts.iter().filter(|(_, text)| finds_tests(text));
+        let finding = finding.filter_map(|(path, _)| manifests.get(path).map(|folder| (*folder).clone())).collect();
+        Ok(CargoPackages { all, finding })
     }
 }
 

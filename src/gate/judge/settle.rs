@@ -255,7 +255,8 @@ impl GateRun<'_> {
     /// Returns the state of the workspace after a lane, if it differs. New files count only where
     /// the lane may write, as in a room. The seal checks sealed files.
     async fn left_here(&self, lane: &Lane, tree: &TreeId) -> Result<Option<TakenTree>, TreesError> {
-        let taken = self.site.trees.take(self.stop).await?;
+        let mut taken = self.site.trees.take(self.stop).await?;
+        candidate::forget_ignored(self.gate, self.site, &mut taken.anomalies, self.stop).await?;
         let changes = self.site.trees.changes(tree, &taken.tree, self.stop).await?;
         let is_sealed = |path: &str| self.gate.seal.files.contains_key(&text_path(path));
         let counts =

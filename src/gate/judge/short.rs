@@ -126,10 +126,11 @@ impl GateRun<'_> {
         if self.is_red_base(base, tree) { Err(self.fell_short(record, SAME_AS_BASE)) } else { Ok(()) }
     }
 
-    /// Fails the gate run if a step passed while its tests failed. Used where the result of the
-    /// base is unknown.
+    /// Fails the gate run if a step passed while its tests failed, or without a test. Used where
+    /// the result of the base is unknown.
     pub(super) fn must_agree(&self, record: &JudgeRecord) -> Result<Option<u64>, EarlyEnd> {
-        record.evidence.contradiction().map_or(Ok(None), |why| Err(self.fell_short(record, &why)))
+        let empty = self.gate.lanes.iter().flat_map(|lane| record.evidence.empty_steps(lane)).next();
+        record.evidence.contradiction().or(empty).map_or(Ok(None), |why| Err(self.fell_short(record, &why)))
     }
 
     /// Fails the gate run if a file with tests of Node ended without a report of a test: code that

@@ -166,6 +166,11 @@ impl LockFormat {
     }
 }
 
+/// Returns whether fledge compares the entries of a lock file with those of the base.
+pub(super) fn compares(path: &str) -> bool {
+    LockFormat::of_path(path).is_some()
+}
+
 /// Returns whether [`findings_and_notes`] needs the content of this path.
 pub(super) fn reads(path: &str) -> bool {
     LockFormat::of_path(path).is_some() || is_manifest(path)

@@ -23,8 +23,8 @@ const NAMED_LIKE_OTHERS: [&str; 3] = ["matches", "panic", "unreachable"];
 const TEST: &str = "test";
 /// Endings of headers in C and C++, and of other files that sources include.
 #[rustfmt::skip]
-const INCLUDED: [&str; 14] =
-    ["def", "h", "H", "h++", "hh", "hpp", "hxx", "inc", "inl", "ipp", "tcc", "tpl", "tpp", "txx"];
+const INCLUDED: [&str; 15] =
+    ["def", "h", "H", "h++", "hh", "hpp", "hxx", "in", "inc", "inl", "ipp", "tcc", "tpl", "tpp", "txx"];
 /// Endings of sources in C and C++ that are compiled by themselves. What they define holds only
 /// there, unless another source includes them.
 const COMPILED: [&str; 7] = ["c", "C", "c++", "cc", "cpp", "cxx", "m"];
@@ -49,8 +49,9 @@ const KEYWORDS: [&str; 8] = ["case", "do", "else", "for", "if", "return", "switc
 const NDEBUG: &str = "NDEBUG";
 /// Values of options that do not define a macro: `-DTEST=ON` configures a build.
 const SETTINGS: [&str; 8] = ["0", "1", "ON", "OFF", "TRUE", "FALSE", "on", "off"];
-/// The maximum number of tests of the base that are read.
+/// The maximum number of tests of the base that are read, and of other sources in C and C++.
 const MOST: usize = 500;
+const MOST_SOURCES: usize = 2000;
 /// The longest comment inside a directive of C, and the longest list of parameters, in bytes.
 const LONGEST: usize = 4096;
 
@@ -59,7 +60,8 @@ const LONGEST: usize = 4096;
 pub(super) struct Assertions {
     /// Macros and functions with which they compare or fail.
     names: BTreeSet<String>,
-    /// Names of sources of [`COMPILED`] that they include.
+    /// Names of files that sources of the base include, without those with an ending of
+    /// [`INCLUDED`].
     included: BTreeSet<String>,
 }
 
@@ -70,16 +72,21 @@ impl Assertions {
         tests: &BaseTests,
         read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
     ) -> Self {
-        let is_c = |path: &str| has_ending(path, &INCLUDED) || has_ending(path, &COMPILED);
-        let own = base.0.iter().filter(|path| is_c(path) && tests.fit(path)).take(MOST);
-        let texts: Vec<String> = own.filter_map(|path| text(path, read)).collect();
+        let is_c = |path: &&String| has_ending(path, &INCLUDED) || has_ending(path, &COMPILED);
+        let (own, others): (Vec<&String>, Vec<&String>) = base.0.iter().filter(is_c).partition(|path| tests.fit(path));
         let decides = |name: &str| FUNCTIONS.contains(&name) || starts_with(name, &FRAMEWORKS);
-        let called = texts.iter().flat_map(|text| called(text)).map(str::to_owned);
-        let defined = texts.iter().flat_map(|text| CDirectives::read(text).defined);
-        Self {
-            names: called.chain(defined).filter(|name| decides(name)).collect(),
-            included: texts.iter().flat_map(|text| CDirectives::read(text).included).collect(),
+        let mut found = Self::default();
+        for text in own.into_iter().take(MOST).filter_map(|path| text(path, read)) {
+            let CDirectives { defined, included } = CDirectives::read(&text);
+            let names = called(&text).map(str::to_owned).chain(defined);
+            found.names.extend(names.filter(|name| decides(name)));
+            found.included.extend(included);
         }
+        if !found.names.is_empty() {
+            let texts = others.into_iter().take(MOST_SOURCES).filter_map(|path| text(path, read));
+            found.included.extend(texts.flat_map(|text| CDirectives::read(&text).included));
+        }
+        found
     }
 
     /// Returns whether a header must not define a macro of this name.
@@ -100,18 +107,35 @@ pub struct RedefinedAssertions {
     passed: BTreeSet<String>,
     /// True if it has a macro of Rust that defines macros by names that it is given.
     makes_macros: bool,
-    /// The names of compiled sources of C that it includes.
+    /// The names of other files that it includes, or leads to as a link.
     included: BTreeSet<String>,
+    /// True if it is too large to be read.
+    is_unread: bool,
+}
+
+impl RedefinedAssertions {
+    /// Returns the answer for a file that is too large to be read.
+    pub fn unread() -> Self {
+        Self { is_unread: true, ..Self::default() }
+    }
 }
 
 impl Policy {
-    /// Returns whether a change may redefine assertions: the file is a source in Rust, C or C++, or
-    /// builds C, and is neither protected nor opened by the task.
-    pub fn may_redefine_assertions(&self, change: &PathChange) -> bool {
+    /// Returns whether a change may redefine assertions: the file is a source in Rust, C or C++,
+    /// builds C, or is included by one of these `sources`, and is neither protected nor opened by
+    /// the task.
+    pub fn may_redefine_assertions(&self, change: &PathChange, sources: &[(&PathChange, RedefinedAssertions)]) -> bool {
         let path = change.path.as_str();
+        let has_c = !self.frozen.assertions.names.is_empty();
         let is_c = || has_ending(path, &INCLUDED) || has_ending(path, &COMPILED) || builds_c(path);
-        let is_read = is_rust(path) || (!self.frozen.assertions.names.is_empty() && is_c());
+        let is_read = is_rust(path) || (has_c && is_c()) || self.is_included(path, sources);
         is_read && change.kind != PathChangeKind::ModeChanged && self.rule(path).is_none() && !self.is_opened(path)
+    }
+
+    /// Returns whether the base, or one of these sources, includes a file of this name.
+    fn is_included(&self, path: &str, sources: &[(&PathChange, RedefinedAssertions)]) -> bool {
+        let name = name_of(path);
+        self.frozen.assertions.included.contains(name) || sources.iter().any(|(_, it)| it.included.contains(name))
     }
 
     /// Returns the assertions that a file may redefine.
@@ -126,7 +150,11 @@ impl Policy {
         }
         let CDirectives { mut defined, included } = CDirectives::read(&text);
         defined.retain(|name| guarded.guards(name));
-        RedefinedAssertions { defined, included, ..RedefinedAssertions::default() }
+        let is_c = has_ending(path, &INCLUDED) || has_ending(path, &COMPILED);
+        let mut found = if is_c { RedefinedAssertions::default() } else { in_rust(&text) };
+        found.defined.extend(defined);
+        found.included.extend(included);
+        found
     }
 
     /// Returns the findings for the changed files with the assertions that each may redefine.
@@ -138,21 +166,17 @@ impl Policy {
     ) -> Vec<TamperFinding> {
         let makes_macros = found.iter().any(|(_, it)| it.makes_macros);
         let has = |name: &String| known.iter().any(|it| it.defined.contains(name) || it.passed.contains(name));
-        let is_included = |path: &str| {
-            let name = name_of(path);
-            let of_base = self.frozen.assertions.included.contains(name);
-            of_base || found.iter().any(|(_, it)| it.included.contains(name))
-        };
         let mut findings = Vec::new();
         for (change, it) in found {
-            if has_ending(&change.path, &COMPILED) && !is_included(&change.path) {
+            if has_ending(&change.path, &COMPILED) && !self.is_included(&change.path, found) {
                 continue;
             }
             let passed = it.passed.iter().filter(|_| makes_macros);
-            for name in it.defined.iter().chain(passed).filter(|name| !has(name)) {
-                let rule = format!("it redefines `{name}`, which tests use");
-                findings.push(TamperFinding { path: change.path.clone(), change: change.kind.word().into(), rule });
-            }
+            let names = it.defined.iter().chain(passed).filter(|name| !has(name));
+            let rules = names.map(|name| format!("it redefines `{name}`, which tests use"));
+            let unread = it.is_unread.then(|| "too large to look for assertions that it redefines".to_owned());
+            let finding = |rule| TamperFinding { path: change.path.clone(), change: change.kind.word().into(), rule };
+            findings.extend(rules.chain(unread).map(finding));
         }
         findings
     }
@@ -181,7 +205,7 @@ fn is_defined_by_build(name: &str, text: &str) -> bool {
     text.match_indices(name).any(|(at, _)| {
         let (before, rest) = (&text[..at], &text[at + name.len()..]);
         if before.ends_with("define ") {
-            return true;
+            return !rest.starts_with(is_part);
         }
         let near = &rest[..rest.floor_char_boundary(LONGEST)];
         let parameters = near.strip_prefix('(').and_then(|near| near.split_once(')'));
@@ -206,6 +230,10 @@ fn in_rust(text: &str) -> RedefinedAssertions {
         found.defined = names.filter(|name| OF_RUST.contains(name)).map(str::to_owned).collect();
         return found;
     };
+    // A link has the path that it leads to as its text.
+    if text.len() < LONGEST && !text.contains('\n') {
+        found.included.insert(name_of(text).to_owned());
+    }
     let mut open = vec![(tokens, false)];
     while let Some((tokens, is_argument)) = open.pop() {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
@@ -224,6 +252,10 @@ fn in_rust(text: &str) -> RedefinedAssertions {
                     } else if is_argument && is_passed(&name, &before, tokens.get(at + 1)) {
                         found.passed.insert(name);
                     }
+                }
+                TokenTree::Literal(text) if before.is_path() || is_argument => {
+                    let text = text.to_string();
+                    found.included.extend(text.split('"').nth(1).map(|path| name_of(path).to_owned()));
                 }
                 TokenTree::Punct(sign) if sign.as_char() == '$' => {
                     let is_macro = before.is_sign(0, '!') && before.is_word(1, "macro_rules");
@@ -259,6 +291,11 @@ impl Before<'_> {
 
     fn is_sign(&self, back: usize, sign: char) -> bool {
         self.token(back).is_some_and(|token| is_sign(token, sign))
+    }
+
+    /// Returns whether the path of a module is at this place: `#[path = "…"]`.
+    fn is_path(&self) -> bool {
+        self.is_sign(0, '=') && self.is_word(1, "path")
     }
 
     /// Returns whether the item at this place is a macro that a function computes.
@@ -311,7 +348,7 @@ fn plain(name: &str) -> String {
 struct CDirectives {
     /// The names that it defines or undefines.
     defined: BTreeSet<String>,
-    /// The names of compiled sources that it includes.
+    /// The names of files that it includes, without those with an ending of [`INCLUDED`].
     included: BTreeSet<String>,
 }
 
@@ -332,7 +369,7 @@ impl CDirectives {
             if let Some(after) = rest.strip_prefix("include") {
                 let name = after.trim_start_matches(BLANK).strip_prefix(['"', '<']).unwrap_or_default();
                 let name = name_of(name.split(['"', '>', '\n']).next().unwrap_or_default());
-                found.included.extend(has_ending(name, &COMPILED).then(|| name.to_owned()));
+                found.included.extend((!has_ending(name, &INCLUDED)).then(|| name.to_owned()));
             } else if let Some(after) = ["define", "undef"].iter().find_map(|word| rest.strip_prefix(word)) {
                 let name = word(past_comments(after));
                 found.defined.extend((!name.is_empty() && !after.starts_with(is_part)).then(|| name.to_owned()));

@@ -77,7 +77,7 @@ pub(super) const STEERS: &[SteeringPaths] = &[
     steers("Rust", TESTS, &["**/.config/nextest.toml", "**/.config/insta.{yaml,yml}", "**/{.,}insta.yaml", "{.,}tarpaulin.toml"]),
     steers("Rust", CHECKS, &["{.,}clippy.toml", "{.,}rustfmt.toml", "{.,}deny.toml", "**/.cargo/{audit,mutants}.toml"]),
 
-    steers("Node", "it controls what is installed, and how", &[".npmrc", ".yarnrc", ".yarnrc.yml", "/.yarn/releases", "/.yarn/plugins", ".pnpmfile.{cjs,mjs}", "bunfig.toml"]),
+    steers("Node", "it controls what is installed, and how", &[".npmrc", ".yarnrc", ".yarnrc.yml", "/.yarn/releases", "/.yarn/plugins", ".pnp.{cjs,js}", ".pnp.loader.mjs", ".pnp.data.json", ".pnpmfile.{cjs,mjs}", "bunfig.toml"]),
     steers("Node", TESTS, &[
         "jest.config.*", "jest.setup.*", "jest.preset.*", "{vitest,vite}.config.*", "vitest.{setup,workspace}.*", "{.,}mocharc{.*,}",
         "karma.conf.*", "playwright.config.*", "cypress.config.*", "cypress.json", "{.,}ava.config.*", "{.,}nycrc{.*,}", "{.,}c8rc{.*,}",
@@ -176,12 +176,13 @@ pub(super) const TEST_FILES: &[(&str, &[&str])] = &[
     ("Rust", &["**/tests.rs", "**/*_tests.rs", "**/*_test.rs", "**/test.rs"]),
     ("Go", &["**/*_test.go"]),
     ("Node", &[
-        "**/*.{test,spec,cy,e2e}.{js,jsx,ts,tsx,mjs,cjs,mts,cts}", "**/{test,tests}.{js,ts,mjs,cjs}", "**/*{-,_}test.{js,jsx,ts,tsx,mjs,cjs,mts,cts}",
+        "**/*.{test,spec,cy,e2e}.{js,jsx,ts,tsx,mjs,cjs,mts,cts}", "**/{test,tests}.{js,ts,mjs,cjs,mts,cts}", "**/*{-,_}test.{js,jsx,ts,tsx,mjs,cjs,mts,cts}",
         "**/*_spec.{js,jsx,ts,tsx,mjs,cjs,mts,cts}", "**/test-*.{js,ts,mjs,cjs,mts,cts}", "**/cypress/**",
     ]),
     ("Jasmine", &["/spec/**/*.{js,ts,mjs,cjs,mts,cts}", "/spec/{helpers,support}/**", "**/spec/**/*[sS]pec.{js,ts,mjs,cjs}"]),
     ("Cucumber", &["**/*.feature", "/features/{step_definitions,steps,support}/**", "**/features/environment.py", "**/step_definitions/**"]),
     ("Ruby", &["**/spec/**/*.rb", "**/spec/fixtures/**", "**/*_spec.rb", "**/*_test.rb"]),
+    ("Crystal", &["**/*_spec.cr"]),
     ("JVM", &["**/*{Test,Tests,Spec,IT}.{java,kt,scala,groovy}"]),
     ("Swift", &["**/*{Test,Tests}.swift"]),
     (".NET", &["**/*{Test,Tests}.cs", "**/*.{Test,Tests,UnitTests,IntegrationTests,Specs}/**/*.{cs,fs,vb}"]),
@@ -191,7 +192,7 @@ pub(super) const TEST_FILES: &[(&str, &[&str])] = &[
     ("C, C++", &[
         "**/{3rdparty,contrib,deps,extern,external,lib,libs,third_party,thirdparty,vendor,vendored}/**/{acutest,catch,catch_amalgamated,doctest,greatest,minunit,munit,unity,unity_internals,utest}.{c,cpp,h,hpp}",
     ]),
-    ("others", &["**/*_test.{c,cc,cpp,dart,exs,ml,sh,zig}", "**/*.bats", "**/{t,xt}/**/*.{t,pl,pm,sh,bash}", "**/test_*.{c,cc,cpp,sh}", "**/test.sh"]),
+    ("others", &["**/*_test.{c,cc,cpp,dart,exs,ml,sh,zig}", "**/*.bats", "**/spec/**/*_spec.sh", "**/{t,xt}/**/*.{t,pl,pm,sh,bash}", "**/test_*.{c,cc,cpp,sh}", "**/test.sh"]),
     ("snapshots", &["**/__snapshots__/**", "**/*.snap", "**/*.approved.*", "**/cassettes/**", "**/expected/**", "**/golden/**", "**/goldens/**"]),
 ];
 /// Reason for protecting tests.

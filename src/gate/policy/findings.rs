@@ -55,7 +55,8 @@ impl Policy {
         if shadows.modules().contains(path) || (*kind == PathChangeKind::Added && shadows.has_form(path)) {
             return Some(SHADOWED.into());
         }
-        let behind = || found.behind(path, |other| gone.contains(other)).filter(|_| *kind == PathChangeKind::Added);
+        let (is_gone, is_kept) = (|other: &str| gone.contains(other), |other: &str| self.rule(other).is_some());
+        let behind = || found.behind(path, is_gone, is_kept).filter(|_| *kind == PathChangeKind::Added);
         let nearer = || behind().map(|other| format!("it would be found before `{other}`"));
         stand_ins.rejection_reason(path, *kind == PathChangeKind::Added).or_else(nearer)
     }

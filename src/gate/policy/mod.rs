@@ -339,6 +339,11 @@ impl Policy {
         manifests.map(|path| path.rsplit_once('/').map_or("", |(folder, _)| folder))
     }
 
+    /// Returns the files of the base from which the lanes take commands.
+    pub fn command_files(&self) -> impl Iterator<Item = &str> {
+        self.frozen.commands.iter().map(String::as_str)
+    }
+
     /// Returns whether a file is code, by its name.
     pub fn is_source(path: &str) -> bool {
         named::is_source(path) || named::is_script(path)

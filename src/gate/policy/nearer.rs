@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 /// Endings of Node's modules and of files that are bundled like them, in search order.
 const NODE: &[&str] =
     &["", ".js", ".jsx", ".ts", ".tsx", ".json", ".node", "/index.js", "/index.jsx", "/index.ts", "/index.tsx"];
+/// Endings of scripts. Node, Vitest, Jest, Bun and others search them in different orders.
+const SCRIPTS: [&str; 8] = ["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"];
 /// Folders that contain a project's Python modules.
 const ROOTS: &[&str] = &["", "src/", "lib/"];
 
@@ -29,7 +31,8 @@ impl ShadowableFiles {
     pub(super) fn from_base(base: &BaseFiles, is_kept: impl Fn(&str) -> bool, first: BTreeSet<String>) -> Self {
         let ending = |path: &str| name_of(path).rsplit_once('.').map(|(_, ending)| ending.to_owned());
         let is_module = |path: &&String| match ending(path).as_deref() {
-            Some("js" | "jsx" | "ts" | "tsx" | "py") => true,
+            Some("py") => true,
+            Some(ending) if SCRIPTS.contains(&ending) => true,
             Some("json" | "node") => is_kept(path),
             _ => false,
         };
@@ -37,9 +40,23 @@ impl ShadowableFiles {
     }
 
     /// Returns the file of the base that a new file would hide, unless that file is removed.
-    pub(super) fn behind(&self, path: &str, is_gone: impl Fn(&str) -> bool) -> Option<String> {
+    /// `is_kept` returns whether a file is protected.
+    pub(super) fn behind(
+        &self,
+        path: &str,
+        is_gone: impl Fn(&str) -> bool,
+        is_kept: impl Fn(&str) -> bool,
+    ) -> Option<String> {
         let is_there = |other: &String| other != path && self.modules.contains(other) && !is_gone(other);
-        self.of_node(path).or_else(|| self.of_python(path)).filter(is_there)
+        let beside = || self.beside(path, is_kept);
+        self.of_node(path).or_else(|| self.of_python(path)).or_else(beside).filter(is_there)
+    }
+
+    /// Returns the protected script with the same name and another ending.
+    fn beside(&self, path: &str, is_kept: impl Fn(&str) -> bool) -> Option<String> {
+        let (stem, _) = path.rsplit_once('.').filter(|(_, ending)| SCRIPTS.contains(ending))?;
+        let mut others = SCRIPTS.iter().map(|ending| format!("{stem}.{ending}"));
+        others.find(|other| other != path && self.modules.contains(other) && is_kept(other))
     }
 
     fn of_node(&self, path: &str) -> Option<String> {

@@ -15,6 +15,8 @@ pub(super) const LINKED: &str = "a link replaces a package of the base";
 pub(in crate::gate) const REPLACES: &str = "it replaces dependencies with other code";
 /// The folders that installers fill.
 const INSTALLED: &[&str] = &["node_modules", "site-packages", "dist-packages"];
+/// Folders in which Yarn and Bundler keep packages, below another folder.
+const INSTALLED_BELOW: &[&str] = &[".yarn/cache", ".yarn/unplugged", "vendor/bundle"];
 /// Manifests that mark a folder as a package.
 const MANIFESTS: &[&str] =
     &["Cargo.toml", "package.json", "pyproject.toml", "setup.py", "setup.cfg", "go.mod", "composer.json", "pom.xml"];
@@ -26,7 +28,13 @@ const GO: &str = "vendor/modules.txt";
 pub(super) fn folders(base: &BaseFiles) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for path in &base.0 {
-        let installed = super::folders_of(path).find(|folder| INSTALLED.contains(&super::name_of(folder)));
+        let is_below = |folder: &str| {
+            INSTALLED_BELOW
+                .iter()
+                .any(|end| folder.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/')))
+        };
+        let is_installed = |folder: &&str| INSTALLED.contains(&super::name_of(folder)) || is_below(folder);
+        let installed = super::folders_of(path).find(is_installed);
         let by_go = path.strip_suffix("/modules.txt").filter(|folder| super::name_of(folder) == "vendor");
         let by_cargo = path.strip_suffix("/.cargo-checksum.json");
         found.extend(installed.or(by_go).or(by_cargo).map(ToOwned::to_owned));

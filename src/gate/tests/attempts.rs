@@ -164,8 +164,9 @@ async fn a_tree_that_failed_once_is_never_verified_later() {
         [(clean.as_str(), None, true), (&in_place, None, false), ("steps: [{ run: 'true' }]", Some(held), true)]
     {
         let fixture = fixture(&[("src/a", "a\n")], &[("verify", lane)], held).await;
+        let files = [passes.clone(), fixture.home.path().join("held/passes")];
         let set = |passing: bool| {
-            for file in [&passes, &fixture.home.path().join("held/passes")] {
+            for file in &files {
                 if passing { fs::write(file, "").unwrap() } else { drop(fs::remove_file(file)) }
             }
         };
@@ -184,15 +185,27 @@ async fn a_tree_that_failed_once_is_never_verified_later() {
         assert_eq!((later.ruling, &later.proof), (Ruling::Failed, &None), "{lane}");
         assert!(later.feedback.contains("failed on the same files before"), "{}", later.feedback);
         let mut site = fixture.site(OnTamper::Restore);
-        site.earlier_logs = Some(std::mem::replace(&mut site.logs, fixture.home.path().join("new/logs")));
+        let before = std::mem::replace(&mut site.logs, fixture.home.path().join("new/logs"));
+        fs::create_dir_all(fixture.home.path().join("new")).unwrap();
+        inherit_failed_trees(&before, &site.logs).unwrap();
         let fixture = fixture.taken_up_again();
         let continued = fixture.gate().judge(&site, 1, &CancellationToken::new(), &|_| {}).await;
         assert_eq!(continued.ruling, Ruling::Failed, "{lane}");
-        site.earlier_logs = None;
         site.logs = fixture.home.path().join("another/logs");
         let fixture = fixture.taken_up_again();
         let another = fixture.gate().judge(&site, 1, &CancellationToken::new(), &|_| {}).await;
         assert_eq!(another.ruling, Ruling::Passed, "{}", another.feedback);
+        // Two candidates of a race share a list.
+        site.failed_trees = Some(fixture.home.path().join("race/failed"));
+        fixture.write("src/a", "d\n");
+        set(false);
+        let fixture = fixture.taken_up_again();
+        let first = fixture.gate().judge(&site, 1, &CancellationToken::new(), &|_| {}).await;
+        set(true);
+        site.logs = fixture.home.path().join("rival/logs");
+        let fixture = fixture.taken_up_again();
+        let rival = fixture.gate().judge(&site, 1, &CancellationToken::new(), &|_| {}).await;
+        assert_eq!((first.ruling, rival.ruling), (Ruling::Failed, Ruling::Failed), "{lane}");
     }
 }
 

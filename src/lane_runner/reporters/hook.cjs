@@ -52,10 +52,14 @@ function startAgain() {
   process.exit(ended.status);
 }
 
+// Options with which Jest runs no tests.
+const WITHOUT_TESTS = ["--clearCache", "--help", "-h", "--init", "--listTests", "--showConfig", "--version", "-v"];
+
 function addToJest() {
   if (isConfigured("testResultsProcessor", /^(package\.json|jest\.config\.\w+)$/)) return;
   forget();
   process.argv.push(`--testResultsProcessor=${path.join(__dirname, "jest.cjs")}`);
+  if (!process.argv.some((arg) => WITHOUT_TESTS.includes(arg))) require("./jest.cjs").begin();
 }
 
 function addToVitest() {

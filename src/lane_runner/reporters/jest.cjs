@@ -3,9 +3,11 @@
 const { Run } = require("./run.cjs");
 
 const STATES = { passed: "passed", failed: "failed" };
+let begun;
 
 module.exports = (results) => {
-  const run = new Run();
+  const run = begun ?? new Run();
+  begun = undefined;
   for (const file of results.testResults) {
     for (const test of file.testResults) {
       const names = [file.testFilePath, ...test.ancestorTitles, test.title];
@@ -15,4 +17,9 @@ module.exports = (results) => {
   }
   run.end();
   return results;
+};
+
+/** Begins the report before Jest loads a file with tests, because code that it loads may end the process. */
+module.exports.begin = () => {
+  begun = new Run();
 };

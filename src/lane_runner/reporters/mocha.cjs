@@ -8,13 +8,16 @@ const titles = (test) => [...(test.parent ? titles(test.parent) : []), test.titl
 const names = (test) => [test.file, ...(test.titlePath ? test.titlePath() : titles(test))];
 const STATES = { pass: "passed", fail: "failed", retry: "retried", pending: "skipped" };
 
-/** Makes the next run of a runner report its tests. `start` is called before it. */
+/**
+ * Makes the next run of a runner report its tests. `start` is called before it. The report begins now,
+ * before files with tests are loaded, because code that they load may end the process.
+ */
 function listen(Runner, start) {
   const { run } = Runner.prototype;
+  const report = new Run();
   Runner.prototype.run = function (...args) {
     Runner.prototype.run = run;
     start();
-    const report = new Run();
     for (const [event, state] of Object.entries(STATES)) {
       this.on(event, (test) => {
         try {

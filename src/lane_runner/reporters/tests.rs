@@ -167,6 +167,10 @@ async fn mocha_before_4_reports_each_test_and_a_bad_one_does_not_stop_it() {
     let (code, output, report) = run("node node_modules/mocha/bin/_mocha", &MOCHA).await;
     let expected = [("test.js > is > a", Passed), ("test.js > is > b", Failed)];
     assert_eq!((code, states(&report), report.broken), (Some(1), expected.to_vec(), 0), "{output}");
+    let mut files = MOCHA;
+    files[1].1 = "require('../lib/runner.js');\nprocess.exit(0);";
+    let (code, output, report) = run("node node_modules/mocha/bin/_mocha", &files).await;
+    assert_eq!((code, report.broken), (Some(0), 1), "a file with tests ends the process: {output}");
 }
 
 #[tokio::test]

@@ -59,18 +59,33 @@ impl ConfiguredPaths {
         self.0.iter().rfind(|(_, own, _)| own == key).map(|(.., path)| path.as_str())
     }
 
-    /// Returns the files that the configuration includes, relative to the root of the workspace.
-    fn included(&self, root: &Path) -> impl Iterator<Item = String> {
+    /// Returns the files that the configuration includes, relative to the workspace.
+    fn included(&self, roots: Checkouts<'_>) -> impl Iterator<Item = String> {
         let files = self.0.iter().filter(|(_, key, _)| key.starts_with("include"));
-        let found = files.filter_map(|(file, _, path)| inside(root, &root.join(file).parent()?.join(path)));
+        let found = files.filter_map(move |(file, _, path)| roots.inside(&roots.own.join(file).parent()?.join(path)));
         found.filter(|path| !path.starts_with(".git/"))
     }
 
-    /// Returns the file with attributes and the template of new repositories, relative to the root
-    /// of the workspace.
-    fn read_by_git(&self, root: &Path, top: &Path) -> impl Iterator<Item = String> {
+    /// Returns the file with attributes and the template of new repositories, relative to the
+    /// workspace.
+    fn read_by_git(&self, roots: Checkouts<'_>, top: &Path) -> impl Iterator<Item = String> {
         let files = ["core.attributesfile", "init.templatedir"].into_iter().filter_map(|key| self.last(key));
-        files.filter_map(move |path| inside(root, &top.join(path)))
+        files.filter_map(move |path| roots.inside(&top.join(path)))
+    }
+}
+
+/// The root of a workspace, and the same folder in the user's main checkout. In a worktree, the
+/// configuration and the hooks are those of the main checkout, and may name its files.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Checkouts<'p> {
+    pub(super) own: &'p Path,
+    pub(super) main: &'p Path,
+}
+
+impl Checkouts<'_> {
+    /// Returns a path relative to the root of the checkout that has it.
+    fn inside(&self, path: &Path) -> Option<String> {
+        inside(self.own, path).or_else(|| inside(self.main, path))
     }
 }
 
@@ -80,7 +95,7 @@ impl GitPrograms {
     pub(super) async fn read(
         git: &GitFolder,
         paths: &ConfiguredPaths,
-        root: &Path,
+        roots: Checkouts<'_>,
         (top, prefix, usual): (&Path, &str, &Path),
         stop: &CancellationToken,
     ) -> Result<Self, TreesError> {
@@ -92,29 +107,30 @@ impl GitPrograms {
         });
         let mut found = Self {
             commands: commands.map(ToOwned::to_owned).collect(),
-            files: paths.included(root).chain(paths.read_by_git(root, top)).collect(),
+            files: paths.included(roots).chain(paths.read_by_git(roots, top)).collect(),
             hooks: None,
         };
         let folder = paths.last("core.hookspath").map(|path| top.join(path));
-        found.hooks = folder.as_deref().and_then(|folder| inside(root, folder));
-        found.add_hooks(root, folder.as_deref().unwrap_or(usual));
+        found.hooks = folder.as_deref().and_then(|folder| roots.inside(folder));
+        found.add_hooks(roots, folder.as_deref().unwrap_or(usual));
         let start = format!("{prefix}/");
         for command in found.commands.iter_mut().filter(|_| !prefix.is_empty()) {
             *command = command.replace(&start, "");
         }
-        for command in &mut found.commands {
-            *command = command.replace(&format!("{}/", root.display()), "");
+        for root in [roots.own, roots.main].map(|root| format!("{}/", root.display())) {
+            found.commands.iter_mut().for_each(|command| *command = command.replace(&root, ""));
         }
         Ok(found)
     }
 
     /// Adds the texts of the hooks in a folder, and the targets of hooks that are links.
-    fn add_hooks(&mut self, root: &Path, folder: &Path) {
-        let real_root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    fn add_hooks(&mut self, roots: Checkouts<'_>, folder: &Path) {
+        let [own, main] = [roots.own, roots.main].map(|root| root.canonicalize().unwrap_or_else(|_| root.to_owned()));
+        let roots = Checkouts { own: &own, main: &main };
         let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         for hook in entries.filter(|hook| hook.extension().is_none_or(|ending| ending != "sample")).take(MOST) {
             let target = hook.canonicalize().ok().filter(|_| hook.is_symlink());
-            self.files.extend(target.and_then(|target| inside(&real_root, &target)));
+            self.files.extend(target.and_then(|target| roots.inside(&target)));
             let is_read = fs::metadata(&hook).is_ok_and(|meta| meta.is_file() && meta.len() <= LONGEST);
             let text = if is_read { fs::read(&hook).ok() } else { None };
             self.commands.extend(text.map(|text| String::from_utf8_lossy(&text).into_owned()));
@@ -184,5 +200,13 @@ mod tests {
         project.git("", &["config", "core.hooksPath", "real"]).await;
         let found = read("").await;
         assert_eq!((found.hooks.as_deref(), found.files.contains("real/push.sh")), (Some("real"), false));
+        let (main, linked) = (project.at(""), project.home.path().join("linked"));
+        project.git("", &["config", "core.hooksPath", &format!("{}/sub", main.display())]).await;
+        project.git("", &["config", "core.pager", &format!("{}/dev/page.sh", main.display())]).await;
+        project.git("", &["worktree", "add", "-q", &linked.display().to_string()]).await;
+        let trees = Trees::open(&project.home.path().join("linked.git"), &linked, PATH, &project.stop).await.unwrap();
+        let found = trees.freeze_ignores(&project.env(), &project.stop).await.unwrap();
+        assert_eq!((found.hooks.as_deref(), found.files.contains("gitconf")), (Some("sub"), true), "{found:?}");
+        assert!(has(&found, "dev/page.sh"), "a worktree has the configuration of the main checkout: {found:?}");
     }
 }

@@ -2,7 +2,7 @@
 //! as of the start of a run.
 
 use super::git::GitFolder;
-use super::git_programs::{ConfiguredPaths, GitPrograms};
+use super::git_programs::{Checkouts, ConfiguredPaths, GitPrograms};
 use super::names::{each, listed, spelled, with_folders};
 use super::take::native;
 use super::{Inner, Trees, TreesError, scratch};
@@ -80,8 +80,10 @@ pub(super) async fn frozen(
     let mut programs = GitPrograms::default();
     if let Some(top) = &top {
         let exclude = root.join(lines.next().unwrap_or_default());
-        let hooks = exclude.ancestors().nth(2).unwrap_or(top).join("hooks");
-        programs = GitPrograms::read(&git, &set, root, (top, &prefix, &hooks), stop).await?;
+        let git_dir = exclude.ancestors().nth(2).unwrap_or(top);
+        let main = git_dir.parent().filter(|_| git_dir.ends_with(".git")).unwrap_or(top).join(&prefix);
+        let (roots, hooks) = (Checkouts { own: root, main: &main }, git_dir.join("hooks"));
+        programs = GitPrograms::read(&git, &set, roots, (top, &prefix, &hooks), stop).await?;
         files.push((exclude, prefix.clone()));
         let mut above = top.clone();
         let mut rest = prefix.as_str();

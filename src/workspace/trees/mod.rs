@@ -367,7 +367,8 @@ impl Trees {
 
 /// Access for the delivery of a tree and for the repository of a room.
 impl Trees {
-    pub(in crate::workspace) fn root(&self) -> &Path {
+    /// Returns the root of the workspace.
+    pub fn root(&self) -> &Path {
         &self.0.root
     }
 

@@ -21,9 +21,9 @@ const CATCH: [(&str, &str); 10] = [
 ];
 
 /// Returns the base's file with added tests that use the macros of its framework. A build lists the
-/// files that it compiles, so it would ignore a new file. The added tests follow the last test,
-/// because the names that they use may be known only there. `None` if the framework is unknown or
-/// the place is inside an `#if`.
+/// files that it compiles, so it would ignore a new file. The added tests follow the last test
+/// outside of each `#if`, because the names that they use may be known only there. `None` if the
+/// framework is unknown or the place is inside an `#if`.
 pub(in crate::gate::canary) fn cpp(path: &str, like: &str) -> Option<PlantDraft> {
     let includes =
         |name: &str| like.lines().any(|line| line.trim_start().starts_with("#include") && line.contains(name));
@@ -49,14 +49,21 @@ pub(in crate::gate::canary) fn cpp(path: &str, like: &str) -> Option<PlantDraft>
     })
 }
 
-/// Returns the first line of the last test, and the position where the test ends.
+/// Returns the first line of the last test outside of each `#if`, and the position where the test
+/// ends; without such a test, the end of the text.
 fn last_test(text: &str) -> (&str, usize) {
-    let (mut at, mut last, mut end) = (0, "", None);
+    let (mut at, mut last, mut end, mut depth) = (0, "", None, 0_u32);
     for line in text.split_inclusive('\n') {
         at += line.len();
-        if ["TEST", "SCENARIO", "TYPED_TEST"].iter().any(|begin| line.starts_with(begin)) {
+        match line.trim_start().strip_prefix('#').map(str::trim_start) {
+            Some(directive) if directive.starts_with("if") => depth += 1,
+            Some(directive) if directive.starts_with("endif") => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let begins = ["TEST", "SCENARIO", "TYPED_TEST"].iter().any(|begin| line.starts_with(begin));
+        if begins && depth == 0 {
             (last, end) = (line, line.trim_end().ends_with('}').then_some(at));
-        } else if line.starts_with('}') && end.is_none() && !last.is_empty() {
+        } else if line.starts_with('}') && end.is_none() && !last.is_empty() && depth == 0 {
             end = Some(at);
         }
     }

@@ -121,12 +121,16 @@ fn script_test(runner: &str, body: &str) -> String {
     format!("{runner}(\"{{name}}\", async ({context}) => {{\n  {body};\n}});\n{APART}")
 }
 
-/// Returns the name of a test script with the same endings as the imitated one.
+/// Returns the name of a test script with the same form as the imitated one, so that the lane's
+/// runner finds both.
 fn script_name(like: &str) -> String {
     let like = name_of(like);
     let (stem, ending) = like.rsplit_once('.').unwrap_or((like, "js"));
-    let kind = if stem.ends_with(".spec") { "spec" } else { "test" };
-    format!("{{file}}.{kind}.{ending}")
+    let end = [".spec", "_test", "-test"].into_iter().find(|end| stem.ends_with(end));
+    match end {
+        None if stem.starts_with("test-") => format!("test-{{file}}.{ending}"),
+        end => format!("{{file}}{}.{ending}", end.unwrap_or(".test")),
+    }
 }
 
 /// Returns the lines of a file before its tests. Lines inside a comment do not end the head.

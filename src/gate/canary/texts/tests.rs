@@ -90,7 +90,10 @@ fn a_script_has_the_imports_the_runner_and_each_assertion_of_the_one_beside_it()
     for (like, path) in [
         ("a/sum.spec.tsx", "a/{file}.spec.tsx"),
         ("a/test.cjs", "a/{file}.test.cjs"),
-        ("a/x_test.mts", "a/{file}.test.mts"),
+        ("a/x_test.mts", "a/{file}_test.mts"),
+        ("a/x-test.js", "a/{file}-test.js"),
+        ("a/test-x.js", "a/test-{file}.js"),
+        ("a/x.js", "a/{file}.test.js"),
     ] {
         assert_eq!(node("a/", like, "").path, path);
     }
@@ -252,6 +255,9 @@ fn a_file_of_cpp_gets_a_test_for_each_of_its_macros_behind_its_last_test() {
                 .contains("TEST_CASE(\"fimo\") {\n    INFO(\"tula\");\n    CHECK_FALSE(\"tula\"[0] != 0);\n}\n")
         );
     }
+    let open = "#include <gtest/gtest.h>\nTEST(A, a) {\n}\n";
+    let part = cpp("a.cpp", &format!("{open}#if defined(ALL)\nTEST(A, b) {{\n}}\n#endif\n")).unwrap();
+    assert_eq!(part.head, open, "what stands behind may not be compiled");
     assert_eq!(cpp("a.cpp", "#include <assert.h>\n"), None);
     assert_eq!(cpp("a.cpp", "#include <gtest/gtest.h>\n#if 0\n"), None, "what stands behind may not be compiled");
 }

@@ -55,7 +55,8 @@ fn a_rust_source_redefines_an_assertion_by_a_macro_a_new_name_or_an_argument() {
 fn policy() -> Policy {
     let test = "#include \"../src/area.cpp\"\nTEST_CASE(\"a\") {\n    REQUIRE (area(2, 3) == 6);\n    assert(strcmp(a, b) == 0);\n}\n";
     let files = ["src/area.cpp", "src/area.h", "src/other.cpp", "tests/area_test.cpp", "CMakeLists.txt"];
-    let mut read = |path: &str| Some(if path.contains("test") { test.into() } else { Vec::new() });
+    let other = "#include \"part.cpp\"\n";
+    let mut read = |path: &str| Some(if path.contains("test") { test.into() } else { other.into() });
     Policy::freeze(files.map(str::to_owned), &[], &[], &["open.h".to_owned()], &mut read).unwrap()
 }
 
@@ -63,9 +64,15 @@ fn policy() -> Policy {
 fn redefined(policy: &Policy, files: &[(&str, &str)]) -> Vec<String> {
     let change = |path: &str| PathChange { path: path.into(), kind: PathChangeKind::Modified };
     let changes: Vec<PathChange> = files.iter().map(|(path, _)| change(path)).collect();
-    let read = changes.iter().zip(files).filter(|(change, _)| policy.may_redefine_assertions(change));
-    let found: Vec<_> =
-        read.map(|(change, (path, text))| (change, policy.redefined_assertions(path, text.as_bytes()))).collect();
+    let mut found: Vec<(&PathChange, RedefinedAssertions)> = Vec::new();
+    for _ in &changes {
+        let is_new = |change: &PathChange| !found.iter().any(|(known, _)| *known == change);
+        let read = |(change, _): &(&PathChange, _)| is_new(change) && policy.may_redefine_assertions(change, &found);
+        let more: Vec<_> = changes.iter().zip(files).filter(read).collect();
+        let look =
+            |(change, (path, text)): (_, &(&str, &str))| (change, policy.redefined_assertions(path, text.as_bytes()));
+        found.extend(more.into_iter().map(look));
+    }
     let word = |finding: TamperFinding| finding.rule.split('`').nth(1).unwrap().to_owned();
     policy.redefinitions(&found, &[]).into_iter().map(word).collect()
 }
@@ -117,6 +124,10 @@ fn what_a_compiled_source_defines_counts_only_if_another_includes_it() {
     assert!(!is_found(&[("src/other.cpp", text)]) && !is_found(&[("tests/new_test.cpp", text)]));
     assert!(is_found(&[("src/other.cpp", text), ("src/area.h", "#include \"other.cpp\"\n")]));
     assert!(!is_found(&[("open.h", text)]), "the task opens it");
+    assert!(!is_found(&[("src/quiet.txt", text)]));
+    assert!(is_found(&[("src/quiet.txt", text), ("src/area.h", "#include \"quiet.txt\"\n")]));
+    assert!(is_found(&[("src/part.cpp", text)]), "a source of the base includes it");
+    assert!(is_found(&[("src/config.h.in", text)]), "the build makes a header of it");
     let without = Policy::freeze(["a.h".to_owned()], &[], &[], &[], &mut |_| None).unwrap();
     assert_eq!(redefined(&without, &[("a.h", "#define REQUIRE(x)\n#define if(x)\n")]), <[&str; 0]>::default());
 }
@@ -137,5 +148,18 @@ fn a_build_must_not_define_assertions_by_options_or_in_headers_that_it_writes() 
         ["REQUIRE(x)\n", "set(REQUIRE ON)", "-DREQUIRED=1 -DREQUIRE=ON", "NOT_REQUIRE=1", "REQUIRE=/tmp/a", &many]
     {
         assert_eq!(redefined(&policy, &[("CMakeLists.txt", text)]), <[&str; 0]>::default());
+    }
+}
+
+#[test]
+fn a_rust_source_may_load_a_macro_from_a_file_of_any_name() {
+    let (policy, text) = (policy(), "macro_rules! assert_eq { ($($all:tt)*) => {}; }");
+    assert!(redefined(&policy, &[("src/quiet.txt", text)]).is_empty());
+    for source in [
+        "#[macro_use] #[path = \"quiet.txt\"] mod quiet;\nfn a() {}",
+        "include!(\"../src/quiet.txt\");\nfn a() {}",
+        "quiet.txt", // a link
+    ] {
+        assert_eq!(redefined(&policy, &[("src/lib.rs", source), ("src/quiet.txt", text)]), ["assert_eq"], "{source}");
     }
 }

@@ -11,6 +11,9 @@ use rows::{MANIFESTS, Manifest, SectionRow, SectionRule};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
+/// The endings of the files `index` that Node and bundlers load for a folder.
+const INDEX_ENDINGS: [&str; 10] = ["js", "json", "node", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx"];
+
 /// The surroundings of a manifest in the base.
 pub(super) struct ManifestSurroundings<'p> {
     /// True if the base has manifests of the same name in any folder.
@@ -176,6 +179,10 @@ fn change(
         }
         SectionRule::Targets => was.is_some_and(|was| is_moved(was, is, place)),
         SectionRule::NotInNew => whole.as_object().is_some_and(Map::is_empty),
+        SectionRule::NotBesideIndex => {
+            let is_new = whole.as_object().is_some_and(Map::is_empty);
+            is_new && INDEX_ENDINGS.iter().any(|ending| (place.is_kept)(&format!("index.{ending}")))
+        }
         SectionRule::NewFeatures => are_other_features(was, is, whole),
         SectionRule::Later => is.is_none_or(Value::is_string) && year(is) < year(was),
         SectionRule::OwnTests => was.is_some() || is.is_some_and(|is| is_for_a_test_of_the_base(name, is, place)),

@@ -53,6 +53,9 @@ pub(super) enum SectionRule {
     Targets,
     /// Any change, but a new manifest may not have the section.
     NotInNew,
+    /// Any change, but a new manifest may not have the section beside a protected index file, which
+    /// is the entry of a folder without a manifest.
+    NotBesideIndex,
     /// New features, but none that the base defines. Existing items stay.
     NewFeatures,
     /// A later edition.
@@ -72,6 +75,7 @@ impl SectionRule {
             Self::OwnName => " (except names of dependencies and tools)",
             Self::Targets => " (entries that lead to files of the checks)",
             Self::NotInNew => " (in a new manifest)",
+            Self::NotBesideIndex => " (in a new manifest beside an index file of the checks)",
             Self::NewFeatures => " (may get new ones)",
             Self::Later => " (may be a later one)",
         }
@@ -100,8 +104,8 @@ const TOOLCHAIN: &str = "it chooses the toolchain";
 
 use super::super::ecosystems::{HOOKS, SHADOWED};
 use SectionRule::{
-    Kept, Later, MayGrow, MayGrowListed, NewFeatures, NotInNew, NotWeaker, OwnName, OwnTests, Programs, Same, Scripts,
-    Targets,
+    Kept, Later, MayGrow, MayGrowListed, NewFeatures, NotBesideIndex, NotInNew, NotWeaker, OwnName, OwnTests, Programs,
+    Same, Scripts, Targets,
 };
 
 /// All manifests that are judged by section.
@@ -194,6 +198,13 @@ const NODE: &[SectionRow] = &[
     row("bin/*", Programs, SHADOWED),
     row("name", OwnName, NEARER),
     old("exports/*", Targets, REPLACES),
+    old("main", Targets, REPLACES),
+    old("module", Targets, REPLACES),
+    old("browser", Targets, REPLACES),
+    row("exports", NotBesideIndex, REPLACES),
+    row("main", NotBesideIndex, REPLACES),
+    row("module", NotBesideIndex, REPLACES),
+    row("browser", NotBesideIndex, REPLACES),
     old("imports/*", Kept, REPLACES),
     row("imports", NotInNew, REPLACES),
     row("wireit", Same, COMMANDS),

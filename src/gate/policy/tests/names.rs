@@ -20,8 +20,9 @@ const BASE: &[(&str, &str)] = &[
     ("support/other.js", ""),
     (
         "unit/a-test.js",
-        "const { same } = require('../support/least');\nconst { make } = require('../src/factory');\nread('data/sums.csv'); read(`rates.json`);\n",
+        "const { same } = require('../support/least');\nconst { make } = require('../src/factory');\nconst kit = require('../support/kit');\nread('data/sums.csv'); read(`rates.json`);\n",
     ),
+    ("support/kit/index.js", ""),
     ("unit/cases.json", "[]"),
     ("support/least.js", ""),
     ("data/sums.csv", ""),
@@ -96,6 +97,8 @@ fn no_file_is_new_that_would_be_found_before_one_of_the_base() {
     let policy = policy();
     for (path, before) in [
         ("src/b.js", "src/b.ts"),
+        ("support/least.mjs", "support/least.js"),
+        ("support/least.ts", "support/least.js"),
         ("src/a", "src/a.js"),
         ("src/b", "src/b.ts"),
         ("src/part.js", "src/part/index.ts"),
@@ -305,5 +308,8 @@ fn manifests_lead_to_what_they_led_to_and_take_no_name_of_what_is_used() {
     assert_eq!(reported("unit/package.json", None, "{ \"name\": \"near\" }").as_deref(), Some(named));
     let imports = "[imports] added: it replaces dependencies with other code";
     assert_eq!(reported("unit/package.json", None, "{ \"imports\": {} }").as_deref(), Some(imports));
+    let main = "[main] added: it replaces dependencies with other code";
+    assert_eq!(reported("support/kit/package.json", None, "{ \"main\": \"quiet.js\" }").as_deref(), Some(main));
+    assert_eq!(reported("src/package.json", None, "{ \"main\": \"a.js\" }"), None);
     assert_eq!(reported("tools/new/package.json", None, "{ \"name\": \"new\", \"imports\": {} }"), None);
 }
