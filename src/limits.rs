@@ -103,6 +103,15 @@ impl NewLimits {
         *self == Self::default()
     }
 
+    /// Sets these limits in those of a run. The first are its attempts after the first one.
+    pub fn apply(self, max_retries: &mut u32, limits: &mut Limits) {
+        *max_retries = self.max_retries.unwrap_or(*max_retries);
+        limits.turns = self.turns.unwrap_or(limits.turns);
+        limits.tokens = self.tokens.or(limits.tokens);
+        limits.usd_micros = self.usd_micros.or(limits.usd_micros);
+        limits.time_ms = self.time_ms.unwrap_or(limits.time_ms);
+    }
+
     /// Returns these limits without those that a run with the limits `now` has already.
     #[must_use]
     pub fn beyond(self, now: Self) -> Self {

@@ -73,8 +73,8 @@ impl RunDisplay {
         }
     }
 
-    /// Sets the expected times of the steps of the gate, in milliseconds by `lane/step`.
-    pub(super) fn expecting(self, steps: BTreeMap<String, u64>) -> Self {
+    /// Sets the expected steps of the gate by `lane/step`, with their times in milliseconds.
+    pub(super) fn expecting(self, steps: Vec<(String, u64)>) -> Self {
         Self { gate: GateView::expecting(steps), ..self }
     }
 

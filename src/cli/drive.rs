@@ -6,12 +6,12 @@ use super::failure::CliError;
 use super::output::{hear_out, json_line, no_output};
 use super::output_buffer::OutputBuffer;
 use super::paint;
-use super::project::{adding, root_of};
+use super::project::{adding, git_at, has_repository, root_of};
 use super::results::ResultFiles;
 use super::sync_target::{ServerArguments, SyncTarget};
 use super::{asking, live, signals};
 use crate::config::{self, EnvironmentLayer};
-use crate::driver::{Agent, DriverSettings, ResumeError, RunError, StopToken};
+use crate::driver::{self, Agent, DriverSettings, ResumeError, RunError, StopToken};
 use crate::id::RunId;
 use crate::limits::NewLimits;
 use crate::report::{self, NamedRun};
@@ -154,7 +154,9 @@ pub(super) async fn driven(
     let mut agent = Agent::new(settings).with_stop(stop.clone());
     let buffer = OutputBuffer::default();
     let known = Store::existing(&state_dir, &workspace).ok().flatten().filter(|_| voice.is_live);
-    let display = RunDisplay::new(voice.is_live, 0).expecting(known.as_ref().map(expected).unwrap_or_default());
+    let before_ms = known.as_ref().map_or(0, |store| taken_ms(store, &work));
+    let expected = known.as_ref().map(expected).unwrap_or_default();
+    let display = RunDisplay::new(voice.is_live, before_ms).expecting(expected);
     let display = Arc::new(Mutex::new(display));
     voice.listen_to(&mut agent, &buffer, &display);
     if let AgentWork::Task(task, key) = &mut work {
@@ -208,6 +210,16 @@ pub(super) async fn driven(
     written?;
     unwritten.map_err(no_output)?;
     Ok((code, run))
+}
+
+/// Returns the time that a resumed run has taken so far, in milliseconds.
+fn taken_ms(store: &Store, work: &AgentWork) -> u64 {
+    match work {
+        AgentWork::Task(..) => 0,
+        AgentWork::Resume(run, _) | AgentWork::ResumeOrEnd(run) => {
+            store.run(run).map_or(0, |row| driver::story(store, &row).0.total_ms())
+        }
+    }
 }
 
 /// Refuses a run that cannot begin, before anything of it is recorded.
@@ -316,7 +328,7 @@ struct Delivery {
 impl Delivery {
     /// Looks for uncommitted files, if the work of the run is verified and not committed.
     async fn look(result: &TaskResult, project: &Path, env: &[(String, String)], stop: &CancellationToken) -> Self {
-        let has_repository = project.ancestors().any(|above| above.join(".git").symlink_metadata().is_ok());
+        let has_repository = has_repository(project);
         let is_open = result.verified && result.commit.is_none() && result.worktree.is_none();
         if !(is_open && has_repository) {
             return Self { has_repository, ..Self::default() };
@@ -328,11 +340,9 @@ impl Delivery {
         if files.is_empty() {
             return Self { has_repository, ..Self::default() };
         }
-        let command = adding(&files.into_iter().collect::<Vec<_>>());
-        // Paths are those of the project, and `-A` would also commit the work.
-        let is_here = Path::new(".").canonicalize().ok() == project.canonicalize().ok();
+        let command = adding(project, &files.into_iter().collect::<Vec<_>>());
         match command.trim_matches('`') {
-            command if command.contains(" -A ") || !is_here => Self::default(),
+            command if command.contains(" add -A ") => Self::default(), // it would also commit the work
             command => Self { has_repository, commit_first: command.to_owned() },
         }
     }
@@ -341,8 +351,9 @@ impl Delivery {
 /// Prints the closing lines: the outcome, the summary and the next commands for the run.
 fn close(result: &TaskResult, quiet: bool, project: &Path, models: &[String], delivery: &Delivery) {
     let Delivery { has_repository, commit_first } = delivery;
-    let name = &name_of(&result.run, project);
-    let run = NamedRun { name, has_repository: *has_repository, commit_first, models };
+    let (name, git) = (&name_of(&result.run, project), git_at(project));
+    let git = has_repository.then_some(git.as_str());
+    let run = NamedRun { name, git, commit_first, models };
     if !(quiet && result.verified && result.exit_code == 0) {
         closing(result, quiet, Some(run)).iter().for_each(|line| paint::line(line));
     }

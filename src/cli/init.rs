@@ -6,7 +6,7 @@ mod trial;
 
 use super::failure::CliError;
 use super::paint::{self, Tone};
-use super::project::{ProjectArguments, adding};
+use super::project::{ProjectArguments, has_repository, is_here};
 use super::runtime::block_on;
 use super::signals;
 use super::tasks::TASK_TEXT;
@@ -16,6 +16,8 @@ use crate::lane::detect::{DetectedLane, YamlStyle};
 use crate::lane_files::{self, WriteLaneError};
 use crate::process::find_program;
 use crate::store::{StoreError, write_new};
+use crate::verdict::shell_word;
+use crate::workspace::delivery::commit_command;
 use anyhow::Context;
 use clap::Args;
 use std::path::Path;
@@ -76,10 +78,15 @@ enum WriteResult {
 /// # Errors
 /// When the folder does not exist, no checks of the project are found, or a file cannot be written.
 pub(super) fn run(arguments: &InitArguments, environment: &EnvironmentLayer) -> Result<u8, CliError> {
-    let root = arguments.project.folder()?; // a new project may begin below another one
     let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);
-    let detected = lane_files::detect_lane(&root, path);
+    // A new project may begin below another one.
+    let mut root = arguments.project.folder()?;
+    let mut detected = lane_files::detect_lane(&root, path);
+    if detected.is_empty() && !root.join(LANE).exists() {
+        root = arguments.project.root(environment)?;
+        detected = lane_files::detect_lane(&root, path);
+    }
     let mut texts = vec![(TASK, format!("{}\n{}\n", styled(TASK_FRONT, detected.style), TASK_TEXT.join("\n\n")))];
     texts.extend(arguments.config.then(|| (CONFIG, styled(CONFIG_TEXT, detected.style))));
     if arguments.print {
@@ -209,18 +216,19 @@ fn editor(environment: &EnvironmentLayer) -> String {
 
 /// Prints the next steps in the order of the work. `new` are the files that were written.
 fn next(root: &Path, environment: &EnvironmentLayer, new: &[&str], has_failed: bool, was_checked: bool) {
-    let commit = adding(new);
+    let commit = commit_command(new);
     let editor = editor(environment);
+    let enter = format!("cd {}", shell_word(&root.display().to_string()));
     let mut steps = vec![
         (editor.as_str(), "describe the task"),
         ("fledge doctor", "check the environment"),
         ("fledge run tasks/first.md --dry-run", "show what would be sent"),
         ("fledge run tasks/first.md", "run the task"),
     ];
-    if !root.ancestors().any(|folder| folder.join(".git").exists()) {
+    if !has_repository(root) {
         steps.insert(1, ("git init && git add -A && git commit -m first", "so that runs can commit their work"));
     } else if !new.is_empty() {
-        steps.insert(1, (commit.trim_matches('`'), "before a run, so that its work can be committed"));
+        steps.insert(1, (commit.as_str(), "before a run, so that its work can be committed"));
     }
     if !was_checked {
         steps.insert(0, ("fledge lanes run verify", "run the checks on the current files"));
@@ -236,6 +244,9 @@ fn next(root: &Path, environment: &EnvironmentLayer, new: &[&str], has_failed: b
     }
     if has_failed {
         steps.insert(steps.len() - 1, ("fledge fix", "let a model fix the failing checks"));
+    }
+    if !is_here(root) {
+        steps.insert(0, (enter.as_str(), "the folder of the next commands"));
     }
     paint::line(&[(Tone::Strong, "Next:")]);
     let widths = steps.iter().map(|(command, _)| command.chars().count());

@@ -5,6 +5,8 @@ use super::failure::CliError;
 use super::paint::{self, Tone};
 use crate::config::EnvironmentLayer;
 use crate::lane_files;
+use crate::verdict::shell_word;
+use crate::workspace::delivery::commit_command;
 use anyhow::{Context, anyhow};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::fs::Metadata;
@@ -108,16 +110,33 @@ pub(super) fn root_of(folder: &Path, home: Option<&Path>) -> PathBuf {
     folder.to_owned()
 }
 
-/// Returns the command that commits these files.
-pub(super) fn adding(files: &[impl AsRef<str>]) -> String {
-    const MOST: usize = 8;
-    let is_plain = |file: &str| file.chars().all(|char| char.is_ascii_alphanumeric() || "-_./".contains(char));
-    let files: Vec<&str> = files.iter().map(AsRef::as_ref).collect();
-    let named = files.len() <= MOST && files.iter().all(|file| is_plain(file));
-    let what = if named { files.join(" ") } else { "-A".to_owned() };
-    let is_own = |file: &&str| ["lanes/", "tasks/", "fledge."].iter().any(|start| file.starts_with(start));
-    let message = if files.iter().all(is_own) { "Add fledge" } else { "Save work" };
-    format!("`git add {what} && git commit -m '{message}'`")
+/// Returns the command that commits these files of a project, for the current folder.
+pub(super) fn adding(root: &Path, files: &[impl AsRef<str>]) -> String {
+    format!("`{}`", typed_at(root, &commit_command(files)))
+}
+
+/// Returns a command for the root of a project as one types it in the current folder.
+pub(super) fn typed_at(root: &Path, command: &str) -> String {
+    if is_here(root) {
+        command.to_owned()
+    } else {
+        format!("cd {} && {command}", shell_word(&root.display().to_string()))
+    }
+}
+
+/// Returns true if a folder is the current one.
+pub(super) fn is_here(folder: &Path) -> bool {
+    Path::new(".").canonicalize().ok() == folder.canonicalize().ok()
+}
+
+/// Returns true if a folder is in a git repository.
+pub(super) fn has_repository(folder: &Path) -> bool {
+    folder.ancestors().any(|above| above.join(".git").symlink_metadata().is_ok())
+}
+
+/// Returns git's name in a command for the current folder that works on the repository at `root`.
+pub(super) fn git_at(root: &Path) -> String {
+    if is_here(root) { "git".to_owned() } else { format!("git -C {}", shell_word(&root.display().to_string())) }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::start::run_task;
 use super::tasks::{must_say_something, read_source, task_folder, unwritten, values};
 use crate::config::EnvironmentLayer;
 use crate::task::{self, GateChoice, Task, TaskDefaults};
+use crate::verdict::shell_word;
 use anyhow::anyhow;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -58,9 +59,8 @@ pub(super) fn run(arguments: &RunArguments, environment: &EnvironmentLayer) -> R
     let RunArguments { tasks, prompt, no_verify, options, batch, .. } = arguments;
     if is_prose(tasks) {
         let error = anyhow!("there is no task file `{}`", tasks.join(" "));
-        let text = tasks.join(" ");
-        let quoted = if text.contains('\'') { format!("\"{text}\"") } else { format!("'{text}'") };
-        return Err(CliError::input(error).hint(format!("to pass the task as text: `fledge run -p {quoted}`")));
+        let text = shell_word(&tasks.join(" "));
+        return Err(CliError::input(error).hint(format!("to pass the task as text: `fledge run -p {text}`")));
     }
     must_say_something(prompt.as_deref())?;
     if prompt.is_some() && batch.is_any() {

@@ -1,6 +1,7 @@
 //! Suggestions for mistyped verbs and flags. Swapped letters are an example: `rnu` is nearest to
 //! `run`.
 
+use crate::verdict::shell_word;
 use crate::yaml::nearest;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -43,7 +44,7 @@ pub(super) fn complete_command(error: &Error, args: impl Iterator<Item = OsStrin
         return None;
     }
     let mut args: Vec<OsString> = args.collect();
-    let is_value = |at: usize| args[at - 1] == "-C" || args[at - 1] == "--workspace";
+    let is_value = |at: usize| ["-C", "--workspace", "--color"].iter().any(|option| args[at - 1] == *option);
     let is_word = |at: &usize| !args[*at].as_encoded_bytes().starts_with(b"-") && !is_value(*at);
     let verb = (1..args.len()).find(is_word)?;
     let (_, word) = USUAL.iter().find(|(usual, _)| args[verb] == *usual)?;
@@ -71,7 +72,9 @@ pub(super) fn add_suggestion(mut error: Error, mut command: Command) -> Error {
             }
             let tip = match (verb.get_name(), Path::new(&word).exists()) {
                 ("fledge", true) => format!("to run it as a task: `fledge run {word}`"),
-                ("fledge", false) if word.contains(' ') => format!("to run it as a task: `fledge run -p '{word}'`"),
+                ("fledge", false) if word.contains(' ') => {
+                    format!("to run it as a task: `fledge run -p {}`", shell_word(&word))
+                }
                 ("lanes", _) => format!("to run the lane of this name: `fledge lanes run {word}`"),
                 _ => return error,
             };

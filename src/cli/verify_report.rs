@@ -108,8 +108,8 @@ async fn reasons(
                 "the report names no tree: the gate passed at the start, so the run did nothing".to_owned(),
             ]);
         }
-        let ended = report.reason.row().word;
-        return Ok(vec![format!("the report has no verified tree: the run ended as {ended}")]);
+        let ended = report.reason.label();
+        return Ok(vec![format!("the report has no verified tree: the run ended as `{ended}`")]);
     };
     let stop = CancellationToken::new();
     let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();

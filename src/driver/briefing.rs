@@ -191,7 +191,8 @@ fn with_definition<T>(
         let is_empty =
             |fault: &LaneFilesError| matches!(fault, LaneFilesError::UnknownLane { known, .. } if known.is_empty());
         let has_none = matches!(&fault, GateError::Lanes(fault) if is_empty(fault));
-        let way_out = if has_none { "\n  or skip verification with `lane: false` or --no-verify" } else { "" };
+        let way_out =
+            if has_none && !task.is_fix { "\n  or skip verification with `lane: false` or --no-verify" } else { "" };
         let (mut problem, rev) = (chain(&fault), settings.lanes_from.as_deref().unwrap_or_default());
         if let Some(at) = lanes_at {
             problem = problem.replace(&at.display().to_string(), &format!("`{rev}`"));

@@ -143,7 +143,8 @@ impl EventBus {
         self.watchers.push(Arc::new(EventWatcher::new(bytes, move |record: Arc<EventRecord>, lost| {
             if lost > 0 {
                 let event = AgentEvent::Warning(format!("{lost} pieces of text were left out: this watcher is slow"));
-                watcher(&EventRecord { event, ..(*record).clone() });
+                // The number of the last piece that was left out.
+                watcher(&EventRecord { event, seq: record.seq - 1, ..(*record).clone() });
             }
             watcher(&record);
         })));

@@ -86,11 +86,12 @@ fn summary(result: &TaskResult, prompt: &str) -> Option<String> {
     // Add the first line of the prompt: the title may be just the name of a file.
     let asked = prompt.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty());
     let asked = asked.filter(|asked| *asked != result.title).map(|asked| format!(": {asked}")).unwrap_or_default();
-    let why = if result.verified { String::new() } else { format!(": {}", result.message) };
+    let message = result.message.strip_prefix("failed: ").unwrap_or(&result.message);
+    let why = if result.verified { String::new() } else { format!(": {message}") };
     let lines: Vec<&str> = result.summary.lines().map(str::trim).filter(|line| !line.is_empty()).take(LINES).collect();
     let parts = [
         format!("Task: {}{asked}", one_line(&result.title)),
-        format!("Outcome: {}{}", result.reason, one_line(&why)),
+        format!("Outcome: {}{}", result.reason.label(), one_line(&why)),
         format!("Done: {}", lines.join("\n")),
         format!("Files changed: {}", one_line(&files.join(", "))),
     ];
@@ -136,10 +137,7 @@ mod tests {
             "Task: Repair the parser: It is off\nOutcome: verified\nDone: It took\nminutes.\nFiles changed: a, b";
         assert_eq!(summary(&verified, "\n# It is off\nby 60").as_deref(), Some(expected));
         let failed = summary(&result(Reason::GateFailed, "", &[], 1), "# Repair\nthe parser");
-        assert_eq!(
-            failed.as_deref(),
-            Some("Task: Repair the parser: Repair\nOutcome: gate_failed: failed: verify/test")
-        );
+        assert_eq!(failed.as_deref(), Some("Task: Repair the parser: Repair\nOutcome: failed: verify/test"));
     }
 
     #[test]

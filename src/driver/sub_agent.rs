@@ -230,7 +230,8 @@ fn closing(bill: &RunBill) -> String {
     if bill.changes.len() > PATHS {
         files.push(format!("and {} more", bill.changes.len() - PATHS));
     }
-    let files = if files.is_empty() { "none by file tools".to_owned() } else { files.join(", ") };
+    let files =
+        if files.is_empty() { "none by file tools (commands are not counted)".to_owned() } else { files.join(", ") };
     let cost = bill.usage.cost_micros.map(|micros| format!(", {}", money(micros))).unwrap_or_default();
     let (turns, input, output) = (bill.turns, bill.usage.input_tokens, bill.usage.output_tokens);
     format!("Files changed: {files}\nUsed: {turns} turns, {input} tokens in, {output} out{cost}")

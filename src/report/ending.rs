@@ -47,8 +47,9 @@ pub struct NextStep {
 pub struct NamedRun<'n> {
     /// The name: `last`, or an id.
     pub name: &'n str,
-    /// True if its project is in a git repository, so that its work can be committed.
-    pub has_repository: bool,
+    /// Git's name in commands, with the project's folder if that is not the current one; `None`
+    /// without a repository, where its work cannot be committed.
+    pub git: Option<&'n str>,
     /// The command that commits the files which the run began with and no commit has; empty without
     /// such files.
     pub commit_first: &'n str,
@@ -140,7 +141,7 @@ pub fn number(number: u64, noun: &str) -> String {
 /// Returns the commands that make sense after a run, the most useful first; at most three.
 pub fn next_steps(
     result: &TaskResult,
-    NamedRun { name: run, has_repository, commit_first, models }: NamedRun<'_>,
+    NamedRun { name: run, git, commit_first, models }: NamedRun<'_>,
 ) -> Vec<NextStep> {
     let step = |command: String, does| NextStep { command: format!("fledge {command}"), does };
     let has_changed = result.changed_paths().next().is_some();
@@ -166,13 +167,13 @@ pub fn next_steps(
                     NextStep { command: format!("{first} && {}", apply.command), does: "commit the work after yours" }
                 }
             };
-            vec![diff(), (has_changed && has_repository).then(|| after(apply())), undo()]
+            vec![diff(), (has_changed && git.is_some()).then(|| after(apply())), undo()]
         }
         Reason::Verified if result.commit.is_some() => {
             let branch = result.worktree.as_ref().map(|worktree| worktree.branch.as_str());
             let merge =
-                |branch| NextStep { command: format!("git merge {}", shell_word(branch)), does: "merge it here" };
-            vec![diff(), branch.map(merge)]
+                |(git, branch)| NextStep { command: format!("{git} merge {}", shell_word(branch)), does: "merge it" };
+            vec![diff(), git.zip(branch).map(merge)]
         }
         Reason::Verified | Reason::Skipped => vec![diff(), undo()],
         Reason::Cancelled if result.stopped_by == Some(StopCause::Terminate) => {
@@ -272,10 +273,13 @@ mod tests {
     }
 
     fn steps(result: &TaskResult, has_repository: bool) -> Vec<String> {
-        next_steps(result, NamedRun { name: "last", has_repository, commit_first: "", models: &[] })
-            .into_iter()
-            .map(|step| step.command)
-            .collect()
+        next_steps(
+            result,
+            NamedRun { name: "last", git: has_repository.then_some("git"), commit_first: "", models: &[] },
+        )
+        .into_iter()
+        .map(|step| step.command)
+        .collect()
     }
 
     #[test]

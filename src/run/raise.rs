@@ -10,14 +10,8 @@ use crate::verdict::Reason;
 impl Run {
     /// Sets new limits. What the run has used so far counts towards them.
     pub fn set_limits(&mut self, new: NewLimits) {
-        let NewLimits { max_retries, turns, tokens, usd_micros, time_ms } = new;
         let spec = &mut self.context.spec;
-        spec.max_retries = max_retries.unwrap_or(spec.max_retries);
-        let limits = &mut spec.limits;
-        limits.turns = turns.unwrap_or(limits.turns);
-        limits.tokens = tokens.or(limits.tokens);
-        limits.usd_micros = usd_micros.or(limits.usd_micros);
-        limits.time_ms = time_ms.unwrap_or(limits.time_ms);
+        new.apply(&mut spec.max_retries, &mut spec.limits);
     }
 
     /// Returns the limits of the run; `None` means no limit.

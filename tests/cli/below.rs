@@ -52,8 +52,14 @@ fn project() -> Ended {
 
 /// Returns the output of a command without numbers and without the line that names the project.
 fn output(ended: &Ended) -> (Option<i32>, String) {
+    // Elsewhere, a printed command first enters the project.
+    let enter = format!("cd {} && ", ended.path("").canonicalize().unwrap().display());
     let lines = ended.stdout.lines().chain(ended.stderr.lines()).filter(|line| !line.starts_with("project: "));
-    let words = lines.flat_map(str::split_whitespace).filter(|word| !word.contains(|c: char| c.is_ascii_digit()));
+    let lines: Vec<String> = lines.map(|line| line.replace(&enter, "")).collect();
+    let words = lines
+        .iter()
+        .flat_map(|line| line.split_whitespace())
+        .filter(|word| !word.contains(|c: char| c.is_ascii_digit()));
     (ended.code, words.collect::<Vec<_>>().join(" "))
 }
 

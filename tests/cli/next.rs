@@ -23,6 +23,7 @@ const ROWS: &[(&str, &str)] = &[
     ("rm -rf .git", "fledge run task.md"),
     ("", "cd src && fledge run ../task.md"),
     ("cd ..", "fledge -C workspace run workspace/task.md"),
+    ("cd ..", "fledge -C workspace run workspace/task.md --isolation worktree"),
     ("git checkout -q --detach", "fledge run task.md --commit on-success"),
     ("echo >> Makefile", "fledge run task.md"),
     ("echo >> Makefile; cd src", "fledge run ../task.md"),
@@ -49,6 +50,7 @@ const ROWS: &[(&str, &str)] = &[
     ("fledge run task.md", "fledge runs list"),
     ("fledge run task.md", "fledge runs undo last"),
     ("fledge run task.md", "fledge apply last --branch fix"),
+    ("echo >> Makefile; cd src; fledge run ../task.md", "fledge apply last --branch fix"),
     ("fledge run task.md", "fledge runs resume last"),
     ("fledge run task.md", "fledge runs continue last 'Make it again'"),
     ("fledge run task.md; echo x > done", "fledge runs undo last --force"),
@@ -94,6 +96,8 @@ const ROWS: &[(&str, &str)] = &[
     ("rm -rf .git", "fledge doctor"),
     ("rm -rf .git; git init -q", "fledge doctor"),
     ("echo >> Makefile", "fledge doctor"),
+    ("echo >> Makefile; cd src", "fledge doctor"),
+    ("rm -rf .git; cd src", "fledge doctor"),
     ("git config --global --unset user.name", "fledge doctor"),
     (
         "git checkout -q -b a; echo a > a; git add a; git commit -qm a; git checkout -q main; echo b > a; git add a; git commit -qm b; git merge -q a",
@@ -169,6 +173,8 @@ const IN_ORDER: &[(&str, &str)] = &[
         "mkdir -p part/tasks; cp Makefile fledge.yaml answers.yaml part; cp answers.yaml part/tasks; cd part",
         "fledge init",
     ),
+    ("rm -rf lanes tasks; mkdir tasks; cp answers.yaml tasks; cd src", "fledge init"),
+    ("rm -rf lanes tasks; mkdir tasks; cp answers.yaml tasks; cd ..", "fledge init -C workspace"),
 ];
 
 /// Commands whose purpose is to report what is wrong.
@@ -220,8 +226,8 @@ fn typed(place: Fledge, script: &str) -> Ended {
 
 /// Returns the commands that a text shows: in backticks, or at the beginning of a line.
 fn shown(text: &str) -> Vec<String> {
-    let quoted = Regex::new(r"`((?:fledge|git|export|chmod|\$EDITOR) [^`]*)`").unwrap();
-    let listed = Regex::new(r"(?m)^  (?:next +|hint: +)? *((?:fledge|git|export|\$EDITOR) .*?)(?:  .*)?$").unwrap();
+    let quoted = Regex::new(r"`((?:fledge|git|cd|export|chmod|\$EDITOR) [^`]*)`").unwrap();
+    let listed = Regex::new(r"(?m)^  (?:next +|hint: +)? *((?:fledge|git|cd|export|\$EDITOR) .*?)(?:  .*)?$").unwrap();
     let mut all: Vec<(usize, String)> = [quoted, listed]
         .iter()
         .flat_map(|form| form.captures_iter(text).map(|found| found.get(1).unwrap()))
@@ -260,8 +266,12 @@ fn type_all(mut ended: Ended, (told, enter): (&str, &str), is_in_order: bool) ->
     let kept = tempfile::tempdir_in(crate::support::place()).unwrap();
     copy(&folder, kept.path());
     let text = format!("{}{}", ended.stdout, ended.stderr);
-    let mut found = Vec::new();
+    let (mut found, mut enter) = (Vec::new(), enter.to_owned());
     for command in shown(&text) {
+        if command.starts_with("cd ") && !command.contains("&&") {
+            enter.push_str(&command);
+            enter.push('\n');
+        }
         // Without a terminal, nobody can answer.
         let confirmed = command.replace("worktrees clean --failed", "worktrees clean --yes --failed");
         ended = typed(ended.again(&[]), &format!("{enter}{confirmed}"));

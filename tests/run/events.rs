@@ -142,7 +142,7 @@ fn a_reader_that_comes_late_has_lost_nothing_and_the_run_did_not_wait_for_it() {
     let late = "\"$@\" | { until [ -e ../read-now ]; do sleep 0.02; done; cat; }";
     let run = Fledge::simple(&model).arg("--json").under(&["sh", "-c", late, "sh"]).start();
     let place = run.place();
-    run.until(|| has_report(&place.join("state")));
+    run.until(|| reports(&place.join("state")) == 1);
     std::fs::write(place.join("read-now"), "").unwrap();
     let ended = run.end();
     ended.must_be(0, "verified");
@@ -152,9 +152,27 @@ fn a_reader_that_comes_late_has_lost_nothing_and_the_run_did_not_wait_for_it() {
     assert!(seqs.iter().zip(1..).all(|(seq, number)| *seq == number), "numbers are missing");
 }
 
-/// Returns true if a run of any project has its report.
-fn has_report(state: &Path) -> bool {
+#[test]
+fn a_late_reader_of_a_batch_has_lost_nothing_either() {
+    long_test!();
+    let text = "seven. ".repeat(20_000);
+    let model = Model::new([write("done", ""), say(&text), write("done", ""), say(&text)]);
+    let late = "\"$@\" | { until [ -e ../read-now ]; do sleep 0.02; done; cat; }";
+    let fledge = Fledge::simple(&model).lane("verify", &needs("done")).file("other.md", "Do it, too.").committed();
+    let run =
+        fledge.args(&["run", "task.md", "other.md", "--json", "--jobs=1"]).under(&["sh", "-c", late, "sh"]).start();
+    let place = run.place();
+    run.until(|| reports(&place.join("state")) == 2);
+    std::fs::write(place.join("read-now"), "").unwrap();
+    let ended = run.end();
+    ended.must_exit(0);
+    let pieces = ended.events_of("text").len();
+    assert!(pieces > 20_000, "{pieces} pieces");
+}
+
+/// Returns the number of runs of all projects that have their report.
+fn reports(state: &Path) -> usize {
     let below = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut runs = below(state).flat_map(|project| below(&project.join("runs")).collect::<Vec<_>>());
-    runs.any(|run| run.join("report.json").exists())
+    let runs = below(state).flat_map(|project| below(&project.join("runs")).collect::<Vec<_>>());
+    runs.filter(|run| run.join("report.json").exists()).count()
 }

@@ -2,7 +2,8 @@
 //! screen.
 
 use super::super::failure::CliError;
-use super::super::output::hear_out;
+use super::super::output::{hear_out, no_output};
+use super::super::output_buffer::OutputBuffer;
 use super::screen::BatchScreen;
 use crate::batch::{BatchListener, BatchSummary, BatchUpdate, FinishedJob};
 use crate::driver::{EventRecord, EventWatcher, StopToken};
@@ -48,6 +49,8 @@ pub(super) enum ScreenEvent {
 #[derive(Debug, Clone)]
 pub(super) struct ScreenSender {
     queue: Arc<EventWatcher<ScreenEvent>>,
+    /// The lines of JSON that wait for the reader of standard output.
+    buffer: OutputBuffer,
     /// The error at the end, if any.
     failed: Arc<Mutex<Option<CliError>>>,
 }
@@ -55,10 +58,10 @@ pub(super) struct ScreenSender {
 impl ScreenSender {
     /// Opens the screen of a batch. `before` holds the jobs that have already ended.
     pub(super) fn open(screen: BatchScreen, before: BTreeMap<usize, bool>) -> Self {
-        let failed = Arc::clone(&screen.failed());
+        let (failed, buffer) = (Arc::clone(&screen.failed()), screen.buffer());
         let queue = EventWatcher::new(bytes, move |heard, _| screen.show(heard));
         queue.send(ScreenEvent::Begun { before }, false);
-        Self { queue: Arc::new(queue), failed }
+        Self { queue: Arc::new(queue), buffer, failed }
     }
 
     /// Returns the callback that receives all news of the batch.
@@ -97,9 +100,16 @@ impl ScreenSender {
     /// When requested output could not be written.
     pub(super) async fn close(&self, summary: BatchSummary, stop: &StopToken) -> Result<bool, CliError> {
         self.queue.send(ScreenEvent::Closed(Box::new(summary)), false);
-        let was_heard = hear_out(stop, self.queue.wait_until_idle()).await;
+        let mut unwritten = Ok(());
+        let heard = async {
+            self.queue.wait_until_idle().await;
+            unwritten = self.buffer.wait_until_written().await;
+        };
+        let was_heard = hear_out(stop, heard).await;
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        failed.map_or(Ok(was_heard), Err)
+        failed.map_or(Ok(()), Err)?;
+        unwritten.map_err(no_output)?;
+        Ok(was_heard)
     }
 }
 

@@ -4,7 +4,8 @@
 use super::super::drive::OutputArguments;
 use super::super::failure::CliError;
 use super::super::live::{self, LiveView};
-use super::super::output::{no_output, print_json};
+use super::super::output::json_line;
+use super::super::output_buffer::OutputBuffer;
 use super::super::paint::{self, Tone};
 use super::super::signals::STOPPING;
 use super::ending::BatchEnding;
@@ -37,6 +38,8 @@ pub(super) struct BatchScreen {
     /// The needs of each job, as groups of jobs. One job of each group must be verified.
     needs: Vec<Vec<Vec<usize>>>,
     ending: Arc<BatchEnding>,
+    /// The lines of JSON.
+    buffer: OutputBuffer,
     state: Mutex<ScreenState>,
     failed: Arc<Mutex<Option<CliError>>>,
 }
@@ -63,8 +66,6 @@ struct ScreenState {
     warned: BTreeMap<String, BTreeSet<usize>>,
     /// The number of requests that wait because of the models' rate limits.
     paced: usize,
-    /// The first error while writing a line of JSON.
-    unwritten: Option<std::io::Error>,
 }
 
 impl BatchScreen {
@@ -83,7 +84,12 @@ impl BatchScreen {
         let look = Look { live, rings, is_quiet: quiet, is_json: json, width };
         let needs = slots(jobs).into_iter().map(|slot| slot.needs).collect();
         let (batch, names, state) = (batch.into(), names.into(), Mutex::default());
-        Self { look, batch, names, needs, ending, state, failed: Arc::default() }
+        Self { look, batch, names, needs, ending, buffer: OutputBuffer::default(), state, failed: Arc::default() }
+    }
+
+    /// Returns the buffer with the lines of JSON.
+    pub(super) fn buffer(&self) -> OutputBuffer {
+        self.buffer.clone()
     }
 
     /// Shows the start of the batch. `before` holds the jobs that have already ended.
@@ -113,8 +119,7 @@ impl BatchScreen {
         if self.look.rings {
             live::ring(&self.batch, &summary.counts.words());
         }
-        self.ending.write(summary)?;
-        self.state().unwritten.take().map_or(Ok(()), |error| Err(no_output(error)))
+        self.ending.write(summary)
     }
 
     /// Shows how many jobs had each warning, if several had it. The warning itself was shown for
@@ -211,7 +216,7 @@ impl BatchScreen {
 
     fn record(&self, job: usize, record: &EventRecord) {
         if self.look.is_json {
-            self.print(&serde_json::to_string(record).unwrap_or_default());
+            self.buffer.push(&json_line(&serde_json::to_string(record).unwrap_or_default()));
         }
         if record.of.is_some() {
             return;
@@ -303,13 +308,7 @@ impl BatchScreen {
         if self.look.is_json {
             let (job, event) = (job.map(|job| self.names[job].as_str()), event());
             let record = BatchRecord { schema_version: BATCH_SCHEMA_VERSION, batch: &self.batch, job, event };
-            self.print(&serde_json::to_string(&record).unwrap_or_default());
-        }
-    }
-
-    fn print(&self, line: &str) {
-        if let Err(error) = print_json(line) {
-            self.state().unwritten.get_or_insert(error);
+            self.buffer.push(&json_line(&serde_json::to_string(&record).unwrap_or_default()));
         }
     }
 

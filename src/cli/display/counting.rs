@@ -12,8 +12,9 @@ pub(super) struct TestCounter {
 impl TestCounter {
     /// Counts the test in a line of output, if there is one.
     pub(super) fn read_line(&mut self, line: &str) {
-        match outcome(line.trim()) {
-            Some(true) => self.passed += 1,
+        let line = line.trim();
+        match outcome(line) {
+            Some(true) => self.passed += tests_of_file(line).unwrap_or(1),
             Some(false) => self.failed += 1,
             None => {}
         }
@@ -49,6 +50,13 @@ fn outcome(line: &str) -> Option<bool> {
     }
 }
 
+/// Returns the number of tests in a line of Vitest about a file: `✓ src/a.test.ts (3 tests) 5ms`.
+fn tests_of_file(line: &str) -> Option<u64> {
+    let (_, rest) = line.split_once(" (")?;
+    let (number, rest) = rest.split_once(' ')?;
+    (rest.starts_with("test)") || rest.starts_with("tests)")).then_some(number.parse().ok()?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,8 +76,10 @@ mod tests {
             "  ✓ adds numbers",
             "ok 4 - sums",
             "ok  \texample.com/calc\t0.1s",
+            " ✓ src/a.test.ts (3 tests) 5ms",
+            " ✓ takes a (rare) test 1ms",
         ];
         lines.iter().for_each(|line| tests.read_line(line));
-        assert_eq!(tests.before("x"), "7 tests, 2 failed · x");
+        assert_eq!(tests.before("x"), "11 tests, 2 failed · x");
     }
 }

@@ -21,7 +21,8 @@ pub(super) struct GateView {
     has_told_base: bool,
     /// Milliseconds that each step took when it last ran, by `lane/step`.
     expected: BTreeMap<String, u64>,
-    /// The steps of the previous gate run, in their order.
+    /// The steps of the previous gate run, in their order. At first it is that of an earlier run of
+    /// the project.
     before: Vec<String>,
     /// The steps that have begun in the current gate run.
     begun: BTreeSet<String>,
@@ -34,9 +35,18 @@ pub(super) struct GateView {
 }
 
 impl GateView {
-    /// Returns the state with expected times of steps, in milliseconds.
-    pub(super) fn expecting(expected: BTreeMap<String, u64>) -> Self {
-        Self { expected, ..Self::default() }
+    /// Returns the state with expected steps and their times, in milliseconds.
+    pub(super) fn expecting(steps: Vec<(String, u64)>) -> Self {
+        let before = steps.iter().map(|(name, _)| name.clone()).collect();
+        Self { before, expected: steps.into_iter().collect(), ..Self::default() }
+    }
+
+    fn begin(&mut self, name: String) {
+        // Another lane, or a changed one.
+        if !self.before.contains(&name) {
+            self.before.clear();
+        }
+        self.begun.insert(name);
     }
 
     /// Ends the gate run: returns its steps and resets the state for the next one.
@@ -85,7 +95,7 @@ impl RunDisplay {
                 }
                 let name = name(lane, step);
                 self.live.begin_expected(&name, command, self.gate.expected.get(&name).copied());
-                self.gate.begun.insert(name);
+                self.gate.begin(name);
             }
             StepProgress::Output { lane, step, line } => {
                 let name = name(lane, step);
@@ -99,7 +109,9 @@ impl RunDisplay {
                 self.live.note(&name, counted);
             }
             StepProgress::Retried(report) => {
-                self.live.end(&name(&report.lane, &report.step));
+                let name = name(&report.lane, &report.step);
+                self.live.end(&name);
+                self.gate.tests.remove(&name);
                 self.gate.story.interrupted();
                 paint::line(&steps::retried(report));
             }
@@ -207,18 +219,19 @@ struct Step {
     duration_ms: u64,
 }
 
-/// Returns the milliseconds that each step took when it last ran, by `lane/step`. Empty on any
-/// error: the times are optional.
-pub(in crate::cli) fn expected(store: &Store) -> BTreeMap<String, u64> {
+/// Returns the steps of the last gate run of the project, by `lane/step` in their order, each with
+/// the milliseconds that it took. Empty on any error: the times are optional.
+pub(in crate::cli) fn expected(store: &Store) -> Vec<(String, u64)> {
     let rows = store.runs(&RunListFilter { limit: RUNS, ..RunListFilter::default() }).unwrap_or_default();
     let ended = rows.iter().filter(|row| matches!(row.state, StoredRunState::Ended(_)));
     let times = |text: String| {
         let report: Report = serde_json::from_str(&text).ok()?;
-        let steps = report.attempts.into_iter().flat_map(|attempt| attempt.verdict.steps);
-        let ran = steps.filter(|step| step.tries > 0);
-        let times: BTreeMap<_, _> =
-            ran.map(|step| (format!("{}/{}", step.lane, step.step), step.duration_ms)).collect();
-        (!times.is_empty()).then_some(times)
+        let ran = |attempt: Attempt| {
+            let steps = attempt.verdict.steps.into_iter().filter(|step| step.tries > 0);
+            let steps: Vec<_> = steps.map(|step| (name(&step.lane, &step.step), step.duration_ms)).collect();
+            (!steps.is_empty()).then_some(steps)
+        };
+        report.attempts.into_iter().rev().find_map(ran)
     };
     let read = |row| read_text(&store.folder(row).report(), LARGEST).ok()?;
     ended.filter_map(|row| read(&row.head.id)).find_map(times).unwrap_or_default()
@@ -251,5 +264,14 @@ mod tests {
         gate.begun.insert("verify/b".into());
         gate.ended.push("verify/a".into());
         assert_eq!((gate.count(), gate.queued()), ((1, 3), vec!["verify/c".to_owned()]));
+    }
+
+    #[test]
+    fn a_first_gate_run_expects_the_steps_of_the_last_run_unless_it_has_another() {
+        let mut gate = GateView::expecting(["verify/a", "verify/b"].map(|step| (step.to_owned(), 9)).into());
+        gate.begin("verify/a".into());
+        assert_eq!((gate.count(), gate.queued()), ((0, 2), vec!["verify/b".to_owned()]));
+        gate.begin("verify/new".into());
+        assert_eq!((gate.count(), gate.queued()), ((0, 2), vec![]));
     }
 }

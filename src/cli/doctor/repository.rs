@@ -1,6 +1,6 @@
 //! Checks of git and of the project's repository, in which verified work can be committed.
 
-use super::super::project::adding;
+use super::super::project::{adding, typed_at};
 use super::{HealthCheck, room};
 use crate::error_chain::chain;
 use crate::store::is_inside;
@@ -11,6 +11,9 @@ use crate::workspace::trees::{Trees, TreesError};
 use std::path::Path;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
+
+/// The command that makes the first commit.
+const FIRST_COMMIT: &str = "git add -A && git commit -m first";
 
 /// The features that need a repository with a commit.
 const NEEDING: &str = "`commit: on-success`, `isolation: worktree` and the verb `apply` need";
@@ -57,7 +60,7 @@ async fn around(trees: &Trees, root: &Path, env: &[(String, String)], stop: &Can
             return refusal(trees, env, stop).await.map(|said| vec![none(root, &said)]);
         };
         let signs = repository.wants_signatures(stop).await.unwrap_or(false);
-        let found = checks(&repository.condition(stop).await?);
+        let found = checks(&repository.condition(stop).await?, root);
         Ok::<_, DeliveryError>(found.into_iter().chain(signs.then(unsigned)).collect())
     };
     looked.await.unwrap_or_else(|fault| {
@@ -69,20 +72,20 @@ async fn around(trees: &Trees, root: &Path, env: &[(String, String)], stop: &Can
 fn none(root: &Path, said: &str) -> HealthCheck {
     let marked = root.ancestors().map(|folder| folder.join(".git")).find(|git| git.symlink_metadata().is_ok());
     let found = match marked {
-        Some(git) => {
-            let says = format!("git cannot use {}: {said}; {NEEDING} a repository", git.display());
+        Some(place) => {
+            let says = format!("git cannot use {}: {said}; {NEEDING} a repository", place.display());
             HealthCheck::warning("git", says, "fix or remove it, then run `git init`")
         }
         None => HealthCheck::warning(
             "git",
             format!("the project is not in a repository; {NEEDING} one"),
-            "`git init && git add -A && git commit -m first`",
+            format!("`{}`", typed_at(root, &format!("git init && {FIRST_COMMIT}"))),
         ),
     };
     found.part("repository")
 }
 
-fn checks(it: &RepositoryCondition) -> Vec<HealthCheck> {
+fn checks(it: &RepositoryCondition, root: &Path) -> Vec<HealthCheck> {
     let warning = |part: &str, says: String, hint: String| HealthCheck::warning("git", says, hint).part(part);
     let owner = it.refused_owner.map(|owner| {
         let says = format!("{} belongs to user {owner}, so git refuses to work there, also in lane steps", it.top);
@@ -90,7 +93,7 @@ fn checks(it: &RepositoryCondition) -> Vec<HealthCheck> {
     });
     let first = (!it.has_commit).then(|| {
         let says = format!("the repository has no commit yet; {NEEDING} one");
-        warning("repository", says, "`git add -A && git commit -m first`".into())
+        warning("repository", says, format!("`{}`", typed_at(root, FIRST_COMMIT)))
     });
     let identity = (!it.knows_committer).then(|| {
         let says = format!("git has no user name or email: commits get {} as their author", fallback_identity());
@@ -104,7 +107,11 @@ fn checks(it: &RepositoryCondition) -> Vec<HealthCheck> {
         let files = if it.changed.len() == 1 { "1 file is".into() } else { format!("{} files are", it.changed.len()) };
         let named = listed(&it.changed);
         let says = format!("{files} not committed ({named}): fledge refuses runs with `commit: on-success`");
-        warning("changes", says, format!("{}, or `git stash`, or a run with `--allow-dirty`", adding(&it.changed)))
+        warning(
+            "changes",
+            says,
+            format!("{}, or `git stash`, or a run with `--allow-dirty`", adding(root, &it.changed)),
+        )
     });
     let shallow = it.is_shallow.then(|| {
         let says = "the clone is shallow: `--base` cannot name older commits";

@@ -209,8 +209,7 @@ fn amend_by_hand(detected: &mut DetectedLane, by_hand: &[StepReport], path: &str
             has_failed = true;
             detected.remarks.push(format!("`{name}` failed when this was written ({why})"));
             remarks.push(format!(
-                "`{name}` fails on the current project ({why}): no run is verified until `{name}` passes; `fledge \
-                fix` lets a model fix it"
+                "`{name}` fails on the current project ({why}): no run is verified until `{name}` passes"
             ));
         }
     }

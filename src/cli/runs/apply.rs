@@ -143,7 +143,7 @@ async fn differs(
         "the newest commit is not the state that the run began with, which had files that are not committed: {}",
         listed(&files)
     );
-    Ok(refused(error).hint(format!("commit these files, then try again: {}", adding(&files))))
+    Ok(refused(error).hint(format!("commit these files, then try again: {}", adding(left.trees.root(), &files))))
 }
 
 fn print_applied(

@@ -192,7 +192,7 @@ fn cells_of(run: &ListedRun, now_ms: i64, on_terminal: bool) -> [(Tone, String);
         (data::tone(row), data::outcome(row).to_owned()),
         known(end.map(|end| end.attempts.to_string())),
         known(end.map(|end| end.turns.to_string())),
-        known(end.map(|end| count(end.tokens_in.saturating_add(end.tokens_out)))),
+        known(end.map(|end| format!("{about}{}", count(end.tokens_in.saturating_add(end.tokens_out))))),
         known(end.and_then(|end| end.cost_micros).map(|micros| format!("{about}{}", money(micros)))),
         known(worked_ms.map(seconds)),
         known(project.map(|name| fit(&paint::one_line(&name), PROJECT))),

@@ -212,6 +212,7 @@ impl RunsContext {
     fn must_have_begun(&self, id: &str) -> Result<(), CliError> {
         use crate::queue::{BuryReason, JobId, QueueState};
         use crate::store::SqliteQueue;
+        use crate::verdict::Reason;
         let path = crate::serve::queue_path(&self.state, &self.project);
         let Some(job) = JobId::parse(id).ok().filter(|_| path.exists()) else { return Ok(()) };
         let Some(job) = SqliteQueue::look_up(&path, &job).map_err(CliError::own)? else { return Ok(()) };
@@ -221,7 +222,8 @@ impl RunsContext {
             }
             (QueueState::Cancelled, _) => ("was cancelled before it began".to_owned(), "send the request again"),
             (_, Some(BuryReason::Refused(why) | BuryReason::Failed(why))) => {
-                (format!("never began: {why}"), "send the request again")
+                let (reason, message) = why.split_once(": ").unwrap_or(("internal", why.as_str()));
+                (format!("never began ({}): {message}", Reason::label_of(reason)), "send the request again")
             }
             _ => ("never began".to_owned(), "send the request again"),
         };

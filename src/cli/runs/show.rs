@@ -119,7 +119,7 @@ fn ending(row: &RunRow, story: &RunStory, scale: &DetailLevel, now_ms: i64) -> V
             lines.push(vec![(Tone::Warn, format!("● {what}"))]);
         }
         (None, StoredRunState::Ended(end)) => {
-            lines.push(vec![(Tone::Bad, format!("● {}: {}", end.reason, paint::one_line(&end.summary)))]);
+            lines.push(vec![(Tone::Bad, format!("● {}: {}", data::outcome(row), paint::one_line(&end.summary)))]);
         }
     }
     lines.extend(activity_bar(story, scale));

@@ -3,16 +3,19 @@
 use super::super::display::{RunDisplay, closing, expected};
 use super::super::failure::CliError;
 use super::super::paint::{self, Tone};
+use super::super::project::{git_at, has_repository};
 use super::super::runtime::block_on;
 use super::super::signals;
 use super::{RunsContext, data, failed, story};
 use crate::config::EnvironmentLayer;
 use crate::driver::{self, ResumeError, RunEvents, StopToken};
 use crate::id::RunId;
+use crate::report::NamedRun;
 use crate::store::{RunListFilter, RunProperty, RunRow, Store, StoredRunState};
 use crate::verdict::Reason;
 use anyhow::{Context, anyhow};
 use clap::Args;
+use std::path::Path;
 use std::time::Duration;
 
 /// The time between two reads of the journal.
@@ -45,7 +48,7 @@ pub(super) fn watch(
     let is_live = !is_quiet && paint::can_draw(environment) && matches!(row.state, StoredRunState::Running { .. });
     let before_ms = data::duration_ms(&row, shelf.now_ms).unwrap_or(0);
     let display = RunDisplay::new(is_live, before_ms).expecting(expected(&store));
-    block_on(follow(&store, &row.head.id, display))?
+    block_on(follow(&store, &row.head.id, &shelf.project, display))?
 }
 
 /// Finds the newest run of the project under way.
@@ -64,7 +67,7 @@ fn newest(shelf: &RunsContext) -> Result<(Store, RunRow), CliError> {
 }
 
 /// Shows the journal so far and new records, until the run ends or no process drives it.
-async fn follow(store: &Store, run: &RunId, mut display: RunDisplay) -> Result<u8, CliError> {
+async fn follow(store: &Store, run: &RunId, project: &Path, mut display: RunDisplay) -> Result<u8, CliError> {
     let stop = StopToken::default();
     let _listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(CliError::own)?;
     let mut told = driver::events_after(store, run, 0).map_err(unread)?;
@@ -74,7 +77,7 @@ async fn follow(store: &Store, run: &RunId, mut display: RunDisplay) -> Result<u
         show(&mut told, &mut display)?;
         if !matches!(row.state, StoredRunState::Running { .. }) {
             display.close();
-            return Ok(end(store, &row));
+            return Ok(end(store, &row, project));
         }
         tokio::select! {
             () = stop.token().cancelled() => {
@@ -101,14 +104,19 @@ fn show(told: &mut RunEvents<'_>, display: &mut RunDisplay) -> Result<(), CliErr
 }
 
 /// Prints the closing lines; returns the exit code of the run.
-fn end(store: &Store, row: &RunRow) -> u8 {
+fn end(store: &Store, row: &RunRow, project: &Path) -> u8 {
     let StoredRunState::Ended(end) = &row.state else {
         let text = format!("the process of run {0} is gone: `fledge runs resume {0}` continues the run", row.head.id);
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &text)]);
         return Reason::Blocked.exit_code(None);
     };
     match story(store, row).0.run.result() {
-        Some(result) => closing(&result, false, None).iter().for_each(|line| paint::line(line)),
+        Some(result) => {
+            let git = has_repository(project).then(|| git_at(project));
+            let (name, git, models) = (row.head.id.as_str(), git.as_deref(), row.head.models.as_slice());
+            let run = NamedRun { name, git, commit_first: "", models };
+            closing(&result, false, Some(run)).iter().for_each(|line| paint::line(line));
+        }
         None => paint::line(&[(Tone::Bad, format!("{}: {}", data::outcome(row), paint::one_line(&end.summary)))]),
     }
     end.exit_code

@@ -59,7 +59,7 @@ pub(super) async fn clean(context: &WorktreesContext, arguments: &CleanArguments
         for tree in swept.iter().map(|at| &trees[*at]) {
             let called = tree.called(context.store.as_ref());
             let why = tree.state.keeps(&called).unwrap_or_default();
-            print_line(arguments, Tone::Warn, "! ", &format!("{called}  {why}"));
+            paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(&format!("{called}  {why}")))]);
         }
         let what = format!("{} would be removed with all contents", worktrees(swept.len()));
         if !arguments.yes && !confirm(&what)? {

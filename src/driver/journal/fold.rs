@@ -337,6 +337,12 @@ impl FoldedJournal {
         let all = unproven.into_iter().chain(undelivered).chain(refused).chain(stopped);
         all.for_each(|before| self.return_to(*before));
         self.run.set_limits(wanted.limits);
+        // Watchers see the limits that hold from now on.
+        for event in &mut self.emitted {
+            if let AgentEvent::Started { max_retries, limits, .. } = event {
+                wanted.limits.apply(max_retries, limits);
+            }
+        }
         taken_back.limit = wanted.limit && self.go_on();
         taken_back
     }

@@ -30,11 +30,13 @@ const SENTENCE: usize = 400;
 pub(super) fn detect(text: &str) -> Option<ModelQuery> {
     static PLEA: LazyLock<Regex> = LazyLock::new(|| pattern(SEND_IT));
     static AFTER: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(&format!(r"(?:{SEND_IT}|(?:then|once|after|with|this|that|it) [^?]{{1,200}}|thanks?(?: you)?)"))
+        pattern(&format!(
+            r"(?:{SEND_IT}|(?:then|once|after|with|this|that|it|i'll|i will|let me do) [^?]{{1,200}}|thanks?(?: you)?)"
+        ))
     });
     static QUOTES: LazyLock<Regex> =
         LazyLock::new(|| bytes(r"(?:asks|says|prints|shows|reads|question|prompt|message):$"));
-    let line = text.trim().lines().next_back()?.replace('\u{2019}', "'").replace('\u{2026}', "...");
+    let line = last_line(text)?.replace('\u{2019}', "'").replace('\u{2026}', "...");
     let line = line.trim().trim_start_matches(['-', '*', '>', ' ']);
     let (before, sentence) = last_sentence(line);
     if before.ends_with([':', ';']) && QUOTES.is_match(before.to_ascii_lowercase().as_bytes()) {
@@ -49,6 +51,24 @@ pub(super) fn detect(text: &str) -> Option<ModelQuery> {
         .or_else(|| earlier().and_then(lacked_file).filter(|_| is_last(&PLEA)))
 }
 
+/// Returns the last line of a text, without a block of code behind it. A line that ends with a
+/// colon is joined with a path behind it.
+fn last_line(text: &str) -> Option<String> {
+    let mut lines: Vec<&str> = text.trim().lines().map(str::trim).collect();
+    if lines.last().is_some_and(|last| last.starts_with("```")) {
+        lines.pop();
+        let open = lines.iter().rposition(|line| line.starts_with("```"))?;
+        lines.truncate(open);
+    }
+    lines.retain(|line| !line.is_empty());
+    let last = lines.pop()?;
+    let is_only_path = is_path(last.trim_matches(['`', '"', '*', '-', ' ']));
+    match lines.last().and_then(|before| before.strip_suffix(':')) {
+        Some(before) if is_only_path => Some(format!("{before} {last}")),
+        _ => Some(last.to_owned()),
+    }
+}
+
 /// Splits a line before its last sentence.
 fn last_sentence(line: &str) -> (&str, &str) {
     let body = line.trim_end_matches(|c: char| !c.is_alphanumeric());
@@ -58,7 +78,7 @@ fn last_sentence(line: &str) -> (&str, &str) {
 }
 
 /// A sentence that asks for what the sentence before it names.
-const SEND_IT: &str = r"(?:(?:can|could|would) you )?(?:please )?(?:provide|share|paste|show|send|post)(?: me)? (?:it|that|this|the file|the (?:file )?contents?|its contents?)(?: here| with me)?(?: please)?";
+const SEND_IT: &str = r"(?:(?:can|could|would) you )?(?:please )?(?:provide|share|paste|show|send|post)(?: me)? (?:it|that|this|them|the file|the (?:file )?contents?(?: of the file)?|its contents?)(?: here| with me)?(?: please)?";
 /// Words before the request.
 const LEAD: &str = r"(?:(?:ok|okay|alright|sure|well|great|yes|right|now|first|next|then|so|also|and|but|before that|before (?:i|we|making|doing|changing|editing|going) [^,]{1,80}|i think|i believe|to [^,]{1,80}|in order to [^,]{1,80}|for (?:this|that)),? )*";
 /// Phrases that announce a wish, before the verb.
@@ -70,9 +90,9 @@ const PLEASE: &str = r"(?:(?:(?:can|could|would|will) you (?:please |kindly )?|p
 /// Phrases that ask the reader to add something to the chat.
 const ADD: &str = r"(?:(?:(?:can|could|would|will) you (?:please )?|please |i (?:will )?need you to |i'll need you to )(?:add|include|attach)) ";
 /// Words before a path.
-const ARTICLES: &str = r"(?:(?:the|a|this|that|your|my|our|its|what is in|what's in|full|whole|entire|complete|current|actual|exact|file|files|contents?|text|source|code|test|config|configuration|main|header|existing|original|relevant|of|in|at|named|called|inside) )*";
+const ARTICLES: &str = r"(?:(?:the|a|this|that|your|my|our|its|what is in|what's in|full|whole|entire|complete|current|actual|exact|file|files|contents?|text|source|code|test|config|configuration|main|header|existing|original|relevant|implementation|rest|of|in|at|named|called|inside) )*";
 /// Words after a path: a reason or an order.
-const TAIL: &str = r"(?: file)?(?:,? (?:first|now|next|again|too|please|here|to|so|in order|for|and|because|since|as|in full|in detail|closely|more closely|carefully|if (?:that is|that's|it is|it's) (?:okay|ok|possible))(?:[ ,].*)?|,? before(?: (?:i|we|that|any|anything|[a-z]+ing)\b.*)?)?";
+const TAIL: &str = r"(?: file)?(?:,? (?:first|now|next|again|too|please|here|to|so|in order|for|and|because|since|as|in full|in detail|in more detail|further|closely|more closely|carefully|if (?:that is|that's|it is|it's) (?:okay|ok|possible))(?:[ ,].*)?|,? before(?: (?:i|we|that|any|anything|[a-z]+ing)\b.*)?)?";
 /// A path, with its quotes.
 const PATH: &str = r#"["'`*]*([^ "'`*?!,;]+)["'`*]*"#;
 /// The name of a variable.
@@ -134,7 +154,7 @@ fn file(sentence: &str) -> Option<ModelQuery> {
     static RECIPIENT: LazyLock<Regex> = LazyLock::new(|| {
         bytes(r"^ to (?:(?:the|a|an|your|our|his|her|their|all|every|any) |(?:them|him|her|everyone|users|people)\b)")
     });
-    static ASKS: LazyLock<[Regex; 6]> = LazyLock::new(|| {
+    static ASKS: LazyLock<[Regex; 8]> = LazyLock::new(|| {
         let (path, text) = (PATH, r"(?:contents?|text|source|code|source code)");
         [
             pattern(&format!("(?:{WANTS}{READS}|{PLEASE}){ARTICLES}{path}({TAIL})")),
@@ -142,11 +162,13 @@ fn file(sentence: &str) -> Option<ModelQuery> {
                 "{ADD}{ARTICLES}{path}((?: file)? to (?:the|this|our) (?:chat|conversation|context)(?: first| please)?)"
             )),
             pattern(&format!(
-                "(?:what(?:'s| is| are) (?:inside|in|the (?:contents?|text|source|code) of)) {ARTICLES}{path}()"
+                "(?:what(?:'s| is| are) (?:inside|in|the (?:contents?|text|source|code) of)) {ARTICLES}{path}(?: file)?()"
             )),
             pattern(&format!(
                 "(?:(?:i|we)(?:'ll| will|'d| would)? (?:still |also |first )?need|(?:can|could|may) (?:i|we) (?:please )?have) (?:the )?(?:full |whole |entire |current )?(?:file )?{text} of {ARTICLES}{path}({TAIL})"
             )),
+            pattern(&format!("(?:i|we) (?:still |also |first )?need (?:access to )?(?:the file )?{path}(?: file)?()")),
+            pattern(&format!("{WANTS}start with {path}({TAIL})")),
             pattern(&format!(
                 "{WANTS}(?:see|check|know|find out) what {ARTICLES}{path}(?: file)? (?:contains|has in it|looks like|says|does|defines|declares|exports|imports|provides|returns)({TAIL})"
             )),

@@ -2,7 +2,19 @@
 
 use super::*;
 
-const FILES: [(&str, &str); 142] = [
+const FILES: [(&str, &str); 154] = [
+    ("What is in the src/main.rs file?", "src/main.rs"),
+    ("What's in the .env file?", ".env"),
+    ("Let me look at the file:\n\nsrc/main.rs", "src/main.rs"),
+    ("Let me read `src/main.rs`:\n\n```sh\ncat src/main.rs\n```", "src/main.rs"),
+    ("I need src/main.rs.", "src/main.rs"),
+    ("I need access to src/main.rs.", "src/main.rs"),
+    ("Let me start with src/main.rs.", "src/main.rs"),
+    ("I need to look at src/main.rs. Let me do that now.", "src/main.rs"),
+    ("Let me see src/main.rs. I'll then fix the bug.", "src/main.rs"),
+    ("I don't have the contents of src/main.rs. Please provide them.", "src/main.rs"),
+    ("Let me see the implementation in src/main.rs", "src/main.rs"),
+    ("Let me look at src/main.rs in more detail", "src/main.rs"),
     ("Let me check the test file `src/lib.rs` to understand the problem.", "src/lib.rs"),
     ("I need to read the existing configuration in config/app.toml.", "config/app.toml"),
     ("I need to read src/main.rs", "src/main.rs"),
@@ -201,7 +213,10 @@ const VARIABLES: [(&str, Option<&str>); 48] = [
     ("Is TZ defined?", Some("TZ")),
 ];
 
-const NEITHER: [&str; 162] = [
+const NEITHER: [&str; 165] = [
+    "I have changed the two files:\n\nsrc/main.rs\nsrc/lib.rs",
+    "Done. Run it like this:\n\n```sh\ncat src/main.rs\n```",
+    "I need more time for src/main.rs and its tests.",
     "I would need to read src/main.rs to say more, but the task is done.",
     "",
     "Done.",

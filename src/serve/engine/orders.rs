@@ -3,6 +3,7 @@
 use super::{Engine, Overrides, RejectedRun, RunRequestBody, TaskOrigin};
 use crate::id::RunId;
 use crate::scheduler::{JobError, RunOrder, TaskEnd, TaskSubmitter};
+use crate::verdict::Reason;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -51,7 +52,7 @@ impl TaskSubmitter for Engine {
 
 fn end(outcome: &Value) -> TaskEnd {
     let is_well = outcome["exit_code"] == 0;
-    let word = outcome["reason"].as_str().unwrap_or("ended");
+    let word = outcome["reason"].as_str().map_or("ended", Reason::label_of);
     let why = outcome["summary"].as_str().and_then(|why| why.lines().next()).filter(|why| !is_well && !why.is_empty());
     let why = why.map(|why| format!(": {}", why.chars().take(LONGEST).collect::<String>()));
     TaskEnd { is_well, outcome: format!("{word}{}", why.unwrap_or_default()) }

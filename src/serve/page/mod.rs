@@ -90,6 +90,7 @@ impl Asset {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::Reason;
     use axum::http::HeaderValue;
     use std::collections::BTreeSet;
 
@@ -137,6 +138,15 @@ mod tests {
         let index = INDEX;
         assert!(!index.contains("<style") && !index.contains(" style=") && !index.contains(" onclick"), "inline");
         assert_eq!(index.matches("<script").count(), index.matches("<script type=\"module\" src=\"/assets/").count());
+    }
+
+    #[test]
+    fn the_page_names_the_reason_of_an_end_as_the_terminal_does() {
+        let words = ASSETS.iter().find(|asset| asset.name == "words.js").unwrap().text;
+        for reason in Reason::ALL {
+            let row = format!("\n  {}: \"{}\",\n", reason.row().word, reason.label());
+            assert!(words.contains(&row), "{row}");
+        }
     }
 
     #[test]

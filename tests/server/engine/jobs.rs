@@ -80,7 +80,7 @@ async fn why_a_task_with_a_schedule_could_not_be_run_stands_in_what_became_of_it
     let ended = done(&server, "nightly", is_over).await;
     assert_eq!(ended["state"], "failed", "{ended:#}");
     let why = ended["error"].as_str().unwrap();
-    assert!(why.starts_with("bad_input: there is no cassette "), "{ended:#}");
+    assert!(why.starts_with("bad input: there is no cassette "), "{ended:#}");
     let text = |args: &[&str]| String::from_utf8(site.fledge(args).output().unwrap().stdout).unwrap();
     assert!(text(&["jobs", "list"]).contains(why), "{}", text(&["jobs", "list"]));
     assert!(server.log().contains(why), "{}", server.log());

@@ -20,7 +20,8 @@ export function changes(text) {
   const sides = el("input", { type: "checkbox", name: "sides", checked: ROOM.matches, onchange: () => draw() });
   const draw = () => {
     const parts = files.map((file) => {
-      const part = folded(heading(file), () => table(file, sides.checked), { class: "file", open: isSmall, tabindex: "-1" });
+      const isPaired = () => sides.checked && file.added > 0 && file.removed > 0;
+      const part = folded(heading(file), () => table(file, isPaired()), { class: "file", open: isSmall, tabindex: "-1" });
       places.set(file, part);
       return part;
     });

@@ -34,7 +34,8 @@ export const SCENES = {
   retry: (story, { what, tries, wait_ms, error }, of) =>
     story.note("warn", `${what} failed, try ${tries}: next try in ${(wait_ms / 1000).toFixed(1)} s`, error, of),
   limit: (story, { reason }, of) => story.note("bad", `A limit was reached: ${reasonWords(reason)}`, null, of),
-  stopped: (story, { said }, of) => story.note("faint", "The run was asked to stop", said || null, of),
+  stopped: (story, { partial_text }, of) =>
+    story.note("faint", "The run was asked to stop", partial_text || null, of),
   recalled: (story, { ids }) =>
     story.note("faint", `${ids.length === 1 ? "One memory" : `${ids.length} memories`} of earlier runs went into the first message`),
   resumed: (story, _, of) => story.note("faint", "Resumed by another process", null, of),

@@ -82,17 +82,36 @@ export function standing(run) {
   return outcome ? ended(outcome) : { shape: "·", word: run.state ?? "", tone: "faint" };
 }
 
+// The labels of src/verdict/reason.rs; a test compares them.
 const REASONS = {
+  verified: "verified",
+  skipped: "not verified",
+  gate_failed: "failed",
+  stuck: "stuck",
+  bad_input: "bad input",
+  plan_failed: "not planned",
+  provider_failed: "provider failed",
+  refused: "refused",
+  empty_response: "no answer",
+  model_protocol: "invalid answers",
   max_turns: "turn limit",
-  budget_money: "money limit",
   budget_tokens: "token limit",
+  budget_money: "money limit",
   budget_time: "time limit",
-  io_error: "state not writable",
+  loop_detected: "loop",
+  gate_errored: "checks not run",
+  not_delivered: "not committed",
+  no_sandbox: "no sandbox",
+  gate_tampered: "tampered with",
+  blocked: "blocked",
+  io_error: "cannot write",
+  internal: "internal error",
+  cancelled: "cancelled",
 };
 
 /** Returns the reason of a run's end as text. */
 export function reasonWords(reason) {
-  return REASONS[reason] ?? String(reason ?? "ended").replaceAll("_", " ");
+  return REASONS[reason] ?? String(reason ?? "ended");
 }
 
 /** Returns the end of a run as text. */
