@@ -206,9 +206,7 @@ fn run_batch(
         let summary = summary(&scheduler, &works, max_usd, milliseconds(clock.read()));
         let code = ending.code(&summary);
         if ran.is_ok() && !stop.token().is_cancelled() {
-            for race in jobs.iter().filter_map(|job| job.race) {
-                let _there_may_be_none = std::fs::remove_file(works.failed_trees(race));
-            }
+            works.forget_failed_trees();
         }
         if !matches!(*ending, BatchEnding::Eval(..))
             && let Err(fault) = kept::keep(&summary, &sites.state_dir, workspace)

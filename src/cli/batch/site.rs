@@ -152,6 +152,13 @@ impl JobFactory<'_> {
         race::failed_trees_of(&self.sites.state_dir, self.ledger.batch(), &self.jobs[race].name)
     }
 
+    /// Removes the lists of trees that failed in races.
+    pub(super) fn forget_failed_trees(&self) {
+        for race in self.jobs.iter().filter_map(|job| job.race) {
+            let _there_may_be_none = std::fs::remove_file(self.failed_trees(race));
+        }
+    }
+
     fn made(&self, job: usize, tries: u32, usd_micros: Option<u64>) -> Result<PreparedJob, JobRefusal> {
         let planned = &self.jobs[job];
         let site = &self.sites.all[planned.repository];
