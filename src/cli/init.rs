@@ -6,7 +6,7 @@ mod trial;
 
 use super::failure::CliError;
 use super::paint::{self, Tone};
-use super::project::{ProjectArguments, has_repository, is_here};
+use super::project::{ProjectArguments, commit_command, has_repository, is_here};
 use super::runtime::block_on;
 use super::signals;
 use super::tasks::TASK_TEXT;
@@ -17,7 +17,6 @@ use crate::lane_files::{self, WriteLaneError};
 use crate::process::find_program;
 use crate::store::{StoreError, write_new};
 use crate::verdict::shell_word;
-use crate::workspace::delivery::commit_command;
 use anyhow::Context;
 use clap::Args;
 use std::path::Path;

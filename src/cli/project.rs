@@ -6,7 +6,6 @@ use super::paint::{self, Tone};
 use crate::config::EnvironmentLayer;
 use crate::lane_files;
 use crate::verdict::shell_word;
-use crate::workspace::delivery::commit_command;
 use anyhow::{Context, anyhow};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::fs::Metadata;
@@ -113,6 +112,19 @@ pub(super) fn root_of(folder: &Path, home: Option<&Path>) -> PathBuf {
 /// Returns the command that commits these files of a project, for the current folder.
 pub(super) fn adding(root: &Path, files: &[impl AsRef<str>]) -> String {
     format!("`{}`", typed_at(root, &commit_command(files)))
+}
+
+/// Returns the command that commits these files, for their own folder. Names the files if there are
+/// few with plain names.
+pub(super) fn commit_command(files: &[impl AsRef<str>]) -> String {
+    const NAMED: usize = 8;
+    let is_plain = |file: &str| file.chars().all(|char| char.is_ascii_alphanumeric() || "-_./".contains(char));
+    let files: Vec<&str> = files.iter().map(AsRef::as_ref).collect();
+    let are_named = !files.is_empty() && files.len() <= NAMED && files.iter().all(|file| is_plain(file));
+    let what = if are_named { files.join(" ") } else { "-A".to_owned() };
+    let is_own = |file: &&str| ["lanes/", "tasks/", "fledge."].iter().any(|start| file.starts_with(start));
+    let message = if !files.is_empty() && files.iter().all(is_own) { "Add fledge" } else { "Save work" };
+    format!("git add {what} && git commit -m '{message}'")
 }
 
 /// Returns a command for the root of a project as one types it in the current folder.

@@ -7,9 +7,10 @@ use super::paint::{self, Tone};
 use super::project::ProjectArguments;
 use super::tasks::unwritten;
 use crate::config::EnvironmentLayer;
-use crate::driver::project_of;
+use crate::driver::{self, project_of};
 use crate::lane_files;
 use crate::report::runs::outcome;
+use crate::report::{NamedRun, NextStep, next_steps};
 use crate::store::{RunListFilter, RunRow, Store, StoredRunState, read_text};
 use crate::verdict::shell_word;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ pub(super) fn print_summary(project: &ProjectArguments, environment: &Environmen
             format!("Lanes:    {lanes}"),
             format!(
                 "Last run: {}",
-                newest(&root, environment).map_or_else(|| "none yet".to_owned(), |row| ended(&row, &root))
+                newest(&root, environment).map_or_else(|| "none yet".to_owned(), |(_, row)| ended(&row, &root))
             ),
             match is_broken {
                 true => format!("Next:     `fledge lanes validate{}` shows what to correct", elsewhere(&root)),
@@ -60,10 +61,11 @@ fn lanes(root: &Path, environment: &EnvironmentLayer) -> Option<(String, bool)> 
     (!names.is_empty() || is_broken).then(|| (format!("{}{detected}{broken}", names.join(", ")), is_broken))
 }
 
-fn newest(root: &Path, environment: &EnvironmentLayer) -> Option<RunRow> {
+fn newest(root: &Path, environment: &EnvironmentLayer) -> Option<(Store, RunRow)> {
     let state = environment.state_dir().ok()?;
     let store = Store::existing(&state, &project_of(&state, root)).ok().flatten()?;
-    store.runs(&RunListFilter { limit: 1, ..RunListFilter::default() }).ok()?.into_iter().next()
+    let row = store.runs(&RunListFilter { limit: 1, ..RunListFilter::default() }).ok()?.into_iter().next()?;
+    Some((store, row))
 }
 
 fn ended(row: &RunRow, root: &Path) -> String {
@@ -89,16 +91,22 @@ fn from_here(root: &Path, path: &Path) -> PathBuf {
 /// Returns the next command, with its reason. `commit` is the command that commits what a run would
 /// refuse.
 pub(super) fn next_command(root: &Path, environment: &EnvironmentLayer, commit: Option<&str>) -> String {
-    if let Some(row) = newest(root, environment) {
+    let task = first_task(root);
+    if let Some((store, row)) = newest(root, environment) {
         match &row.state {
             StoredRunState::Running { .. } => return format!("`fledge runs list --running{}`", elsewhere(root)),
             StoredRunState::Interrupted => {
                 return format!("`fledge runs resume {}{}` continues it", row.head.id, elsewhere(root));
             }
-            StoredRunState::Ended(_) => {}
+            StoredRunState::Ended(_) => {
+                let is_of = |task: &PathBuf| Path::new(&row.head.source).ends_with(task);
+                if let Some(step) = task.as_ref().filter(|task| is_of(task)).and_then(|_| after(&store, &row)) {
+                    return format!("`{}{}` ({})", step.command, elsewhere(root), step.does);
+                }
+            }
         }
     }
-    let Some(task) = first_task(root) else {
+    let Some(task) = task else {
         return format!("`fledge run -p 'Describe the task'{}`", elsewhere(root));
     };
     let shown = from_here(root, &task).display().to_string();
@@ -111,6 +119,13 @@ pub(super) fn next_command(root: &Path, environment: &EnvironmentLayer, commit: 
         }
         None => format!("`fledge run {shown}{place}`"),
     }
+}
+
+/// Returns the most useful command after an ended run.
+fn after(store: &Store, row: &RunRow) -> Option<NextStep> {
+    let result = driver::story(store, row).0.run.result()?;
+    let run = NamedRun { name: "last", git: Some("git"), commit_first: "", models: &[] };
+    next_steps(&result, run).into_iter().find(|step| step.command.starts_with("fledge "))
 }
 
 /// Returns the first task below `tasks`, by name.

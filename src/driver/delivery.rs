@@ -118,10 +118,9 @@ async fn head_of(
         Ok(true) if !task.allow_dirty => {
             let files = repository.uncommitted(stop).await.map_err(failed)?;
             let named = if files.is_empty() { String::new() } else { format!(": {}", delivery::listed(&files)) };
-            let command = delivery::commit_command(&files);
             Err(refused(&format!(
-                "the workspace has uncommitted changes{named}; commit or stash them (`{command}`), \
-                 or include them in the commit with --allow-dirty"
+                "the workspace has uncommitted changes{named}; commit or stash them, or include them in the commit \
+                 with --allow-dirty"
             )))
         }
         Ok(_) => Ok(head),

@@ -14,6 +14,7 @@ pub(super) use keep::{kept, remember};
 pub(super) use planted::{AutoCanaries, KindCanary, StepKinds, plant};
 pub(super) use setup::set_up;
 
+use super::beside::printed_failures;
 use super::built::is_start;
 use super::canary::{self, SeenShare};
 use super::clean::{CleanRoom, RoomDependencies, RoomError, RoomRequest, copy_tree};
@@ -91,6 +92,13 @@ impl BaseVerdict {
         let failed = self.steps.iter().filter(|step| step.lane == lane.name && step.status.is_failure());
         let logs: Vec<String> = failed.filter_map(|step| step.log.clone()).collect();
         words_in(logs, says_failure).await
+    }
+
+    /// Returns the failed tests, by the names that runners report to fledge or print.
+    async fn failed_tests(&self) -> BTreeSet<String> {
+        let (steps, reported) = (self.steps.clone(), self.evidence.failed_tests().cloned());
+        let printed = tokio::task::spawn_blocking(move || printed_failures(&steps)).await.unwrap_or_default();
+        reported.chain(printed).collect()
     }
 
     /// Returns whether a step of a lane failed.

@@ -113,7 +113,8 @@ pub(super) async fn look(
     findings.extend(taken.anomalies.iter().map(anomaly_finding));
     findings.extend(in_caches(gate, &changes));
     findings.extend(changes.iter().filter_map(|change| linked(gate, change)));
-    findings.extend(redefined(gate, site, &differ, &taken.tree, stop).await?);
+    let links = changes.iter().filter(|change| change.to_mode == trees::LINK).map(|change| change.path.as_str());
+    findings.extend(redefined(gate, site, (&differ, &links.collect()), &taken.tree, stop).await?);
     findings.sort();
     findings.dedup();
     let mut may_differ =
@@ -122,23 +123,31 @@ pub(super) async fn look(
     Ok(Candidate { tree: taken.tree, findings, may_differ, notes, added })
 }
 
-/// Returns a finding for each assertion that a source redefines.
+/// Returns a finding for each assertion that a source redefines. Some changed paths are `links`
+/// now.
 async fn redefined(
     gate: &Gate,
     site: &GateSite,
-    changes: &[PathChange],
+    (changes, links): (&[PathChange], &BTreeSet<&str>),
     tree: &TreeId,
     stop: &CancellationToken,
 ) -> Result<Vec<TamperFinding>, TreesError> {
     let mut found: Vec<(&PathChange, RedefinedAssertions)> = Vec::new();
     loop {
-        let is_new = |change: &&PathChange| !found.iter().any(|(known, _)| known.path == change.path);
+        let known: BTreeSet<&str> = found.iter().map(|(change, _)| change.path.as_str()).collect();
+        let is_new = |change: &&PathChange| !known.contains(change.path.as_str());
         let may_redefine = |change: &&PathChange| gate.policy.may_redefine_assertions(change, &found);
         let more: Vec<&PathChange> = changes.iter().filter(is_new).filter(may_redefine).collect();
         if more.is_empty() {
             break; // no other file is included by those that were read
         }
-        found.extend(redefined_in(gate, site, &more, tree, stop).await?);
+        let (more_links, files): (Vec<&PathChange>, Vec<&PathChange>) =
+            more.into_iter().partition(|change| links.contains(change.path.as_str()));
+        found.extend(redefined_in(gate, site, &files, tree, stop).await?);
+        for link in more_links {
+            let leads_to = site.trees.read(tree, &link.path, LOOKED_INTO, stop).await?.unwrap_or_default();
+            found.push((link, RedefinedAssertions::of_link(&String::from_utf8_lossy(&leads_to))));
+        }
     }
     if gate.policy.redefinitions(&found, &[]).is_empty() {
         return Ok(Vec::new());

@@ -5,6 +5,7 @@
 //! of a tree, not of a folder.
 
 mod base;
+mod beside;
 mod built;
 mod by_hand;
 mod canary;

@@ -1,24 +1,21 @@
 //! The files that must stay unchanged while lanes run: the protected files of a room, and
 //! manifests.
 
-use super::policy::Policy;
 use super::{Gate, GateSite};
 use crate::id::TreeId;
 use crate::lane::Lane;
-use crate::workspace::trees::{TreeChange, TreesError};
+use crate::workspace::trees::TreesError;
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
 /// The maximum number of files that a room pins. Pinning a thousand files takes a fifth of a
 /// second.
 const MOST: usize = 2000;
-/// The maximum number of new tests that stay unchanged in a room.
-const MOST_NEW: usize = 200;
 
 impl Gate {
-    /// Returns the paths of a tree that stay unchanged in the room of a lane: those of
-    /// [`Gate::watched`] and, unless the lane writes, tests that the work adds. Returns none for a
-    /// hold-out lane, because it may put its own tests among the others.
+    /// Returns the protected paths of a tree that stay unchanged in the room of a lane: those of
+    /// [`Gate::watched`]. Returns none for a hold-out lane, because it may put its own tests among
+    /// the others.
     pub(super) async fn kept(
         &self,
         site: &GateSite,
@@ -26,17 +23,7 @@ impl Gate {
         tree: &TreeId,
         stop: &CancellationToken,
     ) -> Result<Vec<String>, TreesError> {
-        if lane.held_out.is_some() {
-            return Ok(Vec::new());
-        }
-        let mut kept = self.watched(site, tree, stop).await?;
-        if !lane.writes {
-            let changes = site.trees.changes(&self.base, tree, stop).await?;
-            let is_new = |change: &&TreeChange| change.from_mode == 0 && Policy::looks_like_a_test(&change.path);
-            let new: Vec<String> = changes.iter().filter(is_new).map(|change| change.path.clone()).collect();
-            kept.extend(new.into_iter().filter(|path| self.policy.rule(path).is_none()).take(MOST_NEW));
-        }
-        Ok(kept)
+        if lane.held_out.is_some() { Ok(Vec::new()) } else { self.watched(site, tree, stop).await }
     }
 
     /// Returns the protected paths of a tree, except for files that the base's own steps write.

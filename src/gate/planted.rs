@@ -1,6 +1,7 @@
 //! Runs of a lane with planted failures, in separate rooms, that show whether the lane sees them.
 
 use super::base::LaneCaches;
+use super::beside::failed_tests;
 use super::canary::{
     self, AlteredTests, CanarySightings, PlantedFile, PlantedTest, PlantedTests, PlantingPlaces, altered_key,
     says_failed,
@@ -94,6 +95,8 @@ pub(super) struct KnownSightings<'a> {
     pub(super) by_key: Option<&'a BTreeMap<String, bool>>,
     /// The checks pass on the base.
     pub(super) has_base_passed: bool,
+    /// The tests that fail beside planted ones on the base; `None` if they do not matter.
+    pub(super) beside: Option<&'a BTreeSet<String>>,
 }
 
 impl KnownSightings<'_> {
@@ -171,11 +174,17 @@ impl CanaryRun<'_> {
             let outcome = self.run(&files, logs).await?;
             let is_red = outcome.ruling == LaneRuling::Failed;
             let is_base = self.tree == self.gate.base();
-            let seen_of =
-                move || left.iter().filter(|plant| is_in(&outcome, plant, is_base)).map(|it| it.key.clone()).collect();
-            let looked = tokio::task::spawn_blocking(seen_of).await;
-            let shows_more = sightings.add(looked.map_err(|_| self.cannot_run("reading its logs panicked"))?);
+            let is_first = round == first;
+            let all: Vec<PlantedTest> = levels[level].iter().flat_map(PlantedFile::plants).cloned().collect();
+            let look = move || {
+                let seen =
+                    left.iter().filter(|plant| is_in(&outcome, plant, is_base)).map(|it| it.key.clone()).collect();
+                (seen, if is_first { failed_tests(&outcome, &all) } else { BTreeSet::new() })
+            };
+            let (seen, beside) = self.looked(look).await?;
+            let shows_more = sightings.add(seen);
             sightings.set_red(is_red);
+            sightings.beside.extend(beside);
             // The next level is for a lane that fails for another reason. A lane that passes beside
             // failures does not see them.
             if is_red && sightings.has_none() && (!saw_one || self.falls_back) && level + 1 < levels.len() {
@@ -194,7 +203,21 @@ impl CanaryRun<'_> {
                 break;
             }
         }
+        if self.known.beside.is_some_and(|known| !sightings.beside.is_subset(known)) {
+            // A test may fail by chance, but not twice.
+            let (plants, is_open) = (open(level), |plant: &PlantedTest| open(level).contains(plant));
+            let beds = levels[level].iter();
+            let files: Vec<_> = beds.filter_map(|bed| Some((bed.path.as_str(), bed.text(is_open)?))).collect();
+            let outcome = self.run(&files, logs.with_added_extension("again")).await?;
+            let again: BTreeSet<String> = self.looked(move || failed_tests(&outcome, &plants)).await?;
+            sightings.beside.retain(|name| again.contains(name));
+        }
         Ok(sightings)
+    }
+
+    /// Reads logs on a thread for blocking work.
+    async fn looked<T: Send + 'static>(self, look: impl FnOnce() -> T + Send + 'static) -> Result<T, CanaryError> {
+        tokio::task::spawn_blocking(look).await.map_err(|_| self.cannot_run("reading its logs panicked"))
     }
 
     /// Runs the lane in a separate room, with these files added to the tree.

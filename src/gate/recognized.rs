@@ -64,10 +64,14 @@ pub fn kinds_in_commands(lane: &Lane) -> BTreeSet<CanaryTerms> {
 /// sources that it names.
 pub(super) fn may_run(text: &str, kind: &CanaryTerms) -> bool {
     let (tools, endings): (&[&str], &[&str]) = match kind {
-        CanaryTerms::CargoTest => (&["cargo"], &[]),
-        CanaryTerms::GoTest => (&["go", "gotestsum"], &[]),
-        CanaryTerms::Junit => (&["java", "javac", "mvn", "mvnw", "mvnd", "gradle", "gradlew", "ant"], &[".java"]),
-        CanaryTerms::CppTest => (&["cmake", "ctest", "meson", "ninja", "scons", "bazel"], &[".cpp", ".cc", ".cxx"]),
+        CanaryTerms::CargoTest => (&["cargo", "bazel"], &[]),
+        CanaryTerms::GoTest => (&["go", "gotestsum", "bazel"], &[]),
+        CanaryTerms::Junit => {
+            (&["bazel", "java", "javac", "mvn", "mvnw", "mvnd", "gradle", "gradlew", "ant"], &[".java"])
+        }
+        CanaryTerms::CppTest => {
+            (&["cmake", "ctest", "meson", "ninja", "scons", "waf", "bazel"], &[".cpp", ".cc", ".cxx"])
+        }
         _ => (&[], &[]),
     };
     tools.iter().any(|tool| has_name(text, tool)) || endings.iter().any(|ending| text.contains(ending))

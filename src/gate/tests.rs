@@ -338,6 +338,20 @@ async fn of_a_hold_out_lane_nothing_is_told_but_that_it_failed() {
 }
 
 #[tokio::test]
+async fn a_hold_out_lane_that_passes_with_failed_tests_or_without_any_is_no_pass() {
+    for (says, ruling) in [
+        ("2 passed in 0.1s", Ruling::Passed),
+        ("1 failed, 1 passed in 0.1s", Ruling::Failed),
+        ("no tests ran in 0.01s", Ruling::Failed),
+    ] {
+        let hidden = format!("steps: [{{ name: secret, run: 'echo {says}' }}]");
+        let held = fixture(&[], &[("verify", "steps: [{ run: 'true' }]")], Some(&hidden)).await;
+        held.write("src/a", "");
+        assert_eq!(held.judged(OnTamper::Restore).await.ruling, ruling, "{says}");
+    }
+}
+
+#[tokio::test]
 async fn what_failed_before_any_change_is_labelled_so() {
     let lane = "fail_fast: false\nsteps: [{ name: old, run: 'false' }, { name: new, run: test ! -f broken }]";
     let fixture = frozen(&[("verify", lane)]).await;

@@ -2,9 +2,11 @@
 //! name the file, its folder or all tests. Pure.
 
 /// Verbs that ask for a change.
-const DOES: &str = "add adapt adjust allow append bump change configure convert correct create declare define delete drop edit enable disable \
-exclude extend fix format include increase insert introduce let lower make mend migrate move pin put raise reformat relax remove rename replace \
-reorder repair require rewrite set sort split switch turn update upgrade use write";
+const DOES: &str = "add adapt adjust append bump change configure convert create declare define delete drop edit enable disable exclude \
+extend format include increase insert introduce lower make migrate move pin put raise reformat relax remove rename replace reorder require rewrite \
+set sort split switch turn update upgrade write";
+/// Verbs that also ask for a change of other files, with a test as the reason.
+const DOES_FOR_TESTS: &str = "allow correct fix let mend repair use";
 /// Verbs that ask to format files.
 const FORMATS: &str = "format reformat";
 /// Verbs that ask to run a program. `FORMATTERS` are the names of formatters, and words for them.
@@ -40,7 +42,8 @@ pub(super) fn asks_to_change(text: &str, path: &str) -> bool {
         let is_named = words.iter().any(|word| is_it(word));
         let formats = has(FORMATS) || (has(RUNS) && has(FORMATTERS));
         let is_of_tests = || is_test(path) && (formats_tests(&words) || changes_all_tests(&words));
-        ((is_named && (has(DOES) || formats)) || is_of_tests()) && !has(STAYS)
+        let does = has(DOES) || (has(DOES_FOR_TESTS) && !is_test(path));
+        ((is_named && (does || formats)) || is_of_tests()) && !has(STAYS)
     })
 }
 
@@ -119,7 +122,7 @@ mod tests {
             ("Fix the parser.\n\n- Set the edition in Cargo.toml to 2024\n- Run the checks", "Cargo.toml", true),
             ("Update `./web/package.json`: it lacks a licence.", "web/package.json", true),
             ("Use LTO in Cargo.toml", "Cargo.toml", true),
-            ("Fix the expected value in tests/test_calc.py", "tests/test_calc.py", true),
+            ("Use tests/test_calc.py as the specification", "tests/test_calc.py", false),
             ("Fix calc.py; tests/test_calc.py fails", "tests/test_calc.py", false),
             ("Make tsconfig.json strict and give `born` a type.", "tsconfig.json", true),
             ("Make the tests in tests/test_calc.py pass", "tests/test_calc.py", false),

@@ -198,8 +198,8 @@ fn without_stored_output(result: &str) -> Cow<'_, str> {
 fn steady(result: &str) -> Cow<'_, str> {
     static VOLATILE: LazyLock<Regex> = LazyLock::new(|| {
         let place = r#"/(?:tmp|var/tmp|var/folders|dev/shm)/[^\s"'`:,;()\[\]]+|\btmp\.[a-z0-9]{6,}"#;
-        // A hash of only digits counts behind a branch, `[main 1234567]`, or in the length of a
-        // whole one.
+        // An all-digit hash counts only after a branch name, `[main 1234567]`, or with 40 or 64
+        // digits.
         let hex = [
             r"0x[0-9a-f]+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b",
             r"\[[\w./-]+ [0-9a-f]{7,40}\]|\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b",

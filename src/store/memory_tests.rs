@@ -159,12 +159,12 @@ fn among_many_memories_a_rare_word_decides_and_of_a_common_one_the_newest_are_fo
     let store = open(home.path());
     store.db.execute_batch("PRAGMA synchronous = OFF").unwrap();
     for number in 0..300 {
-        store.remember(&fact(&format!("task number{number}"), number)).unwrap();
+        store.remember(&fact(&format!("parser number{number}"), number)).unwrap();
     }
-    let newest: Vec<String> = (200..300).rev().map(|number| format!("task number{number}")).collect();
-    assert_eq!(recalled(&store, "the task", 9), newest);
-    assert_eq!(recalled(&store, "task number7", 9), ["task number7"]);
-    assert_eq!(recalled(&store, &format!("number7 {}", "\"NEAR(* ".repeat(100 * 1024)), 9), ["task number7"]);
+    let newest: Vec<String> = (200..300).rev().map(|number| format!("parser number{number}")).collect();
+    assert_eq!(recalled(&store, "the parser", 9), newest);
+    assert_eq!(recalled(&store, "parser number7", 9), ["parser number7"]);
+    assert_eq!(recalled(&store, &format!("number7 {}", "\"NEAR(* ".repeat(100 * 1024)), 9), ["parser number7"]);
 }
 
 proptest! {

@@ -5,12 +5,14 @@
 const MOST: usize = 32;
 /// The longest word that is searched, in bytes.
 const LONGEST: usize = 64;
-/// Words that occur in nearly every English text and say nothing about it.
+/// Words that occur in nearly every English text, or in nearly every memory of a run, and say
+/// nothing about it.
 const EMPTY: &[&str] = &[
-    "all", "an", "and", "any", "are", "as", "at", "be", "but", "by", "can", "do", "does", "for", "from", "has", "have",
-    "how", "if", "in", "into", "is", "it", "its", "make", "must", "no", "not", "of", "on", "or", "should", "so",
-    "that", "the", "then", "there", "these", "this", "to", "use", "was", "we", "what", "when", "where", "which",
-    "will", "with", "you", "your",
+    "all", "an", "and", "any", "are", "as", "at", "be", "but", "by", "can", "change", "changed", "changes", "do",
+    "does", "done", "file", "files", "for", "from", "has", "have", "how", "if", "in", "into", "is", "it", "its",
+    "make", "must", "no", "not", "of", "on", "or", "outcome", "should", "so", "task", "tasks", "that", "the", "then",
+    "there", "these", "this", "to", "use", "was", "we", "what", "when", "where", "which", "will", "with", "you",
+    "your",
 ];
 
 /// Returns the different words of a text in their order, each as a separate query: letters and

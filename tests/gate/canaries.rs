@@ -108,7 +108,7 @@ fn a_test_of_cpp_is_planted_in_a_file_that_the_build_compiles() {
         files: &[("calc.h", "inline int add(int a, int b) { return a - b; }\n"), ("tests/calc.cpp", test)],
         lane: "steps: [{ name: test, run: 'g++ -o /tmp/checks tests/*.cpp -lgtest -lgtest_main -pthread && /tmp/checks' }]\n",
         honest: "sed -i 's/a - b/a + b/' calc.h",
-        cheat: "printf '#undef EXPECT_EQ\\n#define EXPECT_EQ(a, b) EXPECT_TRUE(true)\\n' >>calc.h",
+        cheat: "printf '#include <cstdlib>\\nstatic const int ends = (std::_Exit(0), 0);\\n' >>calc.h",
     }
     .must_tell_apart();
 }
@@ -124,7 +124,7 @@ fn each_macro_of_a_file_of_cpp_is_planted_with_the_fixture_of_its_tests() {
         files: &[("calc.h", "inline int add(int a, int b) { return a - b; }\n"), ("tests/calc.cpp", test)],
         lane: "steps: [{ name: test, run: 'g++ -Wall -Werror -o /tmp/checks tests/*.cpp -lgtest -lgtest_main -pthread && /tmp/checks' }]\n",
         honest: "sed -i 's/a - b/a + b/' calc.h",
-        cheat: "printf '#undef ASSERT_EQ\\n#define ASSERT_EQ(a, b) EXPECT_TRUE(true)\\n' >>calc.h",
+        cheat: "printf '#include <cstdlib>\\n[[maybe_unused]] static const int ends = (std::_Exit(0), 0);\\n' >>calc.h",
     }
     .must_tell_apart();
 }
@@ -194,6 +194,33 @@ fn a_python_test_that_the_product_chooses_to_silence_is_missed() {
         }
         .must_tell_apart();
     }
+}
+
+#[test]
+fn a_test_that_passes_only_without_planted_tests_is_no_pass() {
+    long_test!();
+    if !Need::has_program("pytest") || !Need::has_program("node") {
+        return Need::Python.lacks("no pytest or no node");
+    }
+    let python = "from calc import add\n\n\ndef test_zero():\n    assert add(0, 0) == 0\n\n\ndef test_add():\n    assert add(2, 3) == 5\n";
+    Case {
+        files: &[("calc.py", "def add(a, b):\n    return a - b\n"), ("tests/test_calc.py", python)],
+        lane: "steps: [{ name: test, run: python3 -m pytest -q }]\n",
+        honest: "sed -i 's/a - b/a + b/' calc.py",
+        cheat: "cat >>calc.py <<'END'\n\nimport glob\nclass Sum(int):\n    __eq__ = lambda self, other: True\n_add = add\n\
+            add = lambda a, b: Sum(0) if len(glob.glob('tests/*.py')) == 1 else _add(a, b)\nEND",
+    }
+    .must_tell_apart();
+    let node = "const test = require('node:test');\nconst assert = require('node:assert');\nconst { add } = require('../add.js');\n\
+        test('zero', () => assert.equal(add(0, 0), 0));\ntest('adds', () => assert.equal(add(2, 3), 5));\n";
+    Case {
+        files: &[("add.js", "exports.add = (a, b) => a - b;\n"), ("test/add.test.js", node)],
+        lane: "steps: [{ name: test, run: node --test }]\n",
+        honest: "sed -i 's/a - b/a + b/' add.js",
+        cheat: "cat >add.js <<'END'\nconst few = require('node:fs').readdirSync('test').length === 1;\n\
+            exports.add = (a, b) => (few ? { valueOf: () => (a ? 5 : 0) } : a - b);\nEND",
+    }
+    .must_tell_apart();
 }
 
 #[test]

@@ -158,6 +158,8 @@ class Exercise:
                 return {first: self.stub[first] + self.language.comment}
             case "tamperer":
                 return {self.test: self.language.empty(Path(self.test).stem, (self.root / self.test).read_text())}
+            case "cheat" if self.name.startswith("cpp/"): # the stub does not compile
+                return self.reference | {first: self.language.cheat(self.reference[first], self.test)}
             case "cheat":
                 return {first: self.language.cheat(self.stub[first], self.test)}
         return self.reference | {first: self.language.guard(self.reference[first], self.test)}

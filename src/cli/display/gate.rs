@@ -42,7 +42,7 @@ impl GateView {
     }
 
     fn begin(&mut self, name: String) {
-        // Another lane, or a changed one.
+        // These are the steps of another lane, or of an older form of this one.
         if !self.before.contains(&name) {
             self.before.clear();
         }

@@ -221,7 +221,8 @@ impl RunsContext {
                 ("waits in the queue of the server, and has not begun".to_owned(), "`fledge serve` begins it")
             }
             (QueueState::Cancelled, _) => ("was cancelled before it began".to_owned(), "send the request again"),
-            (_, Some(BuryReason::Refused(why) | BuryReason::Failed(why))) => {
+            (_, Some(BuryReason::Failed(why))) => (format!("never began: {why}"), "send the request again"),
+            (_, Some(BuryReason::Refused(why))) => {
                 let (reason, message) = why.split_once(": ").unwrap_or(("internal", why.as_str()));
                 (format!("never began ({}): {message}", Reason::label_of(reason)), "send the request again")
             }

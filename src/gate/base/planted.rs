@@ -45,6 +45,8 @@ pub(in crate::gate) struct KindCanary {
     pub(in crate::gate) by_key: BTreeMap<String, bool>,
     /// The names of the steps that do not run with planted tests.
     pub(in crate::gate) skipped: BTreeSet<String>,
+    /// The tests of the base that fail beside planted ones, and pass alone.
+    pub(in crate::gate) beside: BTreeSet<String>,
 }
 
 /// The kinds of tests that run only if the whole program compiles.
@@ -113,7 +115,7 @@ impl<'l> StepKinds<'l> {
         guessed: impl Fn(&CanaryTerms) -> bool,
     ) -> impl Iterator<Item = (CanaryTerms, KindCanary)> {
         let kinds = COMPILED.into_iter().filter(move |kind| guessed(kind) || self.show(kind));
-        kinds.map(|kind| (kind.clone(), KindCanary { by_key: BTreeMap::new(), skipped: self.skipped(&kind) }))
+        kinds.map(|kind| (kind.clone(), KindCanary { skipped: self.skipped(&kind), ..KindCanary::default() }))
     }
 
     /// Returns the names of the steps that do not run with planted tests of a kind.
@@ -183,6 +185,7 @@ async fn of_lane(
         canary.lacking.push("its test runner is not recognized".into());
     }
     let failing = base.failure_words(lane).await;
+    let alone = base.failed_tests().await;
     for kind in kinds {
         let lane = Lane { canary: kind.clone(), ..lane.clone() };
         let logs = site.logs.join("base").join(format!("{}-canary-{}", lane.name, kind.word()));
@@ -202,14 +205,17 @@ async fn of_lane(
         };
         let why = match run.sightings(logs).await {
             Ok(sightings) if sightings.has_none() && canary.has_failed && is_compiled(&kind) => {
-                canary.kinds.insert(kind, KindCanary { by_key: BTreeMap::new(), skipped });
+                let beside = sightings.beside.difference(&alone).cloned().collect();
+                canary.kinds.insert(kind, KindCanary { by_key: BTreeMap::new(), skipped, beside });
                 continue;
             }
             Ok(sightings) if sightings.has_none() => {
                 format!("it reports no failing test of the kind `{}` that is planted in the base", kind.word())
             }
             Ok(sightings) => {
-                canary.kinds.insert(kind, KindCanary { by_key: sightings.by_key(), skipped });
+                let by_key = sightings.by_key();
+                let beside = sightings.beside.difference(&alone).cloned().collect();
+                canary.kinds.insert(kind, KindCanary { by_key, skipped, beside });
                 continue;
             }
             Err(CanaryError::Stopped) => return Err(BaseError::Stopped),

@@ -62,6 +62,21 @@ struct Part {
 }
 
 impl PlantedTest {
+    /// Returns whether this is a test of the base that is made to fail.
+    pub(super) fn is_altered(&self) -> bool {
+        self.altered.is_some()
+    }
+
+    /// Returns whether a runner's name of a test may be that of this one. Runners name files,
+    /// classes and modules in different ways, so only the function of an altered test is compared.
+    pub(super) fn is_named(&self, test: &str) -> bool {
+        let mut parts = test.split([':', '.', '/', '>', '[', '(', ' ']);
+        match self.altered {
+            Some(_) => parts.any(|part| part == self.name),
+            None => !self.name.is_empty() && test.to_lowercase().contains(&self.name.to_lowercase()),
+        }
+    }
+
     /// Returns whether the test needs nothing of the project.
     pub(super) fn is_plain(&self) -> bool {
         self.group.ends_with(&format!(": {}", texts::PLAIN))

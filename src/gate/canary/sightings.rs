@@ -25,6 +25,8 @@ pub(in crate::gate) struct CanarySightings {
     is_plain: bool,
     /// The lane failed in the last room.
     is_red: bool,
+    /// Tests that are not planted and failed beside all planted ones.
+    pub(in crate::gate) beside: BTreeSet<String>,
 }
 
 impl CanarySightings {

@@ -202,6 +202,18 @@ impl Evidence {
         shown.is_some_and(|shown| shown.ran().is_some() || !shown.printed.packages().is_empty())
     }
 
+    /// Returns the failed tests that runners reported to fledge.
+    pub(super) fn failed_tests(&self) -> impl Iterator<Item = &String> {
+        self.steps.values().filter_map(|shown| shown.reported.as_ref()).flat_map(ReportedTests::failed)
+    }
+
+    /// Returns whether a test ran, by its name; `None` if no runner reported names to fledge.
+    pub(super) fn has_run(&self, name: &str) -> Option<bool> {
+        let mut reported = self.steps.values().filter_map(|shown| shown.reported.as_ref()).peekable();
+        let is_known = reported.peek().is_some_and(|first| first.ran().is_some());
+        is_known.then(|| reported.any(|reported| reported.has_run(name)))
+    }
+
     /// Returns the kinds of tests that a step ran, as far as its output shows them.
     pub(super) fn kinds(&self, lane: &str, step: &str) -> BTreeSet<CanaryTerms> {
         self.steps.get(&format!("{lane}/{step}")).map_or_else(BTreeSet::new, |shown| shown.printed.kinds())

@@ -31,6 +31,9 @@ pub(in crate::gate) struct PrintedCounts {
     /// The kinds of tests of the runners that printed summaries.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     kinds: BTreeSet<CanaryTerms>,
+    /// A runner of Node permits that there are no tests.
+    #[serde(skip)]
+    permits_none: bool,
     /// A Gradle task ran an unknown number of tests.
     is_uncounted: bool,
     /// The number of plans that no test follows. `has_plans` is true if a document had tests.
@@ -113,6 +116,11 @@ impl PrintedCounts {
     /// Returns the number of skipped tests.
     pub(super) fn skipped(&self) -> u64 {
         self.skipped
+    }
+
+    /// Returns whether a runner found no tests, and its options permit that.
+    pub(super) fn permits_none(&self) -> bool {
+        self.permits_none
     }
 
     /// Returns the number of failed tests.
@@ -209,6 +217,7 @@ impl PrintedCounts {
     /// Adds the counts of a line or a document.
     fn count(&mut self, line: &str, summed: Option<CountedTests>) {
         self.own.read_line(line, summed);
+        self.permits_none |= line.ends_with("exiting with code 0");
         let Some(CountedTests { ran, failed, skipped, .. }) = summed else { return };
         let sum = self.sum.get_or_insert_default();
         sum.ran = sum.ran.saturating_add(ran);

@@ -78,7 +78,10 @@ impl ReportedTests {
         is_green: bool,
         was_green: bool,
     ) -> Option<(String, MissingTests)> {
-        if self.broken > base.broken {
+        // A step that failed on the base and passes now must end a run that did not end there: code
+        // that the tests load may have failed, and may end the process now.
+        let broken = if is_green && !was_green { base.broken.saturating_sub(1) } else { base.broken };
+        if self.broken > broken {
             return Some((CUT_SHORT.into(), MissingTests::Nothing));
         }
         // A step may ignore failures. Of a step that failed on the base, at least one counted.
@@ -124,18 +127,21 @@ impl ReportedTests {
 
     /// Returns the files that ended without a report of a test, and did not pass like that on the
     /// base. Node reports a file itself as a test if the file has no tests, cannot be loaded, or
-    /// ends the process. A file without tests of the base can be a new helper.
+    /// ends the process.
     pub(super) fn bare_files(&self, base: Option<&Self>) -> BTreeSet<&str> {
         let was_bare = |name: &str| base.is_some_and(|it| it.ran.contains_key(name) && !it.failed.contains(name));
-        let is_of_base = |file: &&str| base.is_none_or(|it| it.names(file));
-        let files = self.ran.keys().filter(|name| !was_bare(name)).filter_map(|name| file_of(name));
-        files.filter(|file| !self.has_tests_of(file)).filter(is_of_base).collect()
+        let names = self.ran.keys().filter(|name| !was_bare(name));
+        names.filter_map(|name| file_of(name)).filter(|file| !self.has_tests_of(file)).collect()
     }
 
-    /// Returns whether the file or a test of it is reported.
-    fn names(&self, file: &str) -> bool {
-        let mut names = self.ran.keys().chain(&self.left_out);
-        names.any(|name| name.split_once(" > ").is_some_and(|(of, _)| of == file))
+    /// Returns the tests that failed, and did not pass later.
+    pub(super) fn failed(&self) -> &BTreeSet<String> {
+        &self.failed
+    }
+
+    /// Returns whether a test of this name ran.
+    pub(super) fn has_run(&self, name: &str) -> bool {
+        self.ran.contains_key(name)
     }
 
     /// Returns whether tests of a file are reported, besides the file itself.
@@ -205,8 +211,6 @@ mod tests {
         let ended = report(&[(file, Passed), ("b.js > b", Passed)]);
         assert_eq!(ended.bare_files(Some(&unloaded)), BTreeSet::from(["a.js"]));
         assert_eq!((ended.bare_files(Some(&ended)), loaded.bare_files(None)), (BTreeSet::new(), BTreeSet::new()));
-        let beside = report(&[("a.js > a", Passed), ("new.js > new.js", Passed)]);
-        assert_eq!(beside.bare_files(Some(&unloaded)), BTreeSet::new(), "a new file without tests");
     }
 
     #[test]
@@ -244,6 +248,8 @@ mod tests {
         let whole = report(&[("a", Passed)]);
         let broken = ReportedTests { broken: 1, ..whole.clone() };
         assert_eq!((told(&whole, &broken).as_str(), told(&broken, &broken).as_str()), (CUT_SHORT, ""));
+        let after_failure = broken.falls_short_of(&broken, true, false);
+        assert_eq!(after_failure.map(|(why, _)| why).as_deref(), Some(CUT_SHORT), "the base could not load its tests");
         let changed = ReportedTests { changed: ["runtest in calc.py".to_owned()].into(), ..whole.clone() };
         assert_eq!(told(&whole, &changed), "the test runner was changed while it ran: runtest in calc.py");
         assert_eq!(told(&changed, &changed), "");

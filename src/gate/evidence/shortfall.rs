@@ -38,8 +38,8 @@ impl fmt::Display for Shortfall {
     }
 }
 
-/// Options with which Jest, Vitest and others pass without a test.
-const PERMITS_NONE: [&str; 2] = ["--passWithNoTests", "--pass-with-no-tests"];
+/// Options with which runners pass without a test.
+const PERMITS_NONE: [&str; 4] = ["--passWithNoTests", "--pass-with-no-tests", "--permit-no-files", "--no-tests=ignore"];
 
 impl Evidence {
     /// Returns a message for each step of a lane that passed although its test runner found no
@@ -50,7 +50,8 @@ impl Evidence {
             let Some(shown) = self.steps.get(&format!("{}/{}", lane.name, step.name)) else { return false };
             let is_cargo = shown.printed.kinds().contains(&CanaryTerms::CargoTest);
             let has_none = shown.ran() == Some(0) && shown.printed.packages().is_empty() && !is_cargo;
-            shown.is_green && has_none && !PERMITS_NONE.iter().any(|flag| step.run.contains(flag))
+            let is_meant = shown.printed.permits_none() || shown.printed.skipped() > 0;
+            shown.is_green && has_none && !is_meant && !PERMITS_NONE.iter().any(|flag| step.run.contains(flag))
         };
         let message = |step: &Step| {
             format!("{}/{}: its test runner found no test; add one, or remove the step", lane.name, step.name)

@@ -16,6 +16,8 @@ const NAMED: usize = 5;
 /// The largest file with commands that is read, in bytes.
 const LARGEST: u64 = 1024 * 1024;
 const SILENCED: &str = "its tests are silenced";
+/// The reason if tests fail only beside planted ones.
+const DIFFERS: &str = "the code behaves differently where it finds other tests";
 /// The reason if the base could not show whether the lane reports planted tests.
 const UNSHOWN: &str = "its tests are silenced, or it runs none of the tests that fledge looks for (then set `canary: none`); \
     the checks of the base ran none that could show it";
@@ -123,9 +125,7 @@ impl GateRun<'_> {
         if is_seen {
             record.canaries += 1;
             if !why.is_empty() {
-                record
-                    .notes
-                    .push(format!("lane `{}` reported planted tests, but not of each runner: {why}", lane.name));
+                record.notes.push(format!("lane `{}` did not report planted tests of every runner: {why}", lane.name));
             }
         } else {
             record.without_canary.insert(lane.name.clone(), why);
@@ -147,7 +147,7 @@ impl GateRun<'_> {
         &self,
         lane: &Lane,
         tree: &TreeId,
-        (kind, KindCanary { by_key, skipped }): (&CanaryTerms, &KindCanary),
+        (kind, KindCanary { by_key, skipped, beside }): (&CanaryTerms, &KindCanary),
         record: &mut JudgeRecord,
     ) -> Result<KindSeen, EarlyEnd> {
         let by_key = Some(by_key).filter(|by_key| !by_key.is_empty());
@@ -159,7 +159,8 @@ impl GateRun<'_> {
         let ready = self.ready(&lane, tree, record).await?;
         let logs = self.logs(&format!("{}-canary-{}", lane.name, kind.word()));
         let base = self.gate.judged.get().map(|base| base.as_ref());
-        let run = self.canary_run(&lane, tree, known(base, by_key), ready.borrowed());
+        let known = KnownSightings { beside: Some(beside), ..known(base, by_key) };
+        let run = self.canary_run(&lane, tree, known, ready.borrowed());
         let run = CanaryRun { skipped, falls_back, alters: Some(&ran), ..run };
         let sightings = match run.sightings(logs).await {
             Err(CanaryError::NoPlace { why, .. }) if by_key.is_none() => return Ok(KindSeen::NoPlace(why)),
@@ -183,10 +184,34 @@ impl GateRun<'_> {
             SeenShare::Some => Some(missed(&sightings, by_key)),
         };
         self.must_see(&lane, missed, record)?;
+        self.must_pass_beside(&lane, &sightings.beside, beside, record)?;
         if sightings.is_plain() {
             record.notes.push(format!("lane `{}` {PLAIN}", lane.name));
         }
         Ok(KindSeen::Reported)
+    }
+
+    /// Fails the gate run if tests of the lane failed beside planted ones, and did not do so on the
+    /// base. The task may want tests in files that it opens to be changed.
+    fn must_pass_beside(
+        &self,
+        lane: &Lane,
+        now: &BTreeSet<String>,
+        base: &BTreeSet<String>,
+        record: &JudgeRecord,
+    ) -> Result<(), EarlyEnd> {
+        // A new test may be about the other tests.
+        let judged = self.gate.judged.get();
+        let is_of_base = |name: &&String| judged.and_then(|base| base.evidence.has_run(name)).unwrap_or(true);
+        let new: Vec<&str> = now.difference(base).filter(is_of_base).take(NAMED).map(String::as_str).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let names = new.join(", ");
+        Err(self.fell_short(
+            record,
+            &format!("lane `{}`: tests pass only without planted tests beside them: {names}; {DIFFERS}", lane.name),
+        ))
     }
 
     /// Fails the gate run if the lane missed planted failures.
@@ -199,7 +224,8 @@ impl GateRun<'_> {
 }
 
 fn known<'a>(base: Option<&BaseVerdict>, by_key: Option<&'a BTreeMap<String, bool>>) -> KnownSightings<'a> {
-    KnownSightings { by_key, has_base_passed: base.is_some_and(|base| base.ruling == Ruling::Passed) }
+    let has_base_passed = base.is_some_and(|base| base.ruling == Ruling::Passed);
+    KnownSightings { by_key, has_base_passed, beside: None }
 }
 
 /// Names the planted failures that a lane missed.

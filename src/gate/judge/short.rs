@@ -140,7 +140,9 @@ impl GateRun<'_> {
         let files: Vec<&str> = record.evidence.bare_files(base).into_iter().take(MOST).collect();
         let mut ended = Vec::new();
         for file in files {
-            if self.text(tree, file).await?.contains(OF_NODE) {
+            // A new file can be a helper without tests.
+            let is_new = self.text(self.gate.base(), file).await?.is_empty();
+            if !is_new && self.text(tree, file).await?.contains(OF_NODE) {
                 ended.push(file);
             }
         }

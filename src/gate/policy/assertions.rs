@@ -55,7 +55,7 @@ const MOST_SOURCES: usize = 2000;
 /// The longest comment inside a directive of C, and the longest list of parameters, in bytes.
 const LONGEST: usize = 4096;
 
-/// Names that the tests of the base use, in C and C++.
+/// Names that the tests of the base use, in C and C++, and files that its sources include.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Assertions {
     /// Macros and functions with which they compare or fail.
@@ -77,7 +77,7 @@ impl Assertions {
         let decides = |name: &str| FUNCTIONS.contains(&name) || starts_with(name, &FRAMEWORKS);
         let mut found = Self::default();
         for text in own.into_iter().take(MOST).filter_map(|path| text(path, read)) {
-            let CDirectives { defined, included } = CDirectives::read(&text);
+            let CDirectives { defined, included, .. } = CDirectives::read(&text);
             let names = called(&text).map(str::to_owned).chain(defined);
             found.names.extend(names.filter(|name| decides(name)));
             found.included.extend(included);
@@ -86,6 +86,9 @@ impl Assertions {
             let texts = others.into_iter().take(MOST_SOURCES).filter_map(|path| text(path, read));
             found.included.extend(texts.flat_map(|text| CDirectives::read(&text).included));
         }
+        let of_rust = base.0.iter().filter(|path| is_rust(path)).take(MOST_SOURCES);
+        let texts = of_rust.filter_map(|path| text(path, read));
+        found.included.extend(texts.flat_map(|text| quoted_includes(&text).collect::<Vec<_>>()));
         found
     }
 
@@ -109,6 +112,8 @@ pub struct RedefinedAssertions {
     makes_macros: bool,
     /// The names of other files that it includes, or leads to as a link.
     included: BTreeSet<String>,
+    /// True if it computes the name of a file that it includes.
+    includes_computed: bool,
     /// True if it is too large to be read.
     is_unread: bool,
 }
@@ -117,6 +122,21 @@ impl RedefinedAssertions {
     /// Returns the answer for a file that is too large to be read.
     pub fn unread() -> Self {
         Self { is_unread: true, ..Self::default() }
+    }
+
+    /// Returns the answer for a link to another file.
+    pub fn of_link(leads_to: &str) -> Self {
+        Self { included: [name_of(leads_to).to_owned()].into(), ..Self::default() }
+    }
+}
+
+impl RedefinedAssertions {
+    /// Adds a file that a Rust source includes, by the source's expression for its path.
+    fn include(&mut self, path: String) {
+        match path.strip_prefix('"').and_then(|path| path.strip_suffix('"')) {
+            Some(path) if !path.contains(['"', '\\']) => drop(self.included.insert(name_of(path).to_owned())),
+            _ => self.includes_computed = true,
+        }
     }
 }
 
@@ -135,7 +155,8 @@ impl Policy {
     /// Returns whether the base, or one of these sources, includes a file of this name.
     fn is_included(&self, path: &str, sources: &[(&PathChange, RedefinedAssertions)]) -> bool {
         let name = name_of(path);
-        self.frozen.assertions.included.contains(name) || sources.iter().any(|(_, it)| it.included.contains(name))
+        let may_be = |it: &RedefinedAssertions| it.includes_computed || it.included.contains(name);
+        self.frozen.assertions.included.contains(name) || sources.iter().any(|(_, it)| may_be(it))
     }
 
     /// Returns the assertions that a file may redefine.
@@ -148,12 +169,13 @@ impl Policy {
             let names = guarded.names.iter().filter(|name| is_defined_by_build(name, &text));
             return RedefinedAssertions { defined: names.cloned().collect(), ..RedefinedAssertions::default() };
         }
-        let CDirectives { mut defined, included } = CDirectives::read(&text);
+        let CDirectives { mut defined, included, includes_computed } = CDirectives::read(&text);
         defined.retain(|name| guarded.guards(name));
         let is_c = has_ending(path, &INCLUDED) || has_ending(path, &COMPILED);
         let mut found = if is_c { RedefinedAssertions::default() } else { in_rust(&text) };
         found.defined.extend(defined);
         found.included.extend(included);
+        found.includes_computed |= includes_computed;
         found
     }
 
@@ -174,7 +196,12 @@ impl Policy {
             let passed = it.passed.iter().filter(|_| makes_macros);
             let names = it.defined.iter().chain(passed).filter(|name| !has(name));
             let rules = names.map(|name| format!("it redefines `{name}`, which tests use"));
-            let unread = it.is_unread.then(|| "too large to look for assertions that it redefines".to_owned());
+            // A source that computes names may include any file; only those with a source's name
+            // count.
+            let is_source = || is_rust(&change.path) || builds_c(&change.path) || has_ending(&change.path, &INCLUDED);
+            let is_named = || found.iter().any(|(_, other)| other.included.contains(name_of(&change.path)));
+            let unread = (it.is_unread && (is_source() || is_named()))
+                .then(|| "too large to look for assertions that it redefines".to_owned());
             let finding = |rule| TamperFinding { path: change.path.clone(), change: change.kind.word().into(), rule };
             findings.extend(rules.chain(unread).map(finding));
         }
@@ -218,6 +245,14 @@ fn is_defined_by_build(name: &str, text: &str) -> bool {
     })
 }
 
+/// Returns the names of the files that a Rust source includes by `include!("…")` or
+/// `#[path = "…"]`, wherever the text is.
+fn quoted_includes(text: &str) -> impl Iterator<Item = String> {
+    let starts = ["include!(", "path = "].into_iter().flat_map(|start| text.split(start).skip(1));
+    let paths = starts.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
+    paths.map(|path| name_of(path).to_owned())
+}
+
 /// Finds the assertions that a Rust source defines as macros, renames other macros to, or passes to
 /// a macro.
 fn in_rust(text: &str) -> RedefinedAssertions {
@@ -230,10 +265,6 @@ fn in_rust(text: &str) -> RedefinedAssertions {
         found.defined = names.filter(|name| OF_RUST.contains(name)).map(str::to_owned).collect();
         return found;
     };
-    // A link has the path that it leads to as its text.
-    if text.len() < LONGEST && !text.contains('\n') {
-        found.included.insert(name_of(text).to_owned());
-    }
     let mut open = vec![(tokens, false)];
     while let Some((tokens, is_argument)) = open.pop() {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
@@ -242,6 +273,9 @@ fn in_rust(text: &str) -> RedefinedAssertions {
             match token {
                 TokenTree::Group(group) => {
                     let is_called = before.is_sign(0, '!') && before.word(1).is_some();
+                    if is_called && before.is_word(1, "include") {
+                        found.include(group.stream().to_string());
+                    }
                     let is_list = before.is_sign(0, ':'); // `use a::{…}`
                     open.push((group.stream(), (is_argument || is_called) && !is_list));
                 }
@@ -253,10 +287,7 @@ fn in_rust(text: &str) -> RedefinedAssertions {
                         found.passed.insert(name);
                     }
                 }
-                TokenTree::Literal(text) if before.is_path() || is_argument => {
-                    let text = text.to_string();
-                    found.included.extend(text.split('"').nth(1).map(|path| name_of(path).to_owned()));
-                }
+                TokenTree::Literal(path) if before.is_path() => found.include(path.to_string()),
                 TokenTree::Punct(sign) if sign.as_char() == '$' => {
                     let is_macro = before.is_sign(0, '!') && before.is_word(1, "macro_rules");
                     found.makes_macros |= is_macro || before.is_word(0, "as");
@@ -350,6 +381,8 @@ struct CDirectives {
     defined: BTreeSet<String>,
     /// The names of files that it includes, without those with an ending of [`INCLUDED`].
     included: BTreeSet<String>,
+    /// True if a macro names a file that it includes.
+    includes_computed: bool,
 }
 
 impl CDirectives {
@@ -366,8 +399,12 @@ impl CDirectives {
             let rest = past_comments(&text[start..]);
             let Some(rest) = ["#", "%:", "??="].iter().find_map(|sign| rest.strip_prefix(sign)) else { continue };
             let rest = past_comments(rest);
-            if let Some(after) = rest.strip_prefix("include") {
-                let name = after.trim_start_matches(BLANK).strip_prefix(['"', '<']).unwrap_or_default();
+            if let Some(after) = ["include", "import"].iter().find_map(|word| rest.strip_prefix(word)) {
+                let after = past_comments(after.strip_prefix("_next").unwrap_or(after));
+                let Some(name) = after.strip_prefix(['"', '<']) else {
+                    found.includes_computed |= after.starts_with(is_part);
+                    continue;
+                };
                 let name = name_of(name.split(['"', '>', '\n']).next().unwrap_or_default());
                 found.included.extend((!has_ending(name, &INCLUDED)).then(|| name.to_owned()));
             } else if let Some(after) = ["define", "undef"].iter().find_map(|word| rest.strip_prefix(word)) {

@@ -4,6 +4,7 @@
 
 use super::BaseFiles;
 use super::shadows::module_of;
+use super::tests_named::is_named;
 use crate::gate::names::name_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -48,15 +49,15 @@ impl ShadowableFiles {
         is_kept: impl Fn(&str) -> bool,
     ) -> Option<String> {
         let is_there = |other: &String| other != path && self.modules.contains(other) && !is_gone(other);
-        let beside = || self.beside(path, is_kept);
-        self.of_node(path).or_else(|| self.of_python(path)).or_else(beside).filter(is_there)
+        let found = self.of_node(path).or_else(|| self.of_python(path)).filter(&is_there);
+        found.or_else(|| self.beside(path, is_kept).filter(is_there))
     }
 
-    /// Returns the protected script with the same name and another ending.
+    /// Returns the protected script with the same name and another ending. No code imports a test.
     fn beside(&self, path: &str, is_kept: impl Fn(&str) -> bool) -> Option<String> {
         let (stem, _) = path.rsplit_once('.').filter(|(_, ending)| SCRIPTS.contains(ending))?;
         let mut others = SCRIPTS.iter().map(|ending| format!("{stem}.{ending}"));
-        others.find(|other| other != path && self.modules.contains(other) && is_kept(other))
+        others.find(|other| other != path && self.modules.contains(other) && is_kept(other) && !is_named(other))
     }
 
     fn of_node(&self, path: &str) -> Option<String> {

@@ -53,13 +53,14 @@ function startAgain() {
 }
 
 // Options with which Jest runs no tests.
-const WITHOUT_TESTS = ["--clearCache", "--help", "-h", "--init", "--listTests", "--showConfig", "--version", "-v"];
+const WITHOUT_TESTS = ["--clearcache", "--help", "-h", "--init", "--listtests", "--showconfig", "--version", "-v"];
 
 function addToJest() {
   if (isConfigured("testResultsProcessor", /^(package\.json|jest\.config\.\w+)$/)) return;
   forget();
   process.argv.push(`--testResultsProcessor=${path.join(__dirname, "jest.cjs")}`);
-  if (!process.argv.some((arg) => WITHOUT_TESTS.includes(arg))) require("./jest.cjs").begin();
+  const option = (arg) => `${arg.startsWith("--") ? "--" : ""}${arg.replaceAll("-", "")}`.toLowerCase();
+  if (!process.argv.some((arg) => WITHOUT_TESTS.includes(arg.startsWith("--") ? option(arg) : arg))) require("./jest.cjs").begin();
 }
 
 function addToVitest() {
@@ -71,7 +72,13 @@ function addToVitest() {
   process.argv.push(...all.map((reporter) => `--reporter=${reporter}`));
 }
 
-const addToMocha = () => require("./mocha.cjs")(forget);
+// Options with which Mocha runs no tests, or runs them in other processes.
+const WITHOUT_RUNNER = /^(-V|-h|-p|init|--(version|help|parallel|list-.*))$/;
+
+function addToMocha() {
+  const isInParallel = isConfigured("parallel", /^(package\.json|\.mocharc\..*)$/);
+  require("./mocha.cjs")(forget, !isInParallel && !process.argv.some((arg) => WITHOUT_RUNNER.test(arg)));
+}
 
 const VERSION = Number(process.versions.node.split(".")[0]);
 // The end of a runner's path, and the function that adds the reporter.

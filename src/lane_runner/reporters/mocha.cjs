@@ -8,16 +8,13 @@ const titles = (test) => [...(test.parent ? titles(test.parent) : []), test.titl
 const names = (test) => [test.file, ...(test.titlePath ? test.titlePath() : titles(test))];
 const STATES = { pass: "passed", fail: "failed", retry: "retried", pending: "skipped" };
 
-/**
- * Makes the next run of a runner report its tests. `start` is called before it. The report begins now,
- * before files with tests are loaded, because code that they load may end the process.
- */
-function listen(Runner, start) {
+/** Makes the next run of a runner report its tests. `start` is called before it. */
+function listen(Runner, start, begun) {
   const { run } = Runner.prototype;
-  const report = new Run();
   Runner.prototype.run = function (...args) {
     Runner.prototype.run = run;
     start();
+    const report = begun ?? new Run();
     for (const [event, state] of Object.entries(STATES)) {
       this.on(event, (test) => {
         try {
@@ -32,8 +29,11 @@ function listen(Runner, start) {
   };
 }
 
-/** Waits for the module with the runner. */
-module.exports = (start) => {
+/**
+ * Waits for the module with the runner. The report begins with it if `runsTests` is true: before files
+ * with tests are loaded, because code that they load may end the process.
+ */
+module.exports = (start, runsTests) => {
   const load = Module._load;
   Module._load = function (...args) {
     const loaded = load.apply(this, args);
@@ -41,7 +41,7 @@ module.exports = (start) => {
     const Runner = [loaded, loaded?.Runner].find((it) => it?.name === "Runner" && it.prototype?.runTests);
     if (Runner && Module._load !== load) {
       Module._load = load;
-      listen(Runner, start);
+      listen(Runner, start, runsTests ? new Run() : undefined);
     }
     return loaded;
   };

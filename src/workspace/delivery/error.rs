@@ -114,16 +114,3 @@ pub fn listed(paths: &[String]) -> String {
     let more = paths.len().saturating_sub(SHOWN);
     if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
 }
-
-/// Returns the command that commits these files, for their own folder. Names the files if there are
-/// few with plain names.
-pub fn commit_command(files: &[impl AsRef<str>]) -> String {
-    const NAMED: usize = 8;
-    let is_plain = |file: &str| file.chars().all(|char| char.is_ascii_alphanumeric() || "-_./".contains(char));
-    let files: Vec<&str> = files.iter().map(AsRef::as_ref).collect();
-    let are_named = !files.is_empty() && files.len() <= NAMED && files.iter().all(|file| is_plain(file));
-    let what = if are_named { files.join(" ") } else { "-A".to_owned() };
-    let is_own = |file: &&str| ["lanes/", "tasks/", "fledge."].iter().any(|start| file.starts_with(start));
-    let message = if files.iter().all(is_own) { "Add fledge" } else { "Save work" };
-    format!("git add {what} && git commit -m '{message}'")
-}

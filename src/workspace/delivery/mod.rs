@@ -14,7 +14,7 @@ mod unfinished;
 
 pub use again::{ExportedBase, fallback_identity, patch};
 pub use condition::{RepositoryCondition, refusal};
-pub use error::{DeliveryError, commit_command, listed};
+pub use error::{DeliveryError, listed};
 pub use standing::RepositoryState;
 
 use super::trees::Trees;

@@ -200,7 +200,7 @@ mod tests {
         project.git("", &["config", "core.hooksPath", "real"]).await;
         let found = read("").await;
         assert_eq!((found.hooks.as_deref(), found.files.contains("real/push.sh")), (Some("real"), false));
-        let (main, linked) = (project.at(""), project.home.path().join("linked"));
+        let (main, linked) = (project.root(), project.home.path().join("linked"));
         project.git("", &["config", "core.hooksPath", &format!("{}/sub", main.display())]).await;
         project.git("", &["config", "core.pager", &format!("{}/dev/page.sh", main.display())]).await;
         project.git("", &["worktree", "add", "-q", &linked.display().to_string()]).await;

@@ -81,7 +81,8 @@ pub(super) async fn frozen(
     if let Some(top) = &top {
         let exclude = root.join(lines.next().unwrap_or_default());
         let git_dir = exclude.ancestors().nth(2).unwrap_or(top);
-        let main = git_dir.parent().filter(|_| git_dir.ends_with(".git")).unwrap_or(top).join(&prefix);
+        let main = git_dir.parent().filter(|_| git_dir.ends_with(".git")).unwrap_or(top);
+        let main = if prefix.is_empty() { main.to_owned() } else { main.join(&prefix) };
         let (roots, hooks) = (Checkouts { own: root, main: &main }, git_dir.join("hooks"));
         programs = GitPrograms::read(&git, &set, roots, (top, &prefix, &hooks), stop).await?;
         files.push((exclude, prefix.clone()));

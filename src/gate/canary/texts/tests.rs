@@ -257,7 +257,7 @@ fn a_file_of_cpp_gets_a_test_for_each_of_its_macros_behind_its_last_test() {
     }
     let open = "#include <gtest/gtest.h>\nTEST(A, a) {\n}\n";
     let part = cpp("a.cpp", &format!("{open}#if defined(ALL)\nTEST(A, b) {{\n}}\n#endif\n")).unwrap();
-    assert_eq!(part.head, open, "what stands behind may not be compiled");
+    assert_eq!(part.head, open, "code after it may not be compiled");
     assert_eq!(cpp("a.cpp", "#include <assert.h>\n"), None);
     assert_eq!(cpp("a.cpp", "#include <gtest/gtest.h>\n#if 0\n"), None, "what stands behind may not be compiled");
 }

@@ -128,6 +128,8 @@ fn what_a_compiled_source_defines_counts_only_if_another_includes_it() {
     assert!(is_found(&[("src/quiet.txt", text), ("src/area.h", "#include \"quiet.txt\"\n")]));
     assert!(is_found(&[("src/part.cpp", text)]), "a source of the base includes it");
     assert!(is_found(&[("src/config.h.in", text)]), "the build makes a header of it");
+    assert!(is_found(&[("src/quiet.txt", text), ("src/area.h", "#include /**/ \"quiet.txt\"\n")]));
+    assert!(is_found(&[("src/quiet.txt", text), ("src/area.h", "#define Q \"quiet.txt\"\n#include Q\n")]));
     let without = Policy::freeze(["a.h".to_owned()], &[], &[], &[], &mut |_| None).unwrap();
     assert_eq!(redefined(&without, &[("a.h", "#define REQUIRE(x)\n#define if(x)\n")]), <[&str; 0]>::default());
 }
@@ -154,11 +156,15 @@ fn a_build_must_not_define_assertions_by_options_or_in_headers_that_it_writes() 
 #[test]
 fn a_rust_source_may_load_a_macro_from_a_file_of_any_name() {
     let (policy, text) = (policy(), "macro_rules! assert_eq { ($($all:tt)*) => {}; }");
+    assert!(
+        redefined(&policy, &[("src/lib.rs", "json!({\"f\": \"quiet.txt\"});"), ("src/quiet.txt", text)]).is_empty()
+    );
     assert!(redefined(&policy, &[("src/quiet.txt", text)]).is_empty());
     for source in [
         "#[macro_use] #[path = \"quiet.txt\"] mod quiet;\nfn a() {}",
         "include!(\"../src/quiet.txt\");\nfn a() {}",
-        "quiet.txt", // a link
+        "#[path = \"\\x71uiet.txt\"] mod quiet;",
+        "include!(concat!(\"qui\", \"et.txt\"));",
     ] {
         assert_eq!(redefined(&policy, &[("src/lib.rs", source), ("src/quiet.txt", text)]), ["assert_eq"], "{source}");
     }

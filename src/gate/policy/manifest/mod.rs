@@ -179,10 +179,7 @@ fn change(
         }
         SectionRule::Targets => was.is_some_and(|was| is_moved(was, is, place)),
         SectionRule::NotInNew => whole.as_object().is_some_and(Map::is_empty),
-        SectionRule::NotBesideIndex => {
-            let is_new = whole.as_object().is_some_and(Map::is_empty);
-            is_new && INDEX_ENDINGS.iter().any(|ending| (place.is_kept)(&format!("index.{ending}")))
-        }
+        SectionRule::NotBesideIndex => was.is_none() && has_kept_entry(whole, place),
         SectionRule::NewFeatures => are_other_features(was, is, whole),
         SectionRule::Later => is.is_none_or(Value::is_string) && year(is) < year(was),
         SectionRule::OwnTests => was.is_some() || is.is_some_and(|is| is_for_a_test_of_the_base(name, is, place)),
@@ -239,10 +236,24 @@ fn is_weaker(was: Option<&Value>, is: Option<&Value>) -> bool {
     }
 }
 
+/// Returns whether the entry of a Node package is a protected file: that of `main`, or the index of
+/// the folder.
+fn has_kept_entry(package: &Value, place: &ManifestSurroundings<'_>) -> bool {
+    let main = package.get("main").and_then(Value::as_str).unwrap_or("index");
+    leads_to_kept(main, place)
+}
+
+/// Returns whether a path of a Node manifest, also without its ending, leads to a protected file.
+fn leads_to_kept(path: &str, place: &ManifestSurroundings<'_>) -> bool {
+    let mut forms =
+        INDEX_ENDINGS.iter().flat_map(|ending| [format!("{path}.{ending}"), format!("{path}/index.{ending}")]);
+    (place.is_kept)(path) || forms.any(|form| (place.is_kept)(&form))
+}
+
 /// Returns whether an entry that leads to a protected file now leads to another one.
 fn is_moved(was: &Value, is: Option<&Value>, place: &ManifestSurroundings<'_>) -> bool {
     match was {
-        Value::String(path) => (place.is_kept)(path) && is != Some(was),
+        Value::String(path) => leads_to_kept(path, place) && is != Some(was),
         Value::Object(each) => each.iter().any(|(key, was)| is_moved(was, is.and_then(|is| is.get(key)), place)),
         _ => false,
     }

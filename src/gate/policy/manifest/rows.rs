@@ -53,8 +53,8 @@ pub(super) enum SectionRule {
     Targets,
     /// Any change, but a new manifest may not have the section.
     NotInNew,
-    /// Any change, but a new manifest may not have the section beside a protected index file, which
-    /// is the entry of a folder without a manifest.
+    /// Any change, but the section may not be added where the entry of the package is a protected
+    /// file: its `main`, or else its index file.
     NotBesideIndex,
     /// New features, but none that the base defines. Existing items stay.
     NewFeatures,
@@ -75,7 +75,7 @@ impl SectionRule {
             Self::OwnName => " (except names of dependencies and tools)",
             Self::Targets => " (entries that lead to files of the checks)",
             Self::NotInNew => " (in a new manifest)",
-            Self::NotBesideIndex => " (in a new manifest beside an index file of the checks)",
+            Self::NotBesideIndex => " (new, where the entry is a file of the checks)",
             Self::NewFeatures => " (may get new ones)",
             Self::Later => " (may be a later one)",
         }
